@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PEERS  := $(VENV)/peers
+# Small tensors run far faster on one thread; parallelism is across fits.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test lint tests test-peers bench docs clean
+
+demo: $(VENV)/installed
+	$(BIN)/drosurv demo
+
+test: lint tests test-peers
+
+lint: $(VENV)/test-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: $(VENV)/test-ready
+	$(BIN)/pytest -m "not peer"
+
+# lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
+test-peers: $(PEERS)/ready
+	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer
+
+bench: $(VENV)/test-ready $(PEERS)/ready
+	$(BIN)/python -m bench
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/test-ready: $(VENV)/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
+	touch $@
+
+$(PEERS)/ready: $(VENV)/test-ready
+	$(BIN)/pip install --quiet --no-deps --target $(PEERS) "lifelines>=0.30" "pandas<3" pytz autograd autograd-gamma formulaic interface-meta wrapt
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build

@@ -1,0 +1,1 @@
+"""The audit report: tables first, pages second."""

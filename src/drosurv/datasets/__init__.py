@@ -1,0 +1,1 @@
+"""Datasets: the paper's three, synthetic ones with a known truth, and their splits."""

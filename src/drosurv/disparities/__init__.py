@@ -1,0 +1,1 @@
+"""Definitions of unfairness, one per file: penalties in training, metrics in evaluation."""

@@ -1,0 +1,1 @@
+"""Estimators: the scikit-learn surface over networks, losses, objectives and solvers."""

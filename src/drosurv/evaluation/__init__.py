@@ -1,0 +1,1 @@
+"""Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""

@@ -1,0 +1,1 @@
+"""Metrics: accuracy, fairness and their uncertainty, for any survival model."""

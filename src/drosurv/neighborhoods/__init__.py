@@ -1,0 +1,1 @@
+"""Neighbourhoods: averages of losses over patients whose covariates are alike."""

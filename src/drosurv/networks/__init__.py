@@ -1,0 +1,1 @@
+"""Networks: features in, one risk score per patient out."""

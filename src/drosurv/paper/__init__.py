@@ -1,0 +1,1 @@
+"""The paper's experiments: what was published, what we measure, and the comparison."""

@@ -1,0 +1,1 @@
+"""Solvers: find the parameters that minimise an objective."""

@@ -1,0 +1,160 @@
+"""The survival target: who had the event, when each patient was last seen, checked once at the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Observed times and event flags of n patients, in the caller's row order.
+
+    Parameters
+    ----------
+    event : (n,) bool
+        True where the event was observed, False where the patient was censored.
+    time : (n,) float64
+        Time of event or censoring, finite and not negative.
+    """
+
+    event: BoolArray
+    time: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Rows from the shortest to the longest time; equal times keep their row order."""
+        return np.argsort(self.time, kind="stable")
+
+    @property
+    def n_events(self) -> int:
+        """Number of observed events."""
+        return int(self.event.sum())
+
+    def take(self, rows: NDArray[Any]) -> Target:
+        """The target of the given rows (indices or a mask)."""
+        return Target(self.event[rows], self.time[rows])
+
+    def to_structured(self) -> NDArray[Any]:
+        """As scikit-survival's structured array with fields ``event`` and ``time``."""
+        return Surv.from_arrays(self.event, self.time)
+
+
+def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
+    """Turn scikit-survival's structured array into a checked :class:`Target`.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        First field the event flag (bool), second field the time (number); any field names.
+    name : str
+        What error messages call the argument.
+    require_event : bool
+        Whether a target without a single event is an error.
+    """
+    if isinstance(y, Target):
+        return y
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None or len(fields) != 2:
+        raise ValueError(
+            f"{name} must be a structured array with two fields, event (bool) and time (float); "
+            f"got {type(y).__name__}. Build one with drosurv.Surv.from_arrays(event, time) or "
+            "drosurv.Surv.from_dataframe('event', 'time', data)."
+        )
+    if y.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {y.shape}.")
+    event, time = y[fields[0]], y[fields[1]]
+    if event.dtype != np.bool_:
+        raise ValueError(
+            f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. "
+            "Convert it with drosurv.Surv.from_arrays(event, time)."
+        )
+    return _checked(event, time, name=name, require_event=require_event)
+
+
+def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
+    if not np.issubdtype(time.dtype, np.number) or np.iscomplexobj(time):
+        raise ValueError(f"the times of {name} must be numbers, got {time.dtype}.")
+    time = np.ascontiguousarray(time, dtype=np.float64)
+    if len(time) == 0:
+        raise ValueError(f"{name} is empty: at least one patient is needed.")
+    bad = ~np.isfinite(time)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row}: {time[row]}); "
+            "drop or repair those rows."
+        )
+    if (time < 0).any():
+        row = int(np.flatnonzero(time < 0)[0])
+        raise ValueError(f"{name} contains a negative time (row {row}: {time[row]}); times must be >= 0.")
+    if require_event and not event.any():
+        raise ValueError(
+            f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "
+            "Check the coding of the event flag (True = event)."
+        )
+    return Target(np.ascontiguousarray(event, dtype=np.bool_), time)
+
+
+class Surv:
+    """Builders of the structured ``y`` that every estimator and metric takes.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> Surv.from_arrays([True, False], [2.0, 5.0])
+    array([( True, 2.), (False, 5.)], dtype=[('event', '?'), ('time', '<f8')])
+    """
+
+    @staticmethod
+    def from_arrays(
+        event: ArrayLike, time: ArrayLike, *, event_name: str = "event", time_name: str = "time"
+    ) -> NDArray[Any]:
+        """From event flags (bool, or numbers 0 and 1) and times, each of length n."""
+        flags = _as_flags(np.asarray(event), event_name)
+        times = np.asarray(time)
+        if times.shape != flags.shape or flags.ndim != 1:
+            raise ValueError(
+                f"event and time must be one-dimensional and of equal length, got shapes {flags.shape} "
+                f"and {times.shape}."
+            )
+        target = _checked(flags, times, name="time", require_event=False)
+        y = np.empty(len(target), dtype=[(event_name, "?"), (time_name, "<f8")])
+        y[event_name], y[time_name] = target.event, target.time
+        return y
+
+    @staticmethod
+    def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
+        """From the names of the event column and of the time column of a DataFrame."""
+        for argument, column in (("event", event), ("time", time)):
+            if column not in data.columns:
+                raise ValueError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
+        return Surv.from_arrays(
+            data[event].to_numpy(), data[time].to_numpy(), event_name=str(event), time_name=str(time)
+        )
+
+
+def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
+    if event.dtype == np.bool_:
+        return event
+    if np.issubdtype(event.dtype, np.number) and np.isin(event, (0, 1)).all():
+        return event.astype(np.bool_)
+    values = list(dict.fromkeys(event.ravel().tolist()))[:5]
+    raise ValueError(
+        f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
+        f"Say which value means the event, for example {name} == {values[-1] if values else 1!r}."
+    )

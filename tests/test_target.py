@@ -1,0 +1,60 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.target import Surv, parse_target
+
+
+def structured(event, time):
+    y = np.empty(len(time), dtype=[("status", "?"), ("days", "<f8")])
+    y["status"], y["days"] = event, time
+    return y
+
+
+def test_any_field_names_are_accepted():
+    target = parse_target(structured([True, False], [3.0, 1.0]))
+    assert target.event.tolist() == [True, False]
+    assert target.time.tolist() == [3.0, 1.0]
+    assert target.order.tolist() == [1, 0]
+    assert target.n_events == 1
+
+
+def test_equal_times_keep_their_row_order():
+    assert parse_target(structured([True] * 4, [2.0, 1.0, 2.0, 1.0])).order.tolist() == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ((np.array([True]), np.array([1.0])), "structured array"),
+        (np.array([1.0, 2.0]), "structured array"),
+        (structured([True, False], [1.0, np.nan]), "NaN or infinite"),
+        (structured([True, False], [1.0, np.inf]), "NaN or infinite"),
+        (structured([True, False], [1.0, -2.0]), "negative time"),
+        (structured([False, False], [1.0, 2.0]), "no event"),
+        (structured([], []), "empty"),
+        (np.array([(1, 2.0)], dtype=[("e", "<i8"), ("t", "<f8")]), "must be bool"),
+        (np.array([(True, "a")], dtype=[("e", "?"), ("t", "U1")]), "must be numbers"),
+    ],
+)
+def test_bad_targets_are_refused_with_the_reason(y, message):
+    with pytest.raises(ValueError, match=message):
+        parse_target(y)
+
+
+def test_surv_builds_from_numbers_and_dataframes():
+    y = Surv.from_dataframe("died", "years", pd.DataFrame({"died": [1, 0], "years": [2, 3]}))
+    assert y.dtype.names == ("died", "years")
+    assert y["died"].tolist() == [True, False]
+    assert y["years"].tolist() == [2.0, 3.0]
+
+
+def test_surv_never_guesses_event_codes():
+    with pytest.raises(ValueError, match="found values"):
+        Surv.from_arrays([1, 2], [1.0, 1.0])
+    with pytest.raises(ValueError, match="found values"):
+        Surv.from_arrays(["yes", "no"], [1.0, 1.0])
+    with pytest.raises(ValueError, match="not in data"):
+        Surv.from_dataframe("dead", "t", pd.DataFrame({"t": [1.0]}))
+    with pytest.raises(ValueError, match="equal length"):
+        Surv.from_arrays([True], [1.0, 2.0])
