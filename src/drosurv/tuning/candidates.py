@@ -1,0 +1,87 @@
+"""What a rule chooses among: one row per setting of a grid, averaged over folds where there are folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLD, CANDIDATE = "fold", "candidate"
+
+
+def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Mean of each metric over folds, with its standard error sd / sqrt(folds) as ``<metric>_se``.
+
+    A setting that has no finite value in one fold has none on average: it is not judged by its lucky folds.
+
+    Parameters
+    ----------
+    results : DataFrame, (settings x folds) rows
+        Columns ``candidate`` (which setting), ``fold``, the metrics, and any others, which keep the
+        value of the setting's first fold.
+    metrics : sequence of str
+        Columns to average.
+
+    Returns
+    -------
+    DataFrame, one row per setting, indexed by ``candidate`` in order of first appearance.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> folds = pd.DataFrame({"candidate": [0, 0], "fold": [0, 1], "concordance_index": [0.7, 0.8]})
+    >>> average_folds(folds, ["concordance_index"])["concordance_index"].tolist()
+    [0.75]
+    """
+    if CANDIDATE not in results.columns:
+        raise ValueError(
+            f"results has a {FOLD!r} column but no {CANDIDATE!r} column to tell which rows are one setting; "
+            f"it has {list(results.columns)}. Number the settings in a {CANDIDATE!r} column."
+        )
+    groups = results.groupby(CANDIDATE, sort=False)
+    averaged = results.drop_duplicates(CANDIDATE).set_index(CANDIDATE).drop(columns=FOLD)
+    folds = groups.size().reindex(averaged.index).to_numpy(dtype=float)
+    for metric in metrics:
+        finite = groups[metric].agg(lambda values: bool(np.isfinite(values).all())).reindex(averaged.index)
+        mean = groups[metric].mean().reindex(averaged.index)
+        averaged[metric] = mean.where(finite.astype(bool))
+        averaged[f"{metric}_se"] = groups[metric].std(ddof=1).reindex(averaged.index) / np.sqrt(folds)
+    return averaged
+
+
+def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """The settings that can be judged: one row each, with a finite value of every metric asked for.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per setting, or per setting and fold (columns ``candidate`` and ``fold``).
+    metrics : sequence of str
+        Columns that the rule reads.
+
+    Returns
+    -------
+    DataFrame, one row per usable setting, in the order of ``results``.
+    """
+    missing = [metric for metric in metrics if metric not in results.columns]
+    if missing:
+        raise ValueError(f"results has no column {missing[0]!r}; it has {list(results.columns)}.")
+    if FOLD in results.columns:
+        results = average_folds(results, metrics)
+    elif not results.index.is_unique:
+        raise ValueError(
+            "results has repeated index labels, so a choice could not name its row; "
+            "use results.reset_index(drop=True)."
+        )
+    finite = np.isfinite(results[list(metrics)].to_numpy(dtype=float)).all(axis=1)
+    usable: pd.DataFrame = results.loc[finite]
+    if usable.empty:
+        raise ValueError(
+            f"none of the {len(results)} settings has a finite value of {' and '.join(metrics)}: every "
+            "training diverged or was not scored. Lower the learning rate or check the metrics asked for."
+        )
+    return usable
