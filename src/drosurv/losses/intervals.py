@@ -1,0 +1,132 @@
+"""Intervals of follow-up time on which a baseline hazard is constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.target import FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals (c_{m-1}, c_m], m = 1..K, with c_0 = 0 and c_K infinite.
+
+    A patient seen for time Y is placed by two numbers, the interval k that holds Y and the time spent in it;
+    the exposure E_m in any earlier interval is that interval's whole width. No n x K array is ever needed.
+
+    Parameters
+    ----------
+    cut_points : (K-1,) float64
+        The finite boundaries c_1 < ... < c_{K-1}, all positive.
+    """
+
+    cut_points: FloatArray
+
+    @classmethod
+    def from_target(
+        cls, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
+    ) -> Intervals:
+        """Cut at the m/K quantiles of the event times, so that each interval holds about as many events.
+
+        Cut points are observed event times (the inverse of their weighted distribution function), so they
+        move with the unit of time and weight 2 equals two copies. Ties or few events give fewer intervals.
+        """
+        if n_intervals < 1:
+            raise ValueError(f"n_intervals must be at least 1, got {n_intervals}.")
+        weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        counted = target.event & (weight > 0)
+        times, inverse = np.unique(target.time[counted], return_inverse=True)
+        share = np.cumsum(np.bincount(inverse, weights=weight[counted], minlength=len(times)))
+        if len(times) == 0:
+            return cls(np.empty(0))
+        levels = np.arange(1, n_intervals) / n_intervals * share[-1]
+        # Rounding in the sums must not push a level past the time that reaches it exactly.
+        cuts = np.unique(times[np.searchsorted(share, levels * (1 - 1e-12))])
+        # The last interval keeps at least the last event, the first one a positive width.
+        return cls(cuts[(cuts > 0) & (cuts < times[-1])])
+
+    @property
+    def n_intervals(self) -> int:
+        """K, the number of intervals."""
+        return len(self.cut_points) + 1
+
+    @property
+    def widths(self) -> FloatArray:
+        """Widths of the first K-1 intervals; the last one has no end."""
+        return np.diff(self.cut_points, prepend=0.0)
+
+    def place(self, time: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Which interval each time falls in, and the time spent in it: two arrays like ``time``."""
+        index = np.searchsorted(self.cut_points, time, side="left")
+        return index, time - np.concatenate([[0.0], self.cut_points])[index]
+
+    def cumulative(self, rates: FloatArray, index: IntArray, within: FloatArray) -> FloatArray:
+        """Integral of the rates up to each time, sum_m E_im rates_m.
+
+        Parameters
+        ----------
+        rates : (..., K)
+        index, within : (n,)
+            As :meth:`place` gives them.
+
+        Returns
+        -------
+        (..., n)
+        """
+        before = np.zeros_like(rates)
+        np.cumsum(rates[..., :-1] * self.widths, axis=-1, out=before[..., 1:])
+        return before[..., index] + rates[..., index] * within
+
+    def exposure_sums(self, values: FloatArray, index: IntArray, within: FloatArray) -> FloatArray:
+        """The adjoint of :meth:`cumulative`: sum_i values_i E_im for every m, (..., n) -> (..., K)."""
+        entered = interval_sums(values, index, self.n_intervals)
+        sums = interval_sums(values * within, index, self.n_intervals)
+        reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        sums[..., :-1] += reached[..., 1:] * self.widths
+        return sums
+
+
+def interval_sums(values: FloatArray, index: IntArray, n_intervals: int) -> FloatArray:
+    """Sum of the values of the patients whose time falls in each interval, (..., n) -> (..., K)."""
+    rows = values.reshape(-1, values.shape[-1])
+    sums = [np.bincount(index, weights=row, minlength=n_intervals) for row in rows]
+    return np.reshape(sums, (*values.shape[:-1], n_intervals))
+
+
+def cumulative_baseline(
+    psi: torch.Tensor, time: torch.Tensor, cut_points: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cumulative baseline hazard at each time, in torch, and the interval that holds the time.
+
+    Parameters
+    ----------
+    psi : (..., K)
+        Log baseline hazards.
+    time : (n,)
+    cut_points : (K-1,)
+
+    Returns
+    -------
+    base : (..., n)
+        sum_m E_im exp(psi_m).
+    index : (n,)
+    """
+    import torch
+
+    if psi.shape[-1] != len(cut_points) + 1:
+        raise ValueError(
+            f"psi must hold one value per interval: {len(cut_points)} cut points make {len(cut_points) + 1} "
+            f"intervals, got a last axis of {psi.shape[-1]}."
+        )
+    starts = torch.cat([cut_points.new_zeros(1), cut_points])
+    index = torch.searchsorted(cut_points, time.contiguous())
+    rates = psi.exp()
+    whole = (rates[..., :-1] * starts.diff()).cumsum(-1)
+    before = torch.cat([torch.zeros_like(rates[..., :1]), whole], dim=-1)
+    return before[..., index] + rates[..., index] * (time - starts[index]), index

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
+from drosurv.target import Target
+
+
+def sample(n=40, seed=0, zeros=2):
+    rng = np.random.default_rng(seed)
+    time = np.round(rng.exponential(3.0, size=n), 1) + 0.1
+    time[:zeros] = 0.0
+    event = rng.random(n) < 0.6
+    event[: zeros + 1] = True
+    return Target(event, time), rng
+
+
+def defined_loss(f, psi, event, time, cuts):
+    """The loss of one patient, term by term from its definition."""
+    edges = np.concatenate([[0.0], cuts, [np.inf]])
+    loss = 0.0
+    for m in range(len(psi)):
+        spent = max(0.0, min(time, edges[m + 1]) - edges[m])
+        loss += np.exp(f) * spent * np.exp(psi[m])
+        if event and (edges[m] < time <= edges[m + 1] or (m == 0 and time == 0)):
+            loss -= f + psi[m]
+    return loss
+
+
+def defined_losses(scores, psi, target, cuts):
+    return np.array(
+        [defined_loss(f, psi, d, t, cuts) for f, d, t in zip(scores, target.event, target.time, strict=True)]
+    )
+
+
+def differences(function, at, step=1e-5):
+    columns = []
+    for j in range(len(at)):
+        move = np.zeros(len(at))
+        move[j] = step
+        columns.append((function(at + move) - function(at - move)) / (2 * step))
+    return np.stack(columns, axis=-1)
+
+
+@pytest.mark.parametrize("n_intervals", [1, 4, 20])
+def test_losses_and_gradients_follow_the_definition(n_intervals):
+    target, rng = sample()
+    loss = PiecewiseExponential(target, n_intervals)
+    cuts = loss.intervals.cut_points
+    scores, psi = rng.normal(size=(3, len(target))), rng.normal(size=(3, loss.n_intervals))
+    q = rng.random(scores.shape)
+    losses = loss(scores, psi)
+    by_score, by_psi = loss.pullback(q)
+    for b in range(3):
+        np.testing.assert_allclose(losses[b], defined_losses(scores[b], psi[b], target, cuts), rtol=1e-12)
+        slope = differences(lambda f, b=b: q[b] @ defined_losses(f, psi[b], target, cuts), scores[b])
+        np.testing.assert_allclose(by_score[b], slope, rtol=1e-6, atol=1e-8)
+        slope = differences(lambda p, b=b: q[b] @ defined_losses(scores[b], p, target, cuts), psi[b])
+        np.testing.assert_allclose(by_psi[b], slope, rtol=1e-6, atol=1e-8)
+
+
+def test_hessian_is_the_derivative_of_the_gradient():
+    target, rng = sample(n=30, seed=1)
+    loss = PiecewiseExponential(target, 5)
+    X, q = rng.normal(size=(30, 3)), rng.random((2, 30))
+    theta, psi = rng.normal(size=(2, 3)), rng.normal(size=(2, 5))
+    loss(theta @ X.T, psi)
+    hessian = loss.hessian(q, X)
+
+    for b in range(2):
+
+        def gradient(joint, b=b):
+            loss(X @ joint[:3], joint[3:])
+            by_score, by_psi = loss.pullback(q[b])
+            return np.concatenate([by_score @ X, by_psi])
+
+        slopes = differences(gradient, np.concatenate([theta[b], psi[b]]))
+        np.testing.assert_allclose(hessian[b], slopes, rtol=1e-6, atol=1e-7)
+        assert np.linalg.eigvalsh(hessian[b]).min() > 0
+
+
+def test_torch_agrees_in_value_and_gradient():
+    target, rng = sample(seed=2)
+    loss = PiecewiseExponential(target, 6)
+    scores, psi = rng.normal(size=(2, 3, len(target))), rng.normal(size=(2, 3, loss.n_intervals))
+    log_risk, log_rates = torch.tensor(scores, requires_grad=True), torch.tensor(psi, requires_grad=True)
+    event, time = torch.tensor(target.event), torch.tensor(target.time)
+    losses = full_likelihood(log_risk, log_rates, event, time, torch.tensor(loss.intervals.cut_points))
+    q = rng.random(scores.shape)
+    np.testing.assert_allclose(losses.detach().numpy(), loss(scores, psi), rtol=1e-12)
+    (losses * torch.tensor(q)).sum().backward()
+    by_score, by_psi = loss.pullback(q)
+    np.testing.assert_allclose(log_risk.grad.numpy(), by_score, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(log_rates.grad.numpy(), by_psi, rtol=1e-10, atol=1e-12)
+
+
+def test_null_psi_minimises_the_mean_loss_of_the_null_model():
+    target, rng = sample(n=80, seed=3)
+    weight = rng.random(80) + 0.5
+    loss = PiecewiseExponential(target, 8, weight)
+    losses = loss(np.zeros(80), loss.null_psi)
+    np.testing.assert_allclose(losses, loss.null_losses())
+    np.testing.assert_allclose(loss.pullback(weight)[1], 0, atol=1e-12)
+
+
+def test_null_model_with_one_interval_is_events_over_follow_up():
+    target, _ = sample(n=50, seed=4)
+    loss = PiecewiseExponential(target, 1)
+    assert loss.null_psi == pytest.approx([np.log(target.event.sum() / target.time.sum())])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1000), st.sampled_from([1 / 365.25, 12.0, 1e6]))
+def test_regret_does_not_change_with_the_unit_of_time(seed, unit):
+    target, rng = sample(seed=seed)
+    scores, shift = rng.normal(size=len(target)), rng.normal()
+    regrets = []
+    for scaled in (target, Target(target.event, target.time * unit)):
+        loss = PiecewiseExponential(scaled, 5)
+        regrets.append(loss(scores, loss.null_psi + shift) - loss.null_losses())
+    np.testing.assert_allclose(regrets[0], regrets[1], rtol=1e-9, atol=1e-9)
+
+
+def test_an_interval_whose_events_have_no_weight_has_a_finite_rate():
+    target = Target(np.array([True, True, False, True]), np.array([1.0, 2.0, 3.0, 4.0]))
+    loss = PiecewiseExponential(target, 3, np.array([1.0, 1.0, 1.0, 0.0]))
+    assert np.isfinite(loss.null_psi).all()
+    assert np.isfinite(loss.null_losses()).all()
+    all_censored = PiecewiseExponential(Target(np.zeros(3, bool), np.ones(3)), 3)
+    assert all_censored.n_intervals == 1
+
+
+def test_huge_scores_cost_an_infinite_loss_and_never_nan():
+    target = Target(np.array([True, True, False]), np.array([0.0, 1.0, 2.0]))
+    loss = PiecewiseExponential(target, 2)
+    losses = loss(np.array([1e3, -1e3, 1e3]), np.zeros(loss.n_intervals))
+    np.testing.assert_array_equal(losses, [-1e3, 1e3, np.inf])
+    by_score, by_psi = loss.pullback(np.array([1.0, 1.0, 0.0]))
+    np.testing.assert_array_equal(by_score, [-1.0, -1.0, 0.0])
+    assert not np.isnan(by_psi).any()
+    log_risk = torch.tensor([1e3, -1e3], requires_grad=True)
+    values = full_likelihood(
+        log_risk, torch.zeros(1), torch.tensor([1, 1]), torch.tensor([0.0, 1.0]), torch.empty(0)
+    )
+    values.sum().backward()
+    assert values.tolist() == [-1e3, 1e3]
+    assert log_risk.grad.tolist() == [-1.0, -1.0]
+
+
+def test_follow_up_of_no_time_and_psi_of_wrong_length_are_refused():
+    with pytest.raises(ValueError, match="every observed time is 0"):
+        PiecewiseExponential(Target(np.ones(2, bool), np.zeros(2)))
+    with pytest.raises(ValueError, match="1 cut points make 2 intervals, got a last axis of 3"):
+        full_likelihood(torch.zeros(1), torch.zeros(3), torch.ones(1), torch.ones(1), torch.ones(1))
