@@ -1,1 +1,20 @@
 """Neighbourhoods: averages of losses over patients whose covariates are alike."""
+
+from drosurv.neighborhoods.contract import Neighborhoods, as_neighborhoods
+from drosurv.neighborhoods.features import subgroup_columns
+from drosurv.neighborhoods.forest import forest
+from drosurv.neighborhoods.groups import known_groups
+from drosurv.neighborhoods.matrix import MatrixAverages
+from drosurv.neighborhoods.neighbors import nearest_neighbors
+from drosurv.neighborhoods.partitions import Partitions
+
+__all__ = [
+    "MatrixAverages",
+    "Neighborhoods",
+    "Partitions",
+    "as_neighborhoods",
+    "forest",
+    "known_groups",
+    "nearest_neighbors",
+    "subgroup_columns",
+]

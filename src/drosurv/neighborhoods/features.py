@@ -1,0 +1,54 @@
+"""Which columns may define neighbourhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drosurv.target import FloatArray
+
+
+def subgroup_columns(
+    X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
+) -> FloatArray:
+    """The columns of X that may define groups, without those that are the same for everyone.
+
+    Parameters
+    ----------
+    X : (n, d)
+    subgroup_features : sequence of names or positions, optional
+        Columns that may define groups; all by default.
+    names : sequence of d names, optional
+        Names of the columns of X, where it has any.
+
+    Returns
+    -------
+    (n, d') with d' >= 1
+    """
+    columns = X
+    if subgroup_features is not None:
+        columns = X[:, [_position(feature, X.shape[1], names) for feature in subgroup_features]]
+    varying = columns[:, np.ptp(columns, axis=0) > 0] if columns.size else columns
+    if varying.shape[1] == 0:
+        which = "X" if subgroup_features is None else f"subgroup_features={list(subgroup_features)}"
+        raise ValueError(
+            f"every column of {which} is the same for all patients, so covariates define no group. "
+            "Add a column that varies, or use CoxPH."
+        )
+    return varying
+
+
+def _position(feature: str | int, n_columns: int, names: Sequence[str] | None) -> int:
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(
+                f"subgroup_features names {feature!r}, but X has no column names: "
+                "pass a DataFrame, or positions."
+            )
+        if feature not in names:
+            raise ValueError(f"subgroup_features names {feature!r}, which is not in X; it has {list(names)}.")
+        return list(names).index(feature)
+    if not -n_columns <= feature < n_columns:
+        raise ValueError(f"subgroup_features holds position {feature}, but X has {n_columns} columns.")
+    return feature

@@ -1,0 +1,42 @@
+"""Neighbourhoods that are groups known beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from drosurv.neighborhoods.partitions import Partitions
+from drosurv.target import FloatArray
+
+
+def known_groups(groups: ArrayLike, *, sample_weight: FloatArray | None = None) -> Partitions:
+    """Average each patient over the members of its own group.
+
+    Parameters
+    ----------
+    groups : (n,) labels
+        Group of each patient: strings, numbers or flags, none missing.
+    sample_weight : (n,), optional
+        Weights of patients inside the averages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.neighborhoods import known_groups
+    >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
+    array([2., 5., 2.])
+    """
+    import pandas as pd
+
+    labels: Any = np.asarray(groups)
+    if labels.ndim != 1:
+        raise ValueError(f"groups must be one label per patient, got shape {labels.shape}.")
+    codes, _ = pd.factorize(labels)
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise ValueError(
+            f"groups has {int((codes < 0).sum())} missing labels (first at row {row}); name them."
+        )
+    return Partitions(codes[None], sample_weight)
