@@ -1,0 +1,66 @@
+"""``drosurv datasets``: list the datasets and fetch those that need a download."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+
+@app.callback(invoke_without_command=True)
+def show(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """List the datasets: size, censoring, sensitive attributes, source, and whether they are cached.
+
+    Example: drosurv datasets --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from drosurv.datasets import list_datasets
+
+    datasets = list_datasets()
+    if as_json:
+        typer.echo(datasets.to_json(orient="records", indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for column in datasets.columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    shown = datasets.assign(
+        patients=datasets["patients"].map("{:,}".format),
+        censoring=datasets["censoring"].map("{:.1%}".format),
+        cached=datasets["cached"].map({True: "yes", False: "no"}),
+    )
+    for row in shown.astype(str).to_numpy():
+        table.add_row(*row)
+    Console().print(table)
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="A dataset that `drosurv datasets` lists.", metavar="NAME")],
+) -> None:
+    """Download a dataset into the cache (the folder DROSURV_DATA names, or your user cache).
+
+    Example: drosurv datasets fetch support
+    """
+    from rich.console import Console
+
+    from drosurv.datasets import DataUnavailableError, fetch
+
+    try:
+        with Console(stderr=True).status(f"fetching {name}"):
+            path = fetch(name)
+    except ValueError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
+    except DataUnavailableError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(f"{name}: {path or 'comes with scikit-survival, nothing to download'}")

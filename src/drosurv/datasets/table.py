@@ -1,0 +1,83 @@
+"""A source table: its columns read as numbers or as codes, with errors that name file, column and value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+
+class Table:
+    """Columns of text, read one by one.
+
+    Text, because a column's levels must not depend on what else a file holds: "2" stays "2" beside "IV".
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header; spaces around column names and values do not count.
+    columns : sequence of str
+        The columns that must be there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], columns: tuple[str, ...]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"path {str(self.path)!r} is not a file.")
+        self._frame = pd.read_csv(self.path, dtype=str).rename(columns=str.strip)
+        if missing := [column for column in columns if column not in self._frame]:
+            raise ValueError(
+                f"{self.path} has no column {', '.join(map(repr, missing))}; it has {list(self._frame)}."
+            )
+
+    def text(self, column: str) -> pd.Series[str]:
+        """The column as it stands, without spaces around its values."""
+        return self._frame[column].str.strip()
+
+    def numbers(self, column: str, *, complete: bool = False) -> pd.Series[float]:
+        """The column as floats, NaN where it is empty; `complete` makes an empty field an error."""
+        text = self.text(column)
+        values = pd.to_numeric(text, errors="coerce").astype(float)
+        self._refuse(column, text, values.isna() & text.notna(), "is not a number")
+        if complete:
+            self._refuse(column, text, values.isna(), "is missing: fill or drop the line")
+        return values
+
+    def codes(
+        self,
+        column: str,
+        codes: Mapping[str, float],
+        *,
+        word: int | None = None,
+        missing: float | None = None,
+    ) -> pd.Series[float]:
+        """The column's levels as numbers.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        codes : mapping
+            From each level to its number; any other level is an error.
+        word : int, optional
+            Position of the word that tells the level, where a file adds explanations to it.
+        missing : float, optional
+            The number of an empty field, which is an error by default.
+        """
+        text = self.text(column)
+        levels = text if word is None else text.str.split().str[word]
+        values = levels.map(codes).astype(float)
+        if missing is not None:
+            values = values.mask(text.isna(), missing)
+        self._refuse(column, text, values.isna(), f"is not one of {', '.join(codes)}")
+        return values
+
+    def _refuse(self, column: str, text: pd.Series[str], bad: pd.Series[bool], reason: str) -> None:
+        if bad.any():
+            row = int(bad.to_numpy().argmax())
+            raise ValueError(
+                f"{self.path}: {text.iloc[row]!r} in column {column!r}, line {row + 2}, {reason} "
+                f"({int(bad.sum())} such lines)."
+            )

