@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-# Label of code 0, then of code 1. Alphabetical order is the order of the codes: cells sorted by label stand in
-# binary order, which the published splits need.
+# Label of code 0, then of code 1. Alphabetical order is the order of the codes: cells sorted by label stand
+# in binary order, which the published splits need.
 LABELS = {"age": ("<=65", ">65"), "gender": ("female", "male"), "race": ("non-white", "white")}
 
 
