@@ -1,1 +1,63 @@
 """The paper's experiments: what was published, what we measure, and the comparison."""
+
+from drosurv.paper.alpha_curves import alpha_curves
+from drosurv.paper.characteristics import characteristics, characteristics_table
+from drosurv.paper.comparison import agreement, compare
+from drosurv.paper.figures import alpha_figure, save_figure
+from drosurv.paper.fingerprint import data_fingerprint
+from drosurv.paper.known_reasons import KNOWN_REASONS, Reason, known_reasons
+from drosurv.paper.methods import METHODS, Method
+from drosurv.paper.outputs import write_outputs, write_table
+from drosurv.paper.plan import EXPERIMENTS, Experiment, find_experiments, plan_units
+from drosurv.paper.published import load_published
+from drosurv.paper.result import check_result, gather
+from drosurv.paper.schedule import Failure, Outcome, Progress, work_through
+from drosurv.paper.selection import choose_settings
+from drosurv.paper.shrinkage import gain_share
+from drosurv.paper.store import Store
+from drosurv.paper.summary import summarise
+from drosurv.paper.table import Table
+from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
+from drosurv.paper.tables import agreement_table, comparison_table, result_table
+from drosurv.paper.unit import Protocol, Unit
+
+__all__ = [
+    "EXPERIMENTS",
+    "KNOWN_REASONS",
+    "METHODS",
+    "TABLE_METRICS",
+    "Experiment",
+    "Failure",
+    "Method",
+    "Outcome",
+    "Progress",
+    "Protocol",
+    "Reason",
+    "Store",
+    "Table",
+    "TableMetric",
+    "Unit",
+    "agreement",
+    "agreement_table",
+    "alpha_curves",
+    "alpha_figure",
+    "characteristics",
+    "characteristics_table",
+    "check_result",
+    "choose_settings",
+    "compare",
+    "comparison_table",
+    "data_fingerprint",
+    "find_experiments",
+    "gain_share",
+    "gather",
+    "known_reasons",
+    "load_published",
+    "plan_units",
+    "result_table",
+    "save_figure",
+    "summarise",
+    "work_through",
+    "write_outputs",
+    "write_table",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -28,7 +28,7 @@ class Choice:
         True when no setting met the rule's condition and its second best was taken instead.
     """
 
-    index: Hashable
+    index: Any
     reason: str
     fallback: bool = False
 

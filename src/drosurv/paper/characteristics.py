@@ -1,0 +1,84 @@
+"""Table 1: what the datasets look like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from drosurv.paper.plan import DATASET_LABELS
+from drosurv.paper.table import Table, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drosurv.datasets.dataset import Dataset
+
+# As printed: samples, features, censoring rate.
+PUBLISHED_CHARACTERISTICS = {
+    "flc": (7874, 6, 0.725),
+    "support": (9105, 14, 0.319),
+    "seer": (4024, 13, 0.847),
+}
+
+
+def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
+    """Samples, features, censoring rate and sensitive attributes, ours beside the published.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+        Before splitting.
+
+    Returns
+    -------
+    DataFrame, one row per dataset
+        ``samples``, ``features``, ``censoring`` and ``sensitive_attributes``, the first three also with the
+        prefix ``published_``.
+    """
+    import pandas as pd
+
+    from drosurv.target import parse_target
+
+    records = []
+    for dataset in datasets:
+        target = parse_target(dataset.y)
+        samples, features, censoring = PUBLISHED_CHARACTERISTICS[dataset.name]
+        records.append(
+            {
+                "dataset": dataset.name,
+                "samples": len(target),
+                "published_samples": samples,
+                "features": dataset.X.shape[1],
+                "published_features": features,
+                "censoring": 1 - target.n_events / len(target),
+                "published_censoring": censoring,
+                "sensitive_attributes": ", ".join(map(str, dataset.sensitive_features.columns)),
+            }
+        )
+    return pd.DataFrame(records)
+
+
+def characteristics_table(frame: pd.DataFrame) -> Table:
+    """Table 1, ours / published.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From :func:`characteristics`.
+
+    Returns
+    -------
+    Table
+    """
+    header = tuple(map(text, ("dataset", "sensitive attributes", "samples", "features", "censoring rate")))
+    rows = tuple(
+        (
+            text(DATASET_LABELS[row["dataset"]]),
+            text(row["sensitive_attributes"]),
+            text(f"{row['samples']:,} / {row['published_samples']:,}"),
+            text(f"{row['features']} / {row['published_features']}"),
+            text(f"{row['censoring']:.3f} / {row['published_censoring']:.3f}"),
+        )
+        for row in frame.to_dict("records")
+    )
+    return Table("Basic dataset characteristics", header, rows, ("Ours / published.",))

@@ -1,0 +1,110 @@
+"""Ours beside the published numbers: the difference in published standard deviations, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.paper.known_reasons import known_reasons
+from drosurv.paper.published import load_published
+from drosurv.target import BoolArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AGREEMENT = 2.0
+# No correct program matches the published IBS, so it is shown and not counted.
+NOT_COUNTED = ("integrated_brier_score",)
+_CELL = ["experiment", "dataset", "attribute", "method", "metric"]
+
+
+def compare(
+    summary: pd.DataFrame, *, published: pd.DataFrame | None = None, circumstances: Collection[str] = ()
+) -> pd.DataFrame:
+    """Put every published cell beside ours.
+
+    z = (ours - published mean) / published sd; a cell agrees when abs(z) <= 2.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        From :func:`drosurv.paper.summarise`, tuned by CI (or at the ablations' setting), as the published
+        tables are.
+    published : DataFrame, optional
+        Like :func:`load_published`, the default.
+    circumstances : collection of str
+        What was special about our run, for :func:`drosurv.paper.known_reasons`.
+
+    Returns
+    -------
+    DataFrame, one row per published cell
+        The cell, ``published_mean``, ``published_sd``, our ``mean``, ``sd``, ``low``, ``high``, ``repeats``,
+        ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS);
+        where a cell does not agree or is not counted, ``codes`` and ``reason`` tell what is known about it,
+        and ``explained`` whether that is a cause.
+    """
+    published = load_published() if published is None else published
+    tuned = summary.loc[summary["tuned_by"] != "fa"]
+    ours = tuned[[*_CELL, "mean", "sd", "low", "high", "repeats"]]
+    theirs = published.rename(columns={"mean": "published_mean", "sd": "published_sd"})
+    table = theirs.merge(ours, on=_CELL, how="left", validate="one_to_one")
+    table["difference_in_sds"] = (table["mean"] - table["published_mean"]) / table["published_sd"]
+    agrees = (table["difference_in_sds"].abs() <= AGREEMENT).astype("boolean")
+    table["agrees"] = agrees.mask(table["difference_in_sds"].isna())
+    table["counted"] = ~table["metric"].isin(NOT_COUNTED)
+    wanted = _is_false(table["agrees"]) | ~table["counted"].to_numpy(dtype=bool)
+    cells = zip(*(table[name] for name in ("experiment", "dataset", "method", "metric")), strict=True)
+    reasons = [
+        known_reasons(experiment, dataset, method, metric, circumstances) if show else ()
+        for show, (experiment, dataset, method, metric) in zip(wanted, cells, strict=True)
+    ]
+    table["codes"] = ["; ".join(reason.code for reason in known) for known in reasons]
+    table["reason"] = [" ".join(reason.text for reason in known) for known in reasons]
+    table["explained"] = [any(reason.is_cause for reason in known) for known in reasons]
+    return table
+
+
+def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
+    """How many published cells (IBS aside) lie within two published standard deviations.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        From :func:`compare`.
+    by : str
+        Column to count by, such as ``dataset``, ``experiment``, ``method`` or ``metric``.
+
+    Returns
+    -------
+    DataFrame, one row per group
+        ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``explained`` (cells
+        that differ by a known cause), ``unexplained``, and ``missing`` (published cells without our number).
+    """
+    import pandas as pd
+
+    counted = comparison.loc[comparison["counted"]]
+    records = []
+    for group, cells in counted.groupby(by, sort=False):
+        known = cells["agrees"].notna()
+        agree = int(cells["agrees"].fillna(False).sum())
+        explained = int((_is_false(cells["agrees"]) & cells["explained"].to_numpy(dtype=bool)).sum())
+        total = int(known.sum())
+        records.append(
+            {
+                by: group,
+                "cells": total,
+                "agree": agree,
+                "fraction": agree / total if total else np.nan,
+                "explained": explained,
+                "unexplained": total - agree - explained,
+                "missing": len(cells) - total,
+            }
+        )
+    return pd.DataFrame(records)
+
+
+def _is_false(flags: pd.Series[bool]) -> BoolArray:
+    """Where a flag is known and False."""
+    return ~flags.fillna(True).to_numpy(dtype=bool)

@@ -1,0 +1,48 @@
+"""A fingerprint of a dataset, so that results of other data are never taken for results of these."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.target import parse_target
+
+if TYPE_CHECKING:
+    from drosurv.datasets.dataset import Dataset
+
+
+def data_fingerprint(dataset: Dataset) -> str:
+    """SHA-256 of features, target and sensitive attributes, row by row and name by name.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With ``X``, ``y`` and ``sensitive_features``.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits; the same on every machine and with every version of pandas.
+    """
+    digest = hashlib.sha256()
+
+    def add(part: bytes) -> None:
+        # The length first, so that moving a byte from one part to the next changes the digest.
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+
+    for name in dataset.X.columns:
+        values = dataset.X[name].to_numpy(dtype="<f8", copy=True)
+        # NaN has many bit patterns; one stands for all.
+        values[np.isnan(values)] = np.nan
+        add(str(name).encode())
+        add(values.tobytes())
+    target = parse_target(dataset.y, require_event=False)
+    add(target.event.astype(np.uint8).tobytes())
+    add(target.time.astype("<f8").tobytes())
+    for name in dataset.sensitive_features.columns:
+        add(str(name).encode())
+        add("\0".join(map(str, dataset.sensitive_features[name])).encode())
+    return digest.hexdigest()

@@ -1,0 +1,190 @@
+"""The methods of the tables as data: the paper's sixteen, its ablations, and rows that it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+Network = Literal["linear", "mlp"]
+
+LEARNING_RATES = (0.01, 0.001, 0.0001)
+WEIGHTS = (1.0, 0.7, 0.4)
+ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+# Starts at 1: CI and the c-index do not change when scores are scaled, so a rule that looks only at them
+# ties and takes the first, which must be the plain model.
+FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of a table: what to train, over which grid, and what to call it.
+
+    Parameters
+    ----------
+    name : str
+        What commands and files call it.
+    label, latex : str
+        Heading in plain text and in LaTeX.
+    estimator : str
+        Class of drosurv that is trained.
+    network : "linear" or "mlp"
+        Its network.
+    parameters : tuple of (name, value)
+        Parameters of the estimator that differ from its defaults and do not vary.
+    grid : tuple of (name, values)
+        Parameters of the estimator that vary; every combination is trained.
+    factors : tuple of float
+        Scores are multiplied by each of these after training; other than 1 only for the shrinkage control.
+    origin : "paper", "ablation" or "beyond"
+        In the paper's main tables, in its ablations, or ours.
+    """
+
+    name: str
+    label: str
+    latex: str
+    estimator: str
+    network: Network
+    parameters: tuple[tuple[str, Any], ...]
+    grid: tuple[tuple[str, tuple[float, ...]], ...]
+    factors: tuple[float, ...] = (1.0,)
+    origin: Literal["paper", "ablation", "beyond"] = "paper"
+
+    @property
+    def penalty(self) -> str | None:
+        """Name of the fairness penalty in training, if there is one."""
+        return dict(self.parameters).get("penalty")
+
+    @property
+    def trains_by_attribute(self) -> bool:
+        """Whether training sees the sensitive attribute, so that each attribute needs its own training."""
+        return self.penalty in ("keya_group", "rp_group")
+
+    @property
+    def reference(self) -> str:
+        """Name of the unregularised method with the same network, whose c-index sets the accuracy budget."""
+        return "cox" if self.network == "linear" else "deepsurv"
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this is itself the unregularised method."""
+        return self.name == self.reference
+
+    def settings(self) -> Iterator[dict[str, float]]:
+        """Every point of the grid, in the order in which results list them."""
+        names = [name for name, _ in self.grid]
+        for values in product(*(values for _, values in self.grid)):
+            setting = dict(zip(names, values, strict=True))
+            if self.factors == (1.0,):
+                yield setting
+            else:
+                yield from ({**setting, "factor": factor} for factor in self.factors)
+
+    def determinants(self) -> dict[str, Any]:
+        """Everything about the method that its numbers depend on; labels are not among it."""
+        return {
+            "estimator": self.estimator,
+            "network": self.network,
+            "parameters": dict(self.parameters),
+            "grid": {name: list(values) for name, values in self.grid},
+            "factors": list(self.factors),
+        }
+
+
+_LR = ("lr", LEARNING_RATES)
+_PENALTIES = (
+    ("keya-individual", "keya_individual", "_I (Keya et al.)", r"$_I$(Keya~et~al.)"),
+    ("rp-individual", "rp_individual", "_I (R&P)", r"$_I$(R\&P)"),
+    ("keya-group", "keya_group", "_G (Keya et al.)", r"$_G$(Keya~et~al.)"),
+    ("rp-group", "rp_group", "_G (R&P)", r"$_G$(R\&P)"),
+    ("keya-intersectional", "keya_intersectional", "_∩ (Keya et al.)", r"$_{\cap}$(Keya~et~al.)"),
+)
+
+
+def _baselines(network: Network) -> Iterator[Method]:
+    name, label = ("cox", "Cox") if network == "linear" else ("deepsurv", "DeepSurv")
+    yield Method(name, label, label, "CoxPH", network, (), (_LR,))
+    for suffix, penalty, plain, latex in _PENALTIES:
+        yield Method(
+            f"{name}-{suffix}",
+            label + plain,
+            label + latex,
+            "RegularizedCox",
+            network,
+            (("penalty", penalty),),
+            (("weight", WEIGHTS), _LR),
+        )
+
+
+def _dro(network: Network, ball: str, suffix: str, note: str, origin: Literal["paper", "beyond"]) -> Method:
+    deep = network == "mlp"
+    return Method(
+        f"{'deep-' if deep else ''}dro-cox{suffix}",
+        f"{'Deep ' if deep else ''}DRO-COX{note}",
+        f"{'Deep ' if deep else ''}\\textsc{{DRO-COX}}{note}",
+        "DROCox",
+        network,
+        (("ball", ball),),
+        (("alpha", ALPHAS), _LR),
+        origin=origin,
+    )
+
+
+def _split(
+    network: Network,
+    suffix: str = "",
+    note: str = "",
+    *,
+    n1: float = 0.5,
+    sides: str = "both",
+    origin: Literal["paper", "ablation"] = "paper",
+) -> Method:
+    deep = network == "mlp"
+    # The rows were already shuffled by the train/validation split, so the first rows are a random half.
+    parameters = (("ball", "paper"), ("n1", n1), ("sides", sides), ("shuffle", False))
+    return Method(
+        f"{'deep-' if deep else ''}dro-cox-split{suffix}",
+        f"{'Deep ' if deep else ''}DRO-COX (SPLIT{note})",
+        f"{'Deep ' if deep else ''}\\textsc{{DRO-COX (SPLIT{note})}}",
+        "DROCoxSplit",
+        network,
+        parameters,
+        (("alpha", ALPHAS), _LR),
+        origin=origin,
+    )
+
+
+def _scaled(network: Network) -> Method:
+    name, label = ("cox", "Cox") if network == "linear" else ("deepsurv", "DeepSurv")
+    return Method(
+        f"{name}-scaled",
+        f"{label} x c",
+        rf"{label} $\times$ c",
+        "CoxPH",
+        network,
+        (),
+        (_LR,),
+        factors=FACTORS,
+        origin="beyond",
+    )
+
+
+def _all_methods() -> Iterator[Method]:
+    networks: tuple[Network, ...] = ("linear", "mlp")
+    for network in networks:
+        yield from _baselines(network)
+        yield _dro(network, "paper", "", "", "paper")
+        yield _split(network)
+    for network in networks:
+        yield _dro(network, "chi2", "-chi2", " (chi2)", "beyond")
+        yield _dro(network, "cvar", "-cvar", " (CVaR)", "beyond")
+        yield _scaled(network)
+    for network in networks:
+        for n2 in (0.1, 0.2, 0.3, 0.4):
+            n1 = round(1 - n2, 1)
+            yield _split(network, f"-n2-{n2}", f", n2 = {n2}n", n1=n1, origin="ablation")
+        yield _split(network, "-one-side", ", ONE SIDE", sides="one", origin="ablation")
+
+
+METHODS = {method.name: method for method in _all_methods()}

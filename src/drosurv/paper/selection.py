@@ -1,0 +1,127 @@
+"""From the scores of every grid point to one setting per method and repeat."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from drosurv.paper.methods import METHODS, Method
+from drosurv.paper.plan import TUNINGS, Experiment
+from drosurv.paper.result import CONTROLS, PARAMETERS
+from drosurv.paper.shrinkage import gain_share
+from drosurv.paper.table_metrics import METRIC_NAMES
+from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, Rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SelectOn = Literal["validation", "test"]
+_SHOWN = (*PARAMETERS, *METRIC_NAMES, *CONTROLS, "gain_share")
+CELL = ("experiment", "tuned_by", "dataset", "attribute", "method")
+
+
+def choose_settings(
+    grid: pd.DataFrame,
+    experiment: Experiment,
+    *,
+    tuned_by: str = "ci",
+    select_on: SelectOn = "validation",
+) -> pd.DataFrame:
+    """Choose one grid point per method and repeat, and show it on the test set.
+
+    Cox and DeepSurv take their best c-index. Every other method takes the lowest CI (or F_A) among settings
+    whose c-index is at least .95 of that of its unregularised method, in the same repeat. An experiment with
+    a setting of its own shows that one.
+
+    Parameters
+    ----------
+    grid : DataFrame
+        From :func:`drosurv.paper.gather`.
+    experiment : Experiment
+        Its cohorts and methods are shown; a repeat of a method whose unregularised method is not finished is
+        left out with a warning.
+    tuned_by : "ci" or "fa"
+        What is minimised inside the accuracy budget.
+    select_on : "validation" or "test"
+        The part that the choice looks at. "test" is a diagnostic: it shows what choosing on the answers would
+        give, and is no result.
+
+    Returns
+    -------
+    DataFrame, one row per cohort, method and repeat
+        Test metrics and controls in the library's units, the setting's parameters, ``gain_share``, and
+        ``reason`` and ``fallback`` of the choice.
+    """
+    import pandas as pd
+
+    if tuned_by not in TUNINGS:
+        raise ValueError(f"tuned_by must be one of {', '.join(TUNINGS)}, got {tuned_by!r}.")
+    if select_on not in ("validation", "test"):
+        raise ValueError(f"select_on must be 'validation' or 'test', got {select_on!r}.")
+    label = tuned_by if experiment.setting is None else "fixed"
+    grid = grid.assign(gain_share=gain_share(grid, select_on=select_on))
+    records: list[dict[str, Any]] = []
+    for dataset, attribute in experiment.cohorts:
+        cohort = grid.loc[(grid["dataset"] == dataset) & (grid["attribute"] == attribute)]
+        for repeat, scores in cohort.groupby("repeat"):
+            key = dict(zip(CELL, (experiment.name, label, dataset, attribute), strict=False))
+            records.extend(
+                {**key, "repeat": repeat, **row} for row in _choices(scores, experiment, tuned_by, select_on)
+            )
+    columns = [*CELL, "repeat", "candidate", *_SHOWN, "fallback", "reason"]
+    return pd.DataFrame(records, columns=columns)
+
+
+def _choices(
+    scores: pd.DataFrame, experiment: Experiment, tuned_by: str, select_on: SelectOn
+) -> Iterator[dict[str, Any]]:
+    """The chosen rows of one cohort and repeat."""
+    judged = _by_method(scores, select_on)
+    shown = _by_method(scores, "test")
+    for method in (METHODS[name] for name in experiment.methods if name in shown):
+        if method.reference not in judged:
+            warnings.warn(
+                f"{experiment.name}: a repeat of {method.name} is left out, because {method.reference}, "
+                "which sets its accuracy budget, is not finished there; run again to finish it.",
+                UserWarning,
+                stacklevel=4,
+            )
+            continue
+        plain = judged[method.reference]
+        reference = plain["concordance_index"].loc[BestScore().choose(plain).index]
+        rule = _rule(method, experiment.setting, tuned_by, float(reference))
+        choice, row = _apply(rule, judged[method.name], shown[method.name])
+        yield {
+            **row,
+            "method": method.name,
+            "candidate": choice.index,
+            "fallback": choice.fallback,
+            "reason": choice.reason,
+        }
+
+
+def _rule(
+    method: Method, setting: tuple[tuple[str, float], ...] | None, tuned_by: str, reference: float
+) -> Rule:
+    if method.is_reference:
+        return BestScore()
+    if setting is not None:
+        return FixedSetting(dict(setting))
+    return AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)
+
+
+def _apply(rule: Rule, judged: pd.DataFrame, shown: pd.DataFrame) -> tuple[Choice, dict[str, Any]]:
+    try:
+        choice = rule.choose(judged)
+    except ValueError as error:
+        # Every training of the grid diverged: the repeat has no number, and says so.
+        return Choice(None, str(error)), dict.fromkeys(_SHOWN, np.nan)
+    return choice, {str(name): value for name, value in shown.loc[choice.index, list(_SHOWN)].items()}
+
+
+def _by_method(scores: pd.DataFrame, part: str) -> Mapping[Hashable, pd.DataFrame]:
+    chosen = scores.loc[scores["part"] == part]
+    return {method: rows.set_index("candidate") for method, rows in chosen.groupby("method")}

@@ -1,0 +1,126 @@
+"""Finished units on disk: written at once and whole, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drosurv.paper.result import check_result
+from drosurv.paper.unit import Unit
+
+
+class Store:
+    """A folder of results, one file per finished unit.
+
+    A file is written under another name and then renamed, so a reader sees a whole file or none, and several
+    processes may share the folder: if two finish the same unit, the later file replaces an equal one. The
+    file's name holds the unit's key, so a changed setting looks for another file.
+
+    Parameters
+    ----------
+    folder : path
+        Created when the first unit is stored.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, unit: Unit) -> Path:
+        """Where the unit's result is, or will be."""
+        name = f"repeat-{unit.repeat:02d}-{unit.key[:16]}.json"
+        return self.folder / unit.dataset / unit.method.name / name
+
+    def put(self, unit: Unit, result: Mapping[str, Any]) -> None:
+        """Store the result of a finished unit; numbers that are not finite come back as None.
+
+        Parameters
+        ----------
+        unit : Unit
+            What was evaluated.
+        result : mapping
+            Its result, which :func:`drosurv.paper.check_result` accepts.
+        """
+        check_result(unit, result)
+        plain = _plain(result)
+        document = {
+            "key": unit.key,
+            "checksum": _checksum(plain),
+            "determinants": unit.determinants(),
+            "result": plain,
+        }
+        path = self.path(unit)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(document, file, allow_nan=False)
+                file.flush()
+                # Without this a power cut could leave the new name on an empty file.
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def get(self, unit: Unit) -> dict[str, Any] | None:
+        """The result of a unit, or None if it is not there; a broken file is not there, with a warning."""
+        path = self.path(unit)
+        try:
+            return _result(path.read_text(encoding="utf-8"), unit)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            warnings.warn(
+                f"the stored result {path} is ignored and will be computed again: {error}.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return None
+
+    def finished(self, units: Iterable[Unit]) -> Iterator[tuple[Unit, dict[str, Any]]]:
+        """The units that are stored, with their results."""
+        for unit in units:
+            result = self.get(unit)
+            if result is not None:
+                yield unit, result
+
+
+def _result(text: str, unit: Unit) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+        key, checksum, result = document["key"], document["checksum"], document["result"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError("it is truncated or not a result") from None
+    if key != unit.key:
+        raise ValueError("it belongs to other settings")
+    if checksum != _checksum(result):
+        raise ValueError("its contents were altered")
+    found: dict[str, Any] = result
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """As JSON holds it: built-in types only, numbers that are not finite as None."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _checksum(result: Any) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()

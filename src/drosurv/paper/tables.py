@@ -1,0 +1,202 @@
+"""The tables: methods by metrics with the shrinkage control, ours beside the published, and the agreement."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.paper.comparison import AGREEMENT
+from drosurv.paper.methods import METHODS
+from drosurv.paper.plan import EXPERIMENTS
+from drosurv.paper.shrinkage import SHRINKAGE
+from drosurv.paper.table import Table, Text, text
+from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NETWORKS = {"linear": "linear", "mlp": "MLP"}
+_TUNED = {
+    "ci": "tuned by CI within the accuracy budget",
+    "fa": "tuned by F_A within the accuracy budget",
+    "fixed": "at one fixed setting",
+}
+_SHRINKAGE_HEADER = (text("LPL gain / Cox's"), text("slope"))
+_INTERVAL_NOTE = (
+    "CI in percent. Brackets: bootstrap interval on the one test set that all repeats share (mean of its "
+    "ends over repeats)."
+)
+_SHRINKAGE_NOTE = (
+    "LPL gain / Cox's: gain in log partial likelihood over no model, as a share of plain Cox's. Slope: "
+    "calibration slope. A share near 0 or a slope far above 1 means that scores have shrunk, and disparities "
+    "fall with them."
+)
+
+
+def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
+    """Methods by metrics, mean (sd) over repeats, with the interval of CI and the shrinkage control.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        From :func:`drosurv.paper.summarise`, of one experiment and one way of tuning.
+    diagnostic : bool
+        Whether settings were chosen on the test set; the title then says so.
+
+    Returns
+    -------
+    Table
+    """
+    experiment = EXPERIMENTS[_only(summary, "experiment")]
+    title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
+    if diagnostic:
+        title += " (DIAGNOSTIC: settings chosen on the test set, not a result)"
+    cells = _cells(summary)
+    rows = []
+    for method in _ordered(experiment.methods, cells):
+        found = cells[method]
+        fallbacks = max(cell["fallbacks"] for cell in found.values())
+        rows.append(
+            (
+                *_row_head(method, f"‡{fallbacks}" if fallbacks else ""),
+                *(_mean_sd(found.get(metric.name), metric) for metric in TABLE_METRICS),
+                *(_short(found.get(name)) for name in SHRINKAGE),
+            )
+        )
+    notes = [f"Mean (sd) over {_repeats(summary)} on the test set.", _INTERVAL_NOTE, _SHRINKAGE_NOTE]
+    if any(cell["fallbacks"] for found in cells.values() for cell in found.values()):
+        notes.append(
+            "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
+        )
+    header = (text("method"), text("network"), *map(_heading, TABLE_METRICS), *_SHRINKAGE_HEADER)
+    return Table(title, header, tuple(rows), tuple(notes))
+
+
+def comparison_table(comparison: pd.DataFrame) -> Table:
+    """Ours / published, with the difference in published standard deviations; bold where it exceeds two.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        From :func:`drosurv.paper.compare`, of one experiment.
+
+    Returns
+    -------
+    Table
+    """
+    experiment = EXPERIMENTS[_only(comparison, "experiment")]
+    reasons = list(dict.fromkeys(reason for reason in comparison["reason"] if reason))
+    letters = dict(zip(reasons, string.ascii_letters, strict=False))
+    cells = _cells(comparison)
+    rows = tuple(
+        (
+            *_row_head(method),
+            *(_beside(cells[method].get(metric.name), metric, letters) for metric in TABLE_METRICS),
+        )
+        for method in _ordered(experiment.methods, cells)
+    )
+    notes = (
+        "Ours / published (difference in published standard deviations). Bold: more than two.",
+        _INTERVAL_NOTE,
+        *(f"{letter}: {reason}" for reason, letter in letters.items()),
+    )
+    header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
+    return Table(f"{experiment.title}: ours beside the published values", header, rows, notes)
+
+
+def agreement_table(agreement: pd.DataFrame) -> Table:
+    """Published cells (IBS aside) within two published standard deviations.
+
+    Parameters
+    ----------
+    agreement : DataFrame
+        From :func:`drosurv.paper.agreement`.
+
+    Returns
+    -------
+    Table
+    """
+    header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
+    rows = tuple(
+        tuple(text(f"{value:.3f}" if isinstance(value, float) else str(value)) for value in row)
+        for row in agreement.itertuples(index=False, name=None)
+    )
+    note = "Explained: differs for a known cause. Missing: published, but not run here."
+    return Table(
+        "Published cells (IBS aside) within two published standard deviations", header, rows, (note,)
+    )
+
+
+def _only(frame: pd.DataFrame, column: str) -> str:
+    values = list(dict.fromkeys(frame[column]))
+    if len(values) != 1:
+        raise ValueError(f"a table shows one {column}, but the frame has {values or 'no rows'}; filter it.")
+    return str(values[0])
+
+
+def _cells(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
+    """Row of the frame by method and metric."""
+    cells: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in frame.to_dict("records"):
+        cells.setdefault(str(record["method"]), {})[str(record["metric"])] = {
+            str(name): value for name, value in record.items()
+        }
+    return cells
+
+
+def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
+    """Linear before MLP, as in the paper, and otherwise in the experiment's order."""
+    present = [name for name in methods if name in cells]
+    return sorted(present, key=lambda name: METHODS[name].network)
+
+
+def _row_head(name: str, mark: str = "") -> tuple[Text, Text]:
+    method = METHODS[name]
+    label = Text(method.label, method.latex)
+    return label.marked(mark) if mark else label, text(_NETWORKS[method.network])
+
+
+def _heading(metric: TableMetric) -> Text:
+    plain, latex = ("↑", r"$\uparrow$") if metric.higher_is_better else ("↓", r"$\downarrow$")
+    return Text(f"{metric.label} {plain}", metric.latex + latex)
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}f}" if np.isfinite(value) else "–"
+
+
+def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
+    """CI is never shown without it; unknown ends are shown as unknown."""
+    if metric.name != "concordance_imparity":
+        return ""
+    return f" [{_number(cell['low'], 2)}, {_number(cell['high'], 2)}]"
+
+
+def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
+    if cell is None:
+        return text("–")
+    return text(f"{_number(cell['mean'])} ({_number(cell['sd'])}){_interval(cell, metric)}")
+
+
+def _short(cell: dict[str, Any] | None) -> Text:
+    return text("–" if cell is None else _number(cell["mean"], 2))
+
+
+def _beside(cell: dict[str, Any] | None, metric: TableMetric, letters: dict[str, str]) -> Text:
+    if cell is None:
+        return text("–")
+    ours = f"{_number(cell['mean'])}{_interval(cell, metric)}"
+    z = cell["difference_in_sds"]
+    difference = f"{z:+.1f}" if np.isfinite(z) else "–"
+    shown = text(f"{ours} / {_number(cell['published_mean'])} ({difference})")
+    if cell["counted"] and abs(z) > AGREEMENT:
+        shown = shown.bold()
+    return shown.marked(letters[cell["reason"]]) if cell["reason"] in letters else shown
+
+
+def _repeats(summary: pd.DataFrame) -> str:
+    low, high = int(summary["repeats"].min()), int(summary["repeats"].max())
+    return f"{high} repeats" if low == high else f"{low} to {high} repeats"

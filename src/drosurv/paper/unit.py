@@ -1,0 +1,105 @@
+"""A unit of work: one dataset, one method, one repeat, with a key that changes whenever its result would."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from drosurv._version import __version__
+from drosurv.paper.methods import Method
+
+# Raise whenever evaluate_unit starts to mean something else with the same settings.
+RESULT_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How every unit is trained and scored (paper, section 4 and appendix D).
+
+    Parameters
+    ----------
+    as_published : bool
+        Whether data are imputed and ordered as behind the published tables.
+    test_seed : int
+        Draws the test part, the same for every repeat.
+    initial_seed : int
+        Seeds the networks' initial weights, the same for every repeat.
+    max_iter : int
+        Steps of Adam; the last iterate is kept.
+    hidden : tuple of int
+        Hidden units of the MLP.
+    convention : str
+        Convention of the disparity metrics.
+    bootstrap : int
+        Replicates behind the interval of CI.
+    """
+
+    as_published: bool = True
+    test_seed: int = 7
+    initial_seed: int = 1
+    max_iter: int = 500
+    hidden: tuple[int, ...] = (24,)
+    convention: str = "table"
+    bootstrap: int = 200
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One dataset, method and repeat: every grid point, scored on validation and test for every attribute.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    attributes : tuple of str
+        All its sensitive attributes: a unit scores each, so that no table needs training of its own.
+    method : Method
+        What is trained.
+    repeat : int
+        Number of the repeat, from 0; it seeds the validation split.
+    data_fingerprint : str
+        Of the dataset before splitting.
+    protocol : Protocol
+        How it is trained and scored.
+    """
+
+    dataset: str
+    attributes: tuple[str, ...]
+    method: Method
+    repeat: int
+    data_fingerprint: str
+    protocol: Protocol = field(default_factory=Protocol)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of its result: grid points x attributes x (validation, test)."""
+        return 2 * len(self.attributes) * sum(1 for _ in self.method.settings())
+
+    def determinants(self) -> dict[str, Any]:
+        """Everything that the result depends on.
+
+        The device is not among it: it changes rounding, not meaning. The library's version is, because a new
+        release may train differently under the same settings.
+        """
+        return {
+            "schema": RESULT_SCHEMA,
+            "version": __version__,
+            "dataset": self.dataset,
+            "data_fingerprint": self.data_fingerprint,
+            "attributes": list(self.attributes),
+            "method": self.method.determinants(),
+            "repeat": self.repeat,
+            "protocol": asdict(self.protocol),
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the determinants, 64 hexadecimal digits, the same in every process and machine."""
+        text = json.dumps(self.determinants(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.method.name}/repeat {self.repeat}"
