@@ -1,0 +1,159 @@
+"""How often the patient with the higher score has the event first: overall, per patient, between groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from drosurv.metrics.groups import Missing, parse_grouped
+from drosurv.metrics.pair_sweep import PairCounts, PairOrder
+from drosurv.metrics.scores import parse_scored, warn_undefined
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def concordance_index(y: Any, risk: Any, sample_weight: Any = None) -> float:
+    r"""Harrell's concordance index: the share of comparable pairs that the scores order rightly.
+
+    .. math:: C = \frac{\sum_{(i,j)} w_i w_j \left( 1[f_i > f_j] + \tfrac12 1[f_i \approx f_j] \right)}
+                       {\sum_{(i,j)} w_i w_j}
+
+    over the pairs in which patient i had an event and patient j was observed longer. Two events at one time
+    are no pair; an event comes before a censoring of the same time; scores within 1e-8 are tied. Equal to
+    scikit-survival's ``concordance_index_censored``, in O(n log n) instead of O(n^2).
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    risk : (n,) array
+        Risk scores; higher means sooner.
+    sample_weight : (n,) array, optional
+        Patient weights; a pair weighs the product of its patients' weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN, with a warning, if no pair is comparable.
+
+    References
+    ----------
+    Harrell, Lee, Mark (1996), Multivariable prognostic models, Statistics in Medicine 15.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
+    >>> concordance_index(y, [2.0, 0.0, 1.0])
+    0.6666666666666666
+    """
+    scored = parse_scored(y, risk, sample_weight)
+    numerator, denominator = PairOrder.for_harrell(scored.target, scored.risk).harrell_sums(scored.weight)
+    if denominator == 0:
+        warn_undefined(
+            f"the concordance index is undefined (NaN): no pair of the {len(scored)} patients is comparable "
+            f"({scored.target.n_events} events)."
+        )
+        return float("nan")
+    return numerator / denominator
+
+
+def concordance_counts(
+    y: Any, risk: Any, *, rule: Literal["imparity", "harrell"] = "imparity", sample_weight: Any = None
+) -> PairCounts:
+    r"""Each patient's concordant and comparable pairs, in O(n log n).
+
+    .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
+
+    They are computed once; the concordance of any group of patients against everybody is then
+    ``sum N_i / sum D_i`` over its members, whatever the grouping.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    risk : (n,) array
+        Risk scores; higher means sooner.
+    rule : "imparity" or "harrell"
+        Which pairs are comparable and what ties earn: Algorithm B.1 of the paper, in which two events at one
+        time are comparable and only equal scores are tied, or Harrell's (see :func:`concordance_index`).
+    sample_weight : (n,) array, optional
+        Patient weights. Weights that count copies give the pairs between different patients only: a patient
+        is never compared with his own copy.
+
+    Returns
+    -------
+    PairCounts
+        Fields ``numerator`` and ``denominator``, each (n,).
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
+    >>> counts = concordance_counts(y, [2.0, 0.0, 1.0])
+    >>> counts.numerator.tolist(), counts.denominator.tolist()
+    ([2.0, 1.0, 1.0], [2.0, 2.0, 2.0])
+    """
+    scored = parse_scored(y, risk, sample_weight)
+    if rule == "imparity":
+        return PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
+    if rule == "harrell":
+        return PairOrder.for_harrell(scored.target, scored.risk).harrell_counts(scored.weight)
+    raise ValueError(f"rule must be 'imparity' or 'harrell', got {rule!r}.")
+
+
+def cross_group_concordance(
+    y: Any, risk: Any, groups: Any, *, sample_weight: Any = None, missing: Missing = "group"
+) -> pd.DataFrame:
+    r"""Concordance of the pairs whose earlier event is in group a and whose other patient is in group b.
+
+    .. math:: xCI(a, b) = \Pr(f_i > f_j \mid i \in a \text{ had the event before } j \in b)
+
+    by Harrell's rule; the diagonal is each group's own concordance index. A low xCI(a, b) beside a high
+    xCI(b, a) says that events of group a are ranked too low against group b, which the within-group indices
+    cannot show.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    risk : (n,) array
+        Risk scores; higher means sooner.
+    groups : (n,) labels, or (n, J) for intersections
+        Group of each patient.
+    sample_weight : (n,) array, optional
+        Patient weights; a pair weighs the product of its patients' weights.
+    missing : "group" or "drop"
+        Patients without a label: a group of their own, or left out altogether.
+
+    Returns
+    -------
+    DataFrame, (n_groups, n_groups)
+        Rows a, columns b; NaN, with a warning, where no pair is comparable.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> cross_group_concordance(y, [4.0, 1.0, 3.0, 2.0], ["a", "b", "a", "b"]).loc["b", "a"]
+    np.float64(0.0)
+    """
+    import pandas as pd
+
+    scored, parsed = parse_grouped(y, risk, groups, sample_weight=sample_weight, missing=missing)
+    order = PairOrder.for_harrell(scored.target, scored.risk)
+    sums = order.harrell_between(parsed.codes, len(parsed), scored.weight)
+    empty = [
+        f"{parsed.labels[a]!r} before {parsed.labels[b]!r}"
+        for a, b in np.argwhere(sums.denominator == 0).tolist()
+    ]
+    if empty:
+        warn_undefined(
+            f"cross-group concordance is undefined (NaN) without a comparable pair: {', '.join(empty)}."
+        )
+    with np.errstate(invalid="ignore"):
+        values = sums.numerator / sums.denominator
+    index = pd.Index(list(parsed.labels), tupleize_cols=False)
+    return pd.DataFrame(values, index=index.rename("event first"), columns=index.rename("other"))

@@ -1,0 +1,225 @@
+"""Group labels of patients turned into codes: who is compared with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.metrics.scores import ScoredTarget, parse_scored
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+Missing = Literal["group", "drop"]
+MISSING_LABEL = "missing"
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of each of n patients.
+
+    Parameters
+    ----------
+    codes : (n,) intp
+        Position in `labels` of each patient's group; -1 for a patient left out.
+    labels : tuple
+        One label per group; a tuple of labels for each intersection of several attributes.
+    name : str
+        The argument the labels came from, for messages.
+    """
+
+    codes: IntArray
+    labels: tuple[Any, ...]
+    name: str = "groups"
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def kept(self) -> BoolArray:
+        """Patients that belong to a group, (n,) bool."""
+        return self.codes >= 0
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of patients in each group, (n_groups,)."""
+        return np.bincount(self.codes[self.kept], minlength=len(self))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum of the patients' values in each group, (n_groups,)."""
+        totals: FloatArray = np.bincount(self.codes, weights=values, minlength=len(self)).astype(np.float64)
+        return totals
+
+
+def parse_groups(
+    groups: Any,
+    n: int | None = None,
+    *,
+    name: str = "groups",
+    missing: Missing = "group",
+    labels: Sequence[Any] | None = None,
+    at_least: int = 2,
+) -> Groups:
+    """Turn labels into codes.
+
+    Parameters
+    ----------
+    groups : (n,) labels, or (n, J) array or DataFrame
+        Any labels pandas can tell apart. Several columns mean their intersections that hold a patient.
+    n : int, optional
+        Number of patients the labels must match.
+    name : str
+        What error messages call the argument.
+    missing : "group" or "drop"
+        Whether patients without a label form a group of their own, called ``"missing"``, or are left out
+        (code -1).
+    labels : sequence, optional
+        The labels that may occur, in the order wanted. A label outside it is an error; one that no patient
+        has stays, as an empty group. By default the labels that occur, sorted.
+    at_least : int
+        The fewest groups that make sense; a gap needs two.
+
+    Returns
+    -------
+    Groups
+
+    Examples
+    --------
+    >>> parse_groups(["b", "a", None]).labels
+    ('a', 'b', 'missing')
+    >>> parse_groups(["b", "a", None], missing="drop").codes.tolist()
+    [1, 0, -1]
+    """
+    if isinstance(groups, Groups):
+        return groups
+    if missing not in ("group", "drop"):
+        raise ValueError(f"missing must be 'group' or 'drop', got {missing!r}.")
+    columns = [_coded(column, name, missing) for column in _columns(groups, name)]
+    length = len(columns[0].codes)
+    if n is not None and length != n:
+        raise ValueError(f"{name} has {length} labels for {n} patients: give one label per row.")
+    coded = columns[0] if len(columns) == 1 else _intersections(columns, name)
+    if labels is not None:
+        coded = _relabelled(coded, tuple(labels), missing)
+    if len(coded) < at_least:
+        held = ", ".join(repr(label) for label in coded.labels) or "none"
+        raise ValueError(
+            f"{name} must hold at least {at_least} groups, got {len(coded)} ({held}): "
+            "a difference between groups needs patients of two."
+        )
+    return coded
+
+
+def parse_grouped(
+    y: Any,
+    risk: Any,
+    groups: Any,
+    *,
+    sample_weight: Any = None,
+    missing: Missing = "group",
+    labels: Sequence[Any] | None = None,
+) -> tuple[ScoredTarget, Groups]:
+    """Check a scored target and the groups of its patients; those without a group are taken out."""
+    scored = parse_scored(y, risk, sample_weight)
+    parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
+    if (kept := parsed.kept).all():
+        return scored, parsed
+    return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
+
+
+def _columns(groups: Any, name: str) -> list[Any]:
+    import pandas as pd
+
+    found: list[Any]
+    if isinstance(groups, pd.DataFrame):
+        found = [groups.iloc[:, j] for j in range(groups.shape[1])]
+    elif isinstance(groups, np.ndarray) and groups.ndim == 2:
+        found = list(groups.T)
+    elif isinstance(groups, (np.ndarray, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+        found = [groups]
+    elif isinstance(groups, Sequence) and not isinstance(groups, (str, bytes)):
+        # As objects: np.asarray alone would turn ["a", nan] into the strings "a" and "nan".
+        found = [pd.Series(groups, dtype=object)]
+    else:
+        raise ValueError(
+            f"{name} must be one label per patient (list, array or Series) or one column per attribute "
+            f"(DataFrame or 2-D array), got {type(groups).__name__}."
+        )
+    if not found or any(np.ndim(column) != 1 for column in found):
+        raise ValueError(f"{name} must be one- or two-dimensional with at least one column.")
+    if len(found[0]) == 0:
+        raise ValueError(f"{name} is empty: at least one patient is needed.")
+    return found
+
+
+def _coded(column: Any, name: str, missing: Missing) -> Groups:
+    import pandas as pd
+
+    codes, values = _factorized(column)
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        place = {label: k for k, label in enumerate(dtype.categories.tolist())}
+        order = sorted(range(len(values)), key=lambda k: place[values[k]])
+    else:
+        order = _sorted_positions(values)
+    rank = np.empty(len(values) + 1, dtype=np.intp)
+    rank[order] = np.arange(len(values))
+    # Code -1 marks a missing label, and indexes the last entry.
+    labels = tuple(values[k] for k in order)
+    holes = missing == "group" and bool((codes < 0).any())
+    if holes and MISSING_LABEL in labels:
+        raise ValueError(
+            f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
+            "or pass missing='drop'."
+        )
+    rank[-1] = len(labels) if holes else -1
+    return Groups(rank[codes], (*labels, MISSING_LABEL) if holes else labels, name)
+
+
+def _factorized(column: Any) -> tuple[IntArray, list[Any]]:
+    """Codes into the list of distinct labels; -1 for a missing label."""
+    import pandas as pd
+
+    if column.dtype.kind in "US":
+        # Fixed-width strings have no missing value, and pandas would first make an object of every one.
+        found, codes = np.unique(column, return_inverse=True)
+    else:
+        codes, found = pd.factorize(column)
+    return codes, found.tolist()
+
+
+def _sorted_positions(values: list[Any]) -> list[int]:
+    try:
+        return sorted(range(len(values)), key=lambda k: values[k])
+    except TypeError:
+        return sorted(range(len(values)), key=lambda k: (type(values[k]).__name__, str(values[k])))
+
+
+def _intersections(columns: list[Groups], name: str) -> Groups:
+    kept = np.flatnonzero(np.logical_and.reduce([column.kept for column in columns]))
+    cells: NDArray[np.intp] = np.zeros(len(kept), dtype=np.intp)
+    first = cells
+    for column in columns:
+        # Renumbered at every attribute, so that many attributes with many labels cannot overflow.
+        combined = cells * len(column) + column.codes[kept]
+        _, first, cells = np.unique(combined, return_index=True, return_inverse=True)
+    codes = np.full(len(columns[0].codes), -1, dtype=np.intp)
+    codes[kept] = cells
+    labels = tuple(tuple(column.labels[column.codes[row]] for column in columns) for row in kept[first])
+    return Groups(codes, labels, name)
+
+
+def _relabelled(coded: Groups, wanted: tuple[Any, ...], missing: Missing) -> Groups:
+    if missing == "group" and MISSING_LABEL in coded.labels and MISSING_LABEL not in wanted:
+        wanted = (*wanted, MISSING_LABEL)
+    unseen = [label for label in coded.labels if label not in wanted]
+    if unseen:
+        raise ValueError(
+            f"{coded.name} holds labels that are not among the known ones: {unseen}; "
+            f"known are {list(wanted)}. Add them to labels, or map them to a known group."
+        )
+    place = {label: k for k, label in enumerate(wanted)}
+    rank = np.array([*(place[label] for label in coded.labels), -1], dtype=np.intp)
+    return Groups(rank[coded.codes], wanted, coded.name)

@@ -1,0 +1,70 @@
+"""Stable order of numbers by their bits.
+
+Comparison sorts of random numbers spend their time on mispredicted branches; distributing by bytes has
+none, and skips the bytes that all numbers share, such as the empty low bits of whole-number times.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray, IntArray
+
+
+def stable_order(values: FloatArray) -> IntArray:
+    """Positions of finite values from smallest to largest; equal values (also 0.0 and -0.0) keep their order.
+
+    Parameters
+    ----------
+    values : (n,) float64
+        Finite numbers.
+
+    Returns
+    -------
+    (n,) intp
+        The same as ``np.argsort(values, kind="stable")``.
+    """
+    # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
+    order: IntArray = _by_bytes(_ordered_bits((values + 0.0).view(np.uint64)))
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
+def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Bits that sort as whole numbers the way the floats do: all flipped if negative, else only the sign."""
+    sign = np.uint64(1 << 63)
+    keys = np.empty_like(bits)
+    for k in range(len(bits)):
+        keys[k] = ~bits[k] if bits[k] & sign else bits[k] | sign
+    return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def _by_bytes(keys: NDArray[np.uint64]) -> IntArray:
+    n = len(keys)
+    byte = np.uint64(255)
+    counts = np.zeros((8, 256), dtype=np.intp)
+    for k in range(n):
+        key = keys[k]
+        for digit in range(8):
+            counts[digit, (key >> np.uint64(8 * digit)) & byte] += 1
+    order = np.arange(n)
+    spare = np.empty(n, dtype=np.intp)
+    for digit in range(8):
+        shift = np.uint64(8 * digit)
+        count = counts[digit]
+        if count[(keys[0] >> shift) & byte] == n:
+            continue
+        place = 0
+        for value in range(256):
+            here = count[value]
+            count[value] = place
+            place += here
+        for k in range(n):
+            value = (keys[order[k]] >> shift) & byte
+            spare[count[value]] = order[k]
+            count[value] += 1
+        order, spare = spare, order
+    return order

@@ -1,0 +1,99 @@
+"""Risk scores and patient weights, checked once at the door."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray, Target, parse_target
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredTarget:
+    """What happened to n patients beside what a model said of them.
+
+    Parameters
+    ----------
+    target : Target
+        Events and times of n patients.
+    risk : (n,) float64
+        Finite risk scores; higher means sooner.
+    weight : (n,) float64
+        Patient weights, not negative; all one when the caller gave none.
+    """
+
+    target: Target
+    risk: FloatArray
+    weight: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    def take(self, rows: NDArray[Any]) -> ScoredTarget:
+        """The same for the given rows (indices or a mask)."""
+        return ScoredTarget(self.target.take(rows), self.risk[rows], self.weight[rows])
+
+
+def parse_scored(y: Any, risk: Any, sample_weight: Any = None, *, name: str = "risk") -> ScoredTarget:
+    """Check a target, its risk scores and optional patient weights against each other.
+
+    A target without events is let through: metrics answer it with NaN and a warning, so that a small group
+    does not stop the evaluation of all the others.
+    """
+    target = parse_target(y, require_event=False)
+    scores = parse_risk(risk, len(target), name=name)
+    return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
+
+
+def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatArray:
+    """Risk scores as a finite float64 vector, of length n where n is given."""
+    scores = np.asarray(risk)
+    if scores.dtype.kind not in "fiub":
+        try:
+            scores = scores.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must hold numbers, got dtype {scores.dtype}.") from None
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.ndim != 1:
+        raise ValueError(f"{name} must be one score per patient, got shape {scores.shape}.")
+    if n is not None and len(scores) != n:
+        raise ValueError(
+            f"{name} has {len(scores)} scores for the {n} patients of y: give one score per row."
+        )
+    finite = np.isfinite(scores)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(
+            f"{name} contains {int((~finite).sum())} NaN or infinite scores "
+            f"(first at row {row}: {scores[row]}); such a patient cannot be ranked: "
+            "drop the row or repair the model."
+        )
+    return scores
+
+
+def parse_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Patient weights as a finite, non-negative float64 vector of length n; ones for None."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight must hold one weight for each of the {n} patients, got shape {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        row = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
+        raise ValueError(f"sample_weight must be finite and not negative, got {weight[row]} at row {row}.")
+    return weight
+
+
+def warn_undefined(message: str) -> None:
+    """Warn, in scikit-learn's category for it, that a metric has no value on this data."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
