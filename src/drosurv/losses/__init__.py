@@ -1,1 +1,17 @@
 """Losses: risk scores and target in, one number per patient out. Averaging is the objective's job."""
+
+from drosurv.losses.cox_partial import CoxPartial, cox_partial
+from drosurv.losses.cox_split import CoxSplit, cox_split
+from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
+from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
+
+__all__ = [
+    "CoxPartial",
+    "CoxSplit",
+    "PiecewiseExponential",
+    "PoissonDeviance",
+    "cox_partial",
+    "cox_split",
+    "full_likelihood",
+    "poisson_deviance",
+]

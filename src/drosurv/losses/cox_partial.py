@@ -1,0 +1,243 @@
+"""Cox's partial likelihood, one number per patient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+
+from drosurv.losses.risk_sets import RiskSets
+from drosurv.target import FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+TIES = ("breslow", "efron")
+
+
+class CoxPartial:
+    """Negative log partial likelihood of every patient with an event, prepared for one target.
+
+    .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
+
+    Censored patients have loss zero and are left out: the losses are those of ``rows``. Efron's form averages, over the m events of a tie block with summed risk D, the terms
+    log(S - k/m D), k = 0..m-1, in place of log S.
+
+    Parameters
+    ----------
+    target : Target
+        n patients.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set.
+    weight : (n,) float64 or None
+        Weights inside the risk sets.
+    """
+
+    def __init__(self, target: Target, ties: str = "breslow", weight: FloatArray | None = None) -> None:
+        self.target, self.ties, self.weight = target, ties, weight
+        self.n = len(target)
+        self.rows: IntArray = np.flatnonzero(target.event)
+        self.at, self.block = np.unique(target.time[self.rows], return_inverse=True)
+        self.risk_sets = RiskSets(target.time, self.at, weight)
+        self._efron: _EfronTies | None = None
+        if ties == "efron" and len(self.at) < len(self.rows):
+            self._efron = _EfronTies(self.rows, self.block, weight)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        log_sums = self.risk_sets.log_sums(scores)
+        if self._efron is not None:
+            log_sums += self._efron.correction(scores, log_sums)
+        losses = np.empty((len(scores), len(self.rows)))
+        _subtract_own(log_sums, scores, self.rows, self.block, losses)
+        return losses
+
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call's scores."""
+        pull = np.zeros((len(weights), len(self.at)))
+        _sum_by_block(weights, self.block, pull)
+        if self._efron is not None:
+            own = self._efron.pullback(pull)
+            gradient = self.risk_sets.pullback(pull)
+            gradient[:, self.rows] += own
+        else:
+            gradient = self.risk_sets.pullback(pull)
+        _subtract_at(weights, self.rows, gradient)
+        return gradient
+
+    def jacobian(self, X: FloatArray) -> FloatArray:
+        """Gradients (E, d) of the losses in the coefficients of linear scores X theta, for one row of scores."""
+        means = self.risk_sets.means(X)
+        if self._efron is not None:
+            means = self._efron.means(X, means)
+        return means[self.block] - X[self.rows]
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row.
+
+        With Efron ties it is that of Breslow's form, close enough to steer by.
+        """
+        pull = np.zeros((1, len(self.at)))
+        _sum_by_block(weights, self.block, pull)
+        means = self.risk_sets.means(X)
+        return _weighted_gram(X, self.risk_sets.pullback(pull)[0]) - _weighted_gram(means, pull[0])
+
+    def take(self, rows: IntArray) -> CoxPartial:
+        """The same loss among fewer patients."""
+        weight = None if self.weight is None else self.weight[rows]
+        return CoxPartial(self.target.take(rows), self.ties, weight)
+
+
+class _EfronTies:
+    """What Efron's form adds to the log sum of a tie block, and its derivative.
+
+    With rho the share of the block's events in the risk of its risk set, the term is
+    mean_k log(1 - k/m rho), k = 0..m-1.
+    """
+
+    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
+        self.rows, self.block = rows, block
+        self.count = np.bincount(block)
+        self.log_weight = 0.0 if weight is None else np.log(weight[rows])
+        self._share: FloatArray = np.empty(0)
+        self._slope: FloatArray = np.empty(0)
+
+    def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
+        self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
+        rho = np.zeros_like(log_sums)
+        for b in range(len(rho)):
+            rho[b] = np.bincount(self.block, self._share[b], minlength=len(self.count))
+        value = np.zeros_like(rho)
+        self._slope = np.zeros_like(rho)
+        _efron_terms(rho, self.count, value, self._slope)
+        return value
+
+    def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Gradients (K, d) of the corrected log sums, given those of the plain ones."""
+        tied = np.zeros_like(means)
+        np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
+        rho = np.bincount(self.block, self._share[0], minlength=len(self.count))
+        return means + self._slope[0][:, None] * (tied - rho[:, None] * means)
+
+    def pullback(self, pull: FloatArray) -> FloatArray:
+        """Gradient through rho: returned for the events' own scores, subtracted from ``pull`` for log S."""
+        through = pull * self._slope
+        own = through[:, self.block] * self._share
+        rho = np.zeros_like(pull)
+        for b in range(len(rho)):
+            rho[b] = np.bincount(self.block, self._share[b], minlength=len(self.count))
+        pull -= through * rho
+        return own
+
+
+def _weighted_gram(X: FloatArray, weights: FloatArray) -> FloatArray:
+    """X' diag(weights) X."""
+    gram: FloatArray = X.T @ (weights[:, None] * X)
+    return gram
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _efron_terms(
+    rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray
+) -> None:  # pragma: no cover - compiled
+    for b in range(rho.shape[0]):
+        for j in range(rho.shape[1]):
+            m = count[j]
+            for k in range(1, m):
+                left = 1.0 - k / m * rho[b, j]
+                value[b, j] += np.log(left) / m
+                slope[b, j] -= k / m / left / m
+
+
+@numba.njit(cache=True, nogil=True)
+def _subtract_own(
+    log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
+) -> None:  # pragma: no cover - compiled
+    for b in range(scores.shape[0]):
+        for e in range(rows.shape[0]):
+            out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_by_block(
+    weights: FloatArray, block: IntArray, out: FloatArray
+) -> None:  # pragma: no cover - compiled
+    for b in range(weights.shape[0]):
+        for e in range(block.shape[0]):
+            out[b, block[e]] += weights[b, e]
+
+
+@numba.njit(cache=True, nogil=True)
+def _subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+    for b in range(weights.shape[0]):
+        for e in range(rows.shape[0]):
+            out[b, rows[e]] -= weights[b, e]
+
+
+def cox_partial(
+    log_risk: Tensor, event: Tensor, time: Tensor, *, weight: Tensor | None = None, ties: str = "breslow"
+) -> Tensor:
+    """Negative log partial likelihood of every patient, differentiable, on any device.
+
+    .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
+
+    Censored patients have loss exactly zero. Linear memory; right for scores of any size (log space).
+
+    Parameters
+    ----------
+    log_risk : (..., n) tensor
+        Risk scores f; higher means sooner. Leading axes are a batch.
+    event : (..., n) bool tensor
+        True where the event was observed.
+    time : (..., n) tensor
+        Time of event or censoring.
+    weight : (..., n) tensor, optional
+        Weights w inside the risk sets.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set.
+
+    Returns
+    -------
+    (..., n) tensor
+        One loss per patient.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from drosurv.losses import cox_partial
+    >>> cox_partial(torch.zeros(3), torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 3.0])).exp()
+    tensor([3., 2., 1.])
+    """
+    import torch
+
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {TIES}, got {ties!r}.")
+    shape = torch.broadcast_shapes(log_risk.shape, event.shape, time.shape)
+    order = torch.argsort(time, dim=-1, stable=True).expand(shape)
+    sorted_time = time.expand(shape).gather(-1, order).contiguous()
+    first = torch.searchsorted(sorted_time, sorted_time, side="left")
+    died = event.expand(shape).gather(-1, order)
+    scores = log_risk.expand(shape).gather(-1, order)
+    risk = scores if weight is None else scores + weight.expand(shape).gather(-1, order).log()
+    log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
+    if ties == "efron":
+        log_sums = log_sums + _efron_correction(risk, log_sums, died, first)
+    losses = torch.where(died, log_sums - scores, torch.zeros_like(scores))
+    return torch.empty_like(losses).scatter(-1, order, losses)
+
+
+def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, first: Tensor) -> Tensor:
+    """Mean over k = 0..m-1 of log(1 - k/m rho) for each patient's tie block, all tensors sorted by time."""
+    import torch
+
+    share = torch.where(died, torch.exp(risk - log_sums), torch.zeros_like(risk))
+    rho = torch.zeros_like(risk).scatter_add(-1, first, share).gather(-1, first)
+    flags = died.to(risk.dtype)
+    count = torch.zeros_like(flags).scatter_add(-1, first, flags).gather(-1, first).clamp(min=1)
+    # Each event of a block carries one of its m terms; summing them over the block and dividing by m is the mean.
+    seen = flags.cumsum(-1)
+    before = (seen - flags).gather(-1, first)
+    k = torch.where(died, seen - 1 - before, torch.zeros_like(seen))
+    term = torch.where(died, torch.log1p(-(k / count) * rho), torch.zeros_like(rho))
+    return torch.zeros_like(risk).scatter_add(-1, first, term).gather(-1, first) / count

@@ -1,0 +1,208 @@
+"""The split Cox loss: each half of the patients is scored against the other half."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+
+from drosurv.losses.risk_sets import RiskSets
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class CoxSplit:
+    """Split Cox loss of every patient with an event against the half it is not in, prepared for one target.
+
+    .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
+
+    Parameters
+    ----------
+    target : Target
+        n patients.
+    in_first : (n,) bool
+        True for the patients of the first half, D1.
+    weight : (n,) float64 or None
+        Weights inside the risk sets.
+    both : bool
+        False: only D1 is scored (against D2).
+
+    Attributes
+    ----------
+    rows : (E,) int
+        The patients the losses belong to: the events of D1, then those of D2.
+    """
+
+    def __init__(
+        self, target: Target, in_first: BoolArray, weight: FloatArray | None = None, both: bool = True
+    ) -> None:
+        self.target, self.in_first, self.weight, self.both = target, in_first, weight, both
+        self.n = len(target)
+        self.sides = [_Side(target, in_first, weight)]
+        if both:
+            self.sides.append(_Side(target, ~in_first, weight))
+        self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        return np.concatenate([side.losses(scores) for side in self.sides], axis=1)
+
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call's scores."""
+        gradient = np.zeros((len(weights), self.n))
+        used = 0
+        for side in self.sides:
+            size = len(side.rows)
+            side.add_gradient(weights[:, used : used + size], gradient)
+            used += size
+        return gradient
+
+    def jacobian(self, X: FloatArray) -> FloatArray:
+        """Gradients (E, d) of the losses in the coefficients of linear scores X theta, for one row of scores."""
+        return np.concatenate([side.jacobian(X) for side in self.sides])
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row."""
+        parts = np.split(weights[0], np.cumsum([len(side.rows) for side in self.sides])[:-1])
+        return sum(
+            (side.hessian(part, X) for side, part in zip(self.sides, parts, strict=True)),
+            start=np.zeros((X.shape[1], X.shape[1])),
+        )
+
+    def take(self, rows: IntArray) -> CoxSplit:
+        """The same loss among fewer patients."""
+        weight = None if self.weight is None else self.weight[rows]
+        return CoxSplit(self.target.take(rows), self.in_first[rows], weight, self.both)
+
+
+class _Side:
+    """The events of one half, scored against the other half."""
+
+    def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:
+        self.rows: IntArray = np.flatnonzero(target.event & own)
+        self.reference: IntArray = np.flatnonzero(~own)
+        at, self.block = np.unique(target.time[self.rows], return_inverse=True)
+        self.risk_sets = RiskSets(
+            target.time[self.reference], at, None if weight is None else weight[self.reference]
+        )
+        self._others_share: FloatArray = np.empty(0)
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        log_sums = self.risk_sets.log_sums(np.ascontiguousarray(scores[:, self.reference]))
+        losses = np.empty((len(scores), len(self.rows)))
+        self._others_share = np.empty_like(losses)
+        _softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
+        return losses
+
+    def jacobian(self, X: FloatArray) -> FloatArray:
+        return self._others_share[0][:, None] * self._away(X)
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        share, reference = self._others_share[0], X[self.reference]
+        pull = np.bincount(self.block, weights * share, minlength=len(self.risk_sets.first))
+        inside = self.risk_sets.pullback(pull[None, :])[0]
+        means, away = self.risk_sets.means(reference), self._away(X)
+        gram: FloatArray = reference.T @ (inside[:, None] * reference)
+        gram -= means.T @ (pull[:, None] * means)
+        gram += away.T @ ((weights * share * (1.0 - share))[:, None] * away)
+        return gram
+
+    def _away(self, X: FloatArray) -> FloatArray:
+        """From each scored patient's features to the risk-weighted mean of its risk set."""
+        return self.risk_sets.means(X[self.reference])[self.block] - X[self.rows]
+
+    def add_gradient(self, weights: FloatArray, gradient: FloatArray) -> None:
+        pull = np.zeros((len(weights), len(self.risk_sets.first)))
+        _pull_terms(weights, self.rows, self.block, self._others_share, pull, gradient)
+        gradient[:, self.reference] += self.risk_sets.pullback(pull)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _softplus_terms(
+    log_sums: FloatArray,
+    scores: FloatArray,
+    rows: IntArray,
+    block: IntArray,
+    losses: FloatArray,
+    others_share: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    # log(exp f + exp L) - f = softplus(L - f), and its slope is the others' share of the risk.
+    for b in range(scores.shape[0]):
+        for e in range(rows.shape[0]):
+            gap = log_sums[b, block[e]] - scores[b, rows[e]]
+            small = np.exp(-abs(gap))
+            losses[b, e] = max(gap, 0.0) + np.log1p(small)
+            others_share[b, e] = (1.0 if gap >= 0.0 else small) / (1.0 + small)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pull_terms(
+    weights: FloatArray,
+    rows: IntArray,
+    block: IntArray,
+    others_share: FloatArray,
+    pull: FloatArray,
+    gradient: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    for b in range(weights.shape[0]):
+        for e in range(rows.shape[0]):
+            part = weights[b, e] * others_share[b, e]
+            pull[b, block[e]] += part
+            gradient[b, rows[e]] -= part
+
+
+def cox_split(
+    log_risk: Tensor,
+    event: Tensor,
+    time: Tensor,
+    reference_log_risk: Tensor,
+    reference_time: Tensor,
+    *,
+    reference_weight: Tensor | None = None,
+) -> Tensor:
+    """Cox loss of each patient against a reference set of other patients, differentiable, on any device.
+
+    .. math:: l_i = d_i ( log( exp f_i + sum_{j in reference, Y_j >= Y_i} w_j exp f_j ) - f_i )
+
+    A patient with nobody at risk in the reference set has loss zero.
+
+    Parameters
+    ----------
+    log_risk, event, time : (..., n) tensors
+        Risk scores, event flags and times of the scored patients.
+    reference_log_risk, reference_time : (..., m) tensors
+        Risk scores and times of the reference patients.
+    reference_weight : (..., m) tensor, optional
+        Weights w of the reference patients.
+
+    Returns
+    -------
+    (..., n) tensor
+        One loss per scored patient.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from drosurv.losses import cox_split
+    >>> event, time = torch.tensor([True, True]), torch.tensor([1.0, 9.0])
+    >>> cox_split(torch.zeros(2), event, time, torch.zeros(3), torch.tensor([2.0, 3.0, 4.0])).exp()
+    tensor([4., 1.])
+    """
+    import torch
+    from torch.nn.functional import pad, softplus
+
+    batch = torch.broadcast_shapes(log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1])
+    n, m = log_risk.shape[-1], reference_log_risk.shape[-1]
+    order = torch.argsort(reference_time, dim=-1, stable=True).expand(*batch, m)
+    at_risk_time = reference_time.expand(*batch, m).gather(-1, order).contiguous()
+    risk = reference_log_risk if reference_weight is None else reference_log_risk + reference_weight.log()
+    risk = risk.expand(*batch, m).gather(-1, order)
+    lowest = torch.finfo(risk.dtype).min
+    # One more place at the end stands for the empty risk set of those who outlived every reference patient.
+    log_sums = pad(torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1), (0, 1), value=lowest)
+    first = torch.searchsorted(at_risk_time, time.expand(*batch, n).contiguous(), side="left")
+    losses = softplus(log_sums.gather(-1, first) - log_risk, threshold=50)
+    return torch.where(event, losses, torch.zeros_like(losses))

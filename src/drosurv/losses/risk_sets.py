@@ -1,0 +1,206 @@
+"""Risk sets: the log of the summed risks of everyone still at risk, and its transpose.
+
+For patients sorted by time, the risk set of a time is a suffix of that order, so
+
+    L_k = log sum_{j : Y_j >= t_k} w_j exp f_j
+
+needs one backward sweep for all times t_1 <= ... <= t_K together, and the gradient of sum_k c_k L_k,
+
+    g_j = w_j exp(f_j) sum_{k : t_k <= Y_j} c_k exp(-L_k),
+
+one forward sweep. The wanted times cut the sorted patients into K blocks. Every exponent in a block is taken
+relative to the largest score in it or after it, so nothing overflows and the largest term of every sum is one,
+whatever the scores. Patients seen for less than the first wanted time are in no risk set and no block.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray, IntArray
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_UNDERFLOW = -708.0
+# Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
+_FLAT = 500.0
+
+
+class RiskSets:
+    """Log-sum-exp of scores over the patients at risk at each of K times.
+
+    Parameters
+    ----------
+    time : (n,) float64
+        Observed times of the patients who fill the risk sets.
+    at : (K,) float64, ascending
+        Times whose risk sets { j : time_j >= at_k } are wanted.
+    weight : (n,) float64 or None
+        Weight of each patient inside the sums.
+    """
+
+    def __init__(self, time: FloatArray, at: FloatArray, weight: FloatArray | None = None) -> None:
+        self.order: IntArray = np.argsort(time, kind="stable")
+        self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
+        self._weight = np.ones(0) if weight is None else weight[self.order]
+        self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
+
+    def log_sums(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+        batch, n = scores.shape
+        if self._saved is None or self._saved[0].shape[0] != batch:
+            times = len(self.first)
+            self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
+        risks, levels, sums = self._saved
+        out = np.empty_like(sums)
+        _log_sums(scores, self.order, self.first, self._weight, risks, levels, sums, out)
+        return out
+
+    def pullback(self, cotangent: FloatArray) -> FloatArray:
+        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
+        assert self._saved is not None, "log_sums comes before its pullback"
+        risks, levels, sums = self._saved
+        out = np.empty_like(risks)
+        _pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
+        return out
+
+    def means(self, X: FloatArray) -> FloatArray:
+        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch."""
+        assert self._saved is not None, "log_sums comes before the means"
+        risks, levels, sums = (saved[0] for saved in self._saved)
+        out = np.zeros((len(self.first), X.shape[1]))
+        _means(X, self.order, self.first, risks, levels, sums, out)
+        return out
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:  # pragma: no cover - compiled
+    """Replace x <= 0 by exp(x), in a form that compilers turn into vector instructions.
+
+    With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
+    a polynomial of degree 12 gives exp(r) to the last bit for |r| <= ln(2)/2.
+    """
+    for i in range(x.shape[0]):
+        v = x[i] if x[i] > _UNDERFLOW else _UNDERFLOW
+        k = np.floor(v * _LOG2E + 0.5)
+        r = (v - k * _LN2_HIGH) - k * _LN2_LOW
+        # The Taylor terms in pairs (Estrin's scheme), so that the multiplications do not wait for each other.
+        r2 = r * r
+        r4 = r2 * r2
+        low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
+        middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
+        high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
+        x[i] = low + r4 * (middle + r4 * (high + r4 * (1.0 / 479001600.0)))
+        scratch[i] = (np.int64(k) + 1023) << 52
+    powers = scratch.view(np.float64)
+    for i in range(x.shape[0]):
+        x[i] *= powers[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _log_sums(
+    scores: FloatArray,
+    order: IntArray,
+    first: IntArray,
+    weight: FloatArray,
+    risks: FloatArray,
+    levels: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    n, times = order.shape[0], first.shape[0]
+    start = first[0] if times else n
+    scratch = np.empty(n, np.int64)
+    for b in range(scores.shape[0]):
+        row, risk = scores[b], risks[b]
+        lowest, highest = np.inf, -np.inf
+        for i in range(start, n):
+            value = row[order[i]]
+            risk[i] = value
+            lowest = value if value < lowest else lowest
+            highest = value if value > highest else highest
+        if highest - lowest < _FLAT:
+            levels[b, :] = highest
+            for i in range(start, n):
+                risk[i] -= highest
+        else:
+            highest, end = -np.inf, n
+            for k in range(times - 1, -1, -1):
+                for i in range(first[k], end):
+                    highest = max(highest, risk[i])
+                for i in range(first[k], end):
+                    risk[i] -= highest
+                levels[b, k] = highest
+                end = first[k]
+        exponentials(risk[start:], scratch[start:])
+        if weight.shape[0]:
+            for i in range(start, n):
+                risk[i] *= weight[i]
+        total, level, end = 0.0, -np.inf, n
+        for k in range(times - 1, -1, -1):
+            if levels[b, k] != level:
+                total = total * math.exp(level - levels[b, k]) if total > 0.0 else 0.0
+                level = levels[b, k]
+            for i in range(first[k], end):
+                total += risk[i]
+            sums[b, k] = total
+            out[b, k] = math.log(total) + level if total > 0.0 else -np.inf
+            end = first[k]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pull_back(
+    cotangent: FloatArray,
+    order: IntArray,
+    first: IntArray,
+    risks: FloatArray,
+    levels: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    n, times = order.shape[0], first.shape[0]
+    for b in range(cotangent.shape[0]):
+        risk, row = risks[b], out[b]
+        for i in range(first[0] if times else n):
+            row[order[i]] = 0.0
+        # `mass` is sum_k c_k exp(level - L_k), where exp(L_k - level) is the saved sum at its own level;
+        # levels fall with time, so rescaling only ever shrinks it.
+        mass, level = 0.0, np.inf
+        for k in range(times):
+            if levels[b, k] != level:
+                mass = mass * math.exp(levels[b, k] - level) if mass != 0.0 else 0.0
+                level = levels[b, k]
+            # Where nobody is at risk the sum is zero, and so is what may be pulled back through it.
+            mass += cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
+            for i in range(first[k], first[k + 1] if k + 1 < times else n):
+                row[order[i]] = risk[i] * mass
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _means(
+    X: FloatArray,
+    order: IntArray,
+    first: IntArray,
+    risk: FloatArray,
+    level: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    total, at, end = np.zeros(X.shape[1]), -np.inf, order.shape[0]
+    for k in range(first.shape[0] - 1, -1, -1):
+        if level[k] != at:
+            total *= math.exp(at - level[k])
+            at = level[k]
+        for i in range(first[k], end):
+            features = X[order[i]]
+            for j in range(total.shape[0]):
+                total[j] += risk[i] * features[j]
+        end = first[k]
+        if sums[k] > 0.0:
+            for j in range(total.shape[0]):
+                out[k, j] = total[j] / sums[k]

@@ -1,0 +1,57 @@
+"""A sum of objectives, each over its own patients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from drosurv.objectives.objective import Curvature, Evaluation, Objective
+from drosurv.target import FloatArray, IntArray
+
+
+class Blocks:
+    """The sum over blocks of patients of one objective of each block's losses.
+
+    Parameters
+    ----------
+    make : callable
+        Builds the objective of a block.
+    rows : sequence of (n_b,) int arrays
+        The patients of each block, disjoint.
+    """
+
+    def __init__(self, make: Callable[[], Objective], rows: Sequence[IntArray]) -> None:
+        self.make, self.rows = make, list(rows)
+        self.parts = [make() for _ in self.rows]
+        self.smooth = all(getattr(part, "smooth", False) for part in self.parts)
+
+    def smoothed(self, smoothing: float) -> Blocks:
+        """Every block's objective in its smoothed form."""
+        return Blocks(lambda: self.make().smoothed(smoothing), self.rows)  # type: ignore[attr-defined]
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Summed value; weights that sum to one in each block; the thresholds side by side, (B, blocks)."""
+        weights = np.zeros_like(losses)
+        values, etas = np.zeros(len(losses)), []
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            here = part(np.ascontiguousarray(losses[:, rows]), mass[rows] / mass[rows].sum())
+            values += here.value
+            weights[:, rows] = here.weights
+            etas.append(here.eta)
+        return Evaluation(values, weights, np.stack(etas, axis=-1))
+
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """The blocks' second derivatives, each on its own patients."""
+        n = len(losses)
+        diagonal, scales, vectors = np.zeros(n), [np.zeros(0)], [np.zeros((0, n))]
+        for j, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
+            own = Evaluation(at.value, at.weights[:, rows], at.eta[:, j])
+            here = part.curvature(losses[rows], mass[rows] / mass[rows].sum(), own)
+            if here is not None:
+                diagonal[rows] = here.diagonal
+                wide = np.zeros((len(here.scales), n))
+                wide[:, rows] = here.vectors
+                scales.append(here.scales)
+                vectors.append(wide)
+        return Curvature(diagonal, np.concatenate(scales), np.concatenate(vectors))

@@ -1,0 +1,226 @@
+"""The chi-square robust objective: worst case over a ball of reweighted populations.
+
+    L(l) = min over eta of  C sqrt( sum_i p_i [l_i - eta]_+^2 ) + eta
+
+The minimising eta is found exactly. While the losses above eta are a fixed set A of mass P, mean m and variance
+v (under p), the minimiser is m - sqrt(v / a) with a = C^2 P - 1, so jumping between the set and its threshold
+stops after a few passes; where it does not, sorting the losses lists every possible set.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+
+from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CONSTANTS = ("tight", "paper")
+_PASSES = 40
+
+
+def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
+    """The factor C that protects every subpopulation of at least mass alpha.
+
+    "tight" is 1/sqrt(alpha): such a subpopulation has a chi-square divergence of at most 1/alpha - 1. "paper" is
+    the published sqrt(2 (1/alpha - 1)^2 + 1), kept for reproduction.
+    """
+    alphas = check_alpha(alpha)
+    if constant == "tight":
+        return np.asarray(1.0 / np.sqrt(alphas))
+    if constant == "paper":
+        return np.asarray(np.sqrt(2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0))
+    raise ValueError(f"constant must be one of {CONSTANTS}, got {constant!r}.")
+
+
+class ChiSquare:
+    """Chi-square robust objective over a batch of losses.
+
+    Parameters
+    ----------
+    alpha : float or (B,)
+        Smallest protected mass, one for all rows or one for each.
+    constant : {"tight", "paper"}
+        Which constant C; see :func:`radius_constant`.
+    """
+
+    smooth = True
+
+    def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:
+        self.constant = np.atleast_1d(radius_constant(alpha, constant))
+        self._start: FloatArray = np.full(1, -np.inf)
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Value, worst-case weights and exact eta; the last eta is where the next search starts."""
+        batch = len(losses)
+        if len(self._start) != batch:
+            self._start = np.full(batch, -np.inf)
+        eta, value, weights = self._start.copy(), np.empty(batch), np.empty_like(losses)
+        _minimise(losses, mass, self.constant, eta, value, weights)
+        self._start = eta
+        return Evaluation(value, weights, eta)
+
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """Second derivative in one row of losses, the threshold eliminated; None at the kink where it is undefined."""
+        constant, eta = float(self.constant[0]), float(at.eta[0])
+        excess = np.maximum(losses - eta, 0.0)
+        active = mass * (losses > eta)
+        spread = float(mass @ excess**2)
+        if spread <= 0.0:
+            return None
+        scale = constant / math.sqrt(spread)
+        along = mass * excess
+        share, total = float(active.sum()), float(along.sum())
+        bend = share - total**2 / spread
+        if constant == 1.0 or bend <= 1e-12 * share:
+            return Curvature(scale * active, np.array([-scale / spread]), along[None, :])
+        across = active - along * (total / spread)
+        return Curvature(
+            scale * active, np.array([-scale / spread, -scale / bend]), np.stack([along, across])
+        )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _minimise(
+    losses: FloatArray,
+    mass: FloatArray,
+    constant: FloatArray,
+    eta: FloatArray,
+    value: FloatArray,
+    weights: FloatArray,
+) -> None:  # pragma: no cover - compiled
+    n = losses.shape[1]
+    for b in range(losses.shape[0]):
+        row, c = losses[b], constant[b % constant.shape[0]]
+        highest, at_top = -np.inf, 0.0
+        for i in range(n):
+            if row[i] >= highest:
+                at_top = mass[i] if row[i] > highest else at_top + mass[i]
+                highest = row[i]
+        if c * c * at_top >= 1.0 - 1e-12:
+            # The losses at the maximum alone fill the ball: eta, value and maximum coincide. This is also
+            # the mean (C = 1) of losses that are all equal.
+            eta[b] = value[b] = highest
+            for i in range(n):
+                weights[b, i] = mass[i] / at_top if row[i] == highest else 0.0
+            continue
+        if c == 1.0:
+            # The mean itself: the minimising eta runs off to minus infinity.
+            total = 0.0
+            for i in range(n):
+                total += mass[i] * row[i]
+                weights[b, i] = mass[i]
+            eta[b], value[b] = -np.inf, total
+            continue
+        threshold, found = eta[b], False
+        for _ in range(_PASSES):
+            following = _jump(row, mass, c, threshold)
+            if not following < highest:
+                break
+            if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
+                threshold, found = following, True
+                break
+            threshold = following
+        if not found:
+            threshold = _by_sorting(row, mass, c)
+        spread, total = 0.0, 0.0
+        for i in range(n):
+            over = row[i] - threshold if row[i] > threshold else 0.0
+            part = mass[i] * over
+            weights[b, i] = part
+            total += part
+            spread += part * over
+        # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
+        factor = 1.0 / total
+        for i in range(n):
+            weights[b, i] *= factor
+        eta[b] = threshold
+        value[b] = c * math.sqrt(spread) + threshold
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:  # pragma: no cover - compiled
+    """Minimiser of the objective with the set of losses above the threshold held fixed; NaN if it has none."""
+    base = threshold if threshold > -np.inf else row[0]
+    share = first = second = 0.0
+    for i in range(row.shape[0]):
+        part = mass[i] if row[i] > threshold else 0.0
+        off = row[i] - base
+        share += part
+        first += part * off
+        second += part * off * off
+    room = c * c * share - 1.0
+    if room <= 0.0:
+        return np.nan
+    mean = first / share
+    return base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:  # pragma: no cover - compiled
+    """Try the set of the k largest losses for every k; the one whose threshold separates it is optimal."""
+    n = row.shape[0]
+    order = np.argsort(-row)
+    base = row[order[0]]
+    share = first = second = 0.0
+    best, best_miss = base, np.inf
+    for k in range(n):
+        i = order[k]
+        off = row[i] - base
+        share += mass[i]
+        first += mass[i] * off
+        second += mass[i] * off * off
+        room = c * c * share - 1.0
+        if room <= 0.0:
+            continue
+        mean = first / share
+        eta = base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room)
+        below = row[order[k + 1]] if k + 1 < n else -np.inf
+        miss = max(below - eta, eta - row[i], 0.0)
+        if miss < best_miss:
+            best, best_miss = eta, miss
+        if miss == 0.0:
+            break
+    return best
+
+
+def chi_square(losses: Tensor, alpha: float | Tensor, *, constant: str = "tight") -> Tensor:
+    """Chi-square robust objective of a batch of losses, differentiable, on any device.
+
+    .. math:: min_eta  C sqrt( mean [l - eta]_+^2 ) + eta
+
+    The gradient is the vector of worst-case weights (Danskin's theorem).
+
+    Parameters
+    ----------
+    losses : (..., n) tensor
+        One loss per patient; leading axes are a batch.
+    alpha : float or (...,) tensor
+        Smallest protected share of patients, in (0, 1].
+    constant : {"tight", "paper"}
+        C = 1/sqrt(alpha), or the published constant.
+
+    Returns
+    -------
+    (...,) tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from drosurv.objectives import chi_square
+    >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=1.0)
+    tensor(1.)
+    >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=0.25)
+    tensor(4.)
+    """
+    from drosurv.objectives.threshold import first_order, torch_chi_square
+
+    value, weights, _ = torch_chi_square(losses.detach(), alpha, constant)
+    return first_order(losses, value, weights)

@@ -1,0 +1,66 @@
+"""What every objective answers: its value, who it weighs, and how those weights bend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from drosurv.target import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """An objective at one batch of losses.
+
+    Attributes
+    ----------
+    value : (B,) float64
+    weights : (B, n) float64
+        The gradient of the value in the losses: not negative, summing to one. For a robust objective these are
+        the worst-case weights, the subpopulation that the adversary picks.
+    eta : (B,) float64
+        The threshold above which losses carry weight (the value itself for the mean).
+    """
+
+    value: FloatArray
+    weights: FloatArray
+    eta: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Second derivative of an objective in its losses: diag(diagonal) + sum_r scale_r vector_r vector_r'."""
+
+    diagonal: FloatArray
+    scales: FloatArray
+    vectors: FloatArray
+
+
+class Objective(Protocol):
+    """Maps losses (B, n) and the patients' masses (n,) to one number per row."""
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Value, weights and threshold at the losses."""
+        ...
+
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """Second derivative at one row of losses (n,), or None where it is zero."""
+        ...
+
+
+def uniform_mass(n: int) -> FloatArray:
+    """Equal masses of n patients, summing to one."""
+    return np.full(n, 1.0 / n)
+
+
+def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
+    """Reject subpopulation sizes outside (0, 1]."""
+    alphas = np.asarray(alpha, dtype=np.float64)
+    if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
+        raise ValueError(
+            f"alpha is the smallest share of patients to protect and must lie in (0, 1]; got {alpha!r}."
+        )
+    return alphas

@@ -1,0 +1,98 @@
+"""Full-batch Adam for many models at once: parameters, scores and gradients carry a leading batch axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray
+
+_DECAY_FIRST, _DECAY_SECOND, _EPSILON = 0.9, 0.999, 1e-8
+
+
+class Network(Protocol):
+    """A batch of models on fixed features; arrays are NumPy's or torch's, as the criterion takes them."""
+
+    parameters: list[Any]
+
+    def scores(self) -> Any:
+        """Scores (B, n) at the current parameters."""
+        ...
+
+    def pullback(self, gradient: Any) -> list[Any]:
+        """Gradients in the parameters, given the gradient (B, n) in the last scores."""
+        ...
+
+
+def adam(
+    network: Network,
+    criterion: Callable[[Any], tuple[Any, Any]],
+    lr: FloatArray,
+    steps: int,
+    l2: float = 0.0,
+    on_step: Callable[[int], None] | None = None,
+) -> FloatArray:
+    """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
+
+    Parameters
+    ----------
+    network : Network
+        Its parameters are updated in place.
+    criterion : callable
+        Scores (B, n) to values (B,) and gradients (B, n).
+    lr : (B,) float64
+        Learning rate of each model.
+    steps : int
+        Number of steps.
+    l2 : float
+        Adds l2/2 ||parameters||^2 to each model's objective.
+    on_step : callable or None
+        Told the number of each finished step.
+
+    Returns
+    -------
+    (B, steps) float64
+        The objective before each step.
+    """
+    parameters = network.parameters
+    rates = [_like(lr, p) for p in parameters]
+    first: list[Any] = [p * 0 for p in parameters]
+    second: list[Any] = [p * 0 for p in parameters]
+    history: list[Any] = []
+    for step in range(1, steps + 1):
+        value, slope = criterion(network.scores())
+        gradients = network.pullback(slope)
+        if l2 > 0.0:
+            value = value + l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in parameters)
+            gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
+        history.append(value)
+        shrink = (1 - _DECAY_SECOND**step) ** 0.5
+        for p, g, m, v, rate in zip(parameters, gradients, first, second, rates, strict=True):
+            m *= _DECAY_FIRST
+            m += (1 - _DECAY_FIRST) * g
+            v *= _DECAY_SECOND
+            v += (1 - _DECAY_SECOND) * (g * g)
+            p -= rate / (1 - _DECAY_FIRST**step) * m / (v**0.5 / shrink + _EPSILON)
+        if on_step is not None:
+            on_step(step)
+    return np.stack([_to_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))
+
+
+def _like(lr: FloatArray, parameter: Any) -> Any:
+    """Learning rates shaped to broadcast over one parameter."""
+    shaped = lr.reshape(-1, *([1] * (parameter.ndim - 1)))
+    if isinstance(parameter, np.ndarray):
+        return shaped
+    import torch
+
+    return torch.as_tensor(shaped, dtype=parameter.dtype, device=parameter.device)
+
+
+def _to_numpy(value: Any) -> NDArray[np.float64]:
+    if isinstance(value, np.ndarray):
+        return value
+    array: NDArray[np.float64] = value.detach().cpu().numpy().astype(np.float64)
+    return array
