@@ -1,0 +1,102 @@
+"""What evaluation needs of the training targets: two Kaplan-Meier curves, and no rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.target import FloatArray, Target, parse_target
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUp:
+    """How long training patients were observed, and how long they lived.
+
+    Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can carry what
+    censoring weights and the null model need without carrying its patients.
+
+    Parameters
+    ----------
+    times : (m,) float64
+        Distinct training times, ascending.
+    censoring : (m,) float64
+        Probability of still being under observation after each time (Kaplan-Meier with the roles of event
+        and censoring exchanged).
+    survival : (m,) float64
+        Probability of being free of the event after each time (Kaplan-Meier).
+    event_percentiles : (101,) float64
+        Percentiles 0 to 100 of the training event times.
+    """
+
+    times: FloatArray
+    censoring: FloatArray
+    survival: FloatArray
+    event_percentiles: FloatArray
+
+    @classmethod
+    def parse(cls, y_train: Any) -> FollowUp:
+        """From the structured target of the training patients; a `FollowUp` is returned as it is."""
+        if isinstance(y_train, FollowUp):
+            return y_train
+        from sksurv.nonparametric import kaplan_meier_estimator
+
+        target = parse_target(y_train, name="y_train")
+        times, censoring = kaplan_meier_estimator(target.event, target.time, reverse=True)
+        _, survival = kaplan_meier_estimator(target.event, target.time)
+        percentiles = np.percentile(target.time[target.event], np.arange(101))
+        return cls(times, censoring, survival, percentiles)
+
+    @property
+    def start(self) -> float:
+        """The shortest training time."""
+        return float(self.times[0])
+
+    @property
+    def end(self) -> float:
+        """Where knowledge of censoring ends: nobody, or nobody but the last, was observed beyond."""
+        gone = np.flatnonzero(self.censoring == 0)
+        return float(self.times[gone[0]] if len(gone) else self.times[-1])
+
+    def censoring_at(self, time: FloatArray) -> FloatArray:
+        """Probability of being under observation after each time; 1 before the first training time."""
+        return _step(self.times, self.censoring, time, before=1.0)
+
+    def survival_at(self, time: FloatArray) -> FloatArray:
+        """Kaplan-Meier survival after each time; 1 before the first training time, the last value held."""
+        return _step(self.times, self.survival, time, before=1.0)
+
+    def cumulative_hazard_at(self, time: FloatArray) -> FloatArray:
+        """Nelson-Aalen cumulative hazard at each time.
+
+        It stays finite where the Kaplan-Meier curve reaches 0 because the last patient had the event.
+        """
+        previous = np.concatenate(([1.0], self.survival[:-1]))
+        hazard = 1.0 - np.divide(self.survival, previous, out=np.ones_like(previous), where=previous > 0)
+        return _step(self.times, np.cumsum(hazard), time, before=0.0)
+
+    def inverse_probability(self, target: Target) -> FloatArray:
+        """Inverse probability of having been observed, at each event, (n,).
+
+        It is 0 for the censored, and for events beyond the training follow-up, where nobody knows it.
+        """
+        observed = self.censoring_at(target.time)
+        known = target.event & (observed > 0) & (target.time <= self.times[-1])
+        return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
+
+    def censor_at_end(self, target: Target) -> Target:
+        """The target with everybody observed to `end` or longer censored at `end`.
+
+        No score at a time before `end` changes: it only asks who had the event by then and who was still
+        observed. What it spares is censoring weights beyond the training follow-up, which nobody knows.
+        """
+        inside = target.time < self.end
+        return Target(target.event & inside, np.where(inside, target.time, self.end))
+
+
+def _step(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
+    """Right-continuous step function through (times, values)."""
+    place = np.searchsorted(times, at, side="right")
+    found: FloatArray = np.concatenate(([before], values))[place]
+    return found

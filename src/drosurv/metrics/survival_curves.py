@@ -1,0 +1,166 @@
+"""Predicted survival curves, however a model hands them over, read at any times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from drosurv.target import FloatArray
+
+# Rounding in exp(-H) may leave [0, 1] by this much; anything further out is not a survival probability.
+_ROUNDING = 1e-6
+
+
+class SurvivalCurves(Protocol):
+    """Predicted survival of n patients."""
+
+    def __len__(self) -> int:
+        """Number of patients."""
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionCurves:
+    """One function per patient: step functions with ``x`` and ``y``, or any callable of an array of times.
+
+    Step functions are held at their last value after their last time, where scikit-survival's own refuse.
+    """
+
+    functions: Sequence[Callable[[FloatArray], Any]]
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+        found = np.empty((len(self), len(times)))
+        grid, places = None, None
+        for row, function in enumerate(self.functions):
+            x = getattr(function, "x", None)
+            if x is None:
+                found[row] = function(times)
+                continue
+            # A model's curves share one array of times, so the places are looked up once.
+            if places is None or x is not grid:
+                grid, places = x, _places(x, times)
+            found[row] = _heights(function, places)
+        return _checked(found)
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        found = np.empty(len(self))
+        grid, places = None, None
+        for row, function in enumerate(self.functions):
+            x = getattr(function, "x", None)
+            if x is None:
+                found[row] = np.ravel(function(times[row : row + 1]))[0]
+                continue
+            if places is None or x is not grid:
+                grid, places = x, _places(x, times)
+            found[row] = _heights(function, places[row])
+        return _checked(found)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayCurves:
+    """Survival of n patients at m common times, (n, m); between them the curve is a step function from 1."""
+
+    times: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+        return self._from_one()[:, np.searchsorted(self.times, times, side="right")]
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        own: FloatArray = self._from_one()[
+            np.arange(len(self)), np.searchsorted(self.times, times, side="right")
+        ]
+        return own
+
+    def _from_one(self) -> FloatArray:
+        return np.column_stack((np.ones(len(self)), self.values))
+
+
+def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
+    """Survival predictions of n patients as curves that can be read at any time.
+
+    Parameters
+    ----------
+    survival : sequence of n functions, or (n, m) array
+        scikit-survival's ``StepFunction`` or any object with ``x`` and ``y`` (and optionally a factor ``a``
+        and offset ``b``), or any callable of an array of times; or survival probabilities at `times`.
+    n : int
+        Number of patients.
+    times : (m,) array, optional
+        Times of the array's columns, strictly ascending; needed with an array.
+
+    Returns
+    -------
+    SurvivalCurves
+    """
+    if isinstance(survival, (FunctionCurves, ArrayCurves)):
+        curves: SurvivalCurves = survival
+    elif len(survival) > 0 and callable(survival[0]):
+        curves = FunctionCurves(survival)
+    else:
+        curves = _parse_array(survival, times)
+    if len(curves) != n:
+        raise ValueError(f"survival holds {len(curves)} curves for {n} patients: give one curve per row.")
+    return curves
+
+
+def _parse_array(survival: Any, times: Any) -> ArrayCurves:
+    values = np.asarray(survival, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(
+            "survival must be one step function per patient or an array of shape (patients, times), got "
+            f"shape {values.shape}."
+        )
+    if times is None:
+        raise ValueError(
+            f"survival is an array of {values.shape[1]} columns: pass their times as well, times=..."
+        )
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.shape != (values.shape[1],):
+        raise ValueError(
+            f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{grid.shape}."
+        )
+    if not (np.diff(grid) > 0).all():
+        raise ValueError(
+            "times must be strictly ascending when survival is an array of columns in that order."
+        )
+    return ArrayCurves(grid, _checked(values))
+
+
+def _places(x: Any, times: FloatArray) -> Any:
+    # Before its first time a step function has its first value, as in scikit-survival.
+    return np.maximum(np.searchsorted(x, times, side="right") - 1, 0)
+
+
+def _heights(function: Any, places: Any) -> Any:
+    return getattr(function, "a", 1.0) * np.asarray(function.y)[places] + getattr(function, "b", 0.0)
+
+
+def _checked(values: FloatArray) -> FloatArray:
+    wrong = ~((values >= -_ROUNDING) & (values <= 1 + _ROUNDING))
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        raise ValueError(
+            f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; pass "
+            "survival functions, not cumulative hazards or risk scores."
+        )
+    return np.clip(values, 0.0, 1.0)

@@ -1,0 +1,95 @@
+"""The times at which accuracy over time is scored: where it can be, or as the published tables do."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from drosurv.metrics.follow_up import FollowUp
+from drosurv.target import FloatArray, Target
+
+Grid = Literal["inside", "table"]
+
+
+def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
+    """Times for the dynamic AUC.
+
+    Parameters
+    ----------
+    follow_up : FollowUp
+        The training patients' follow-up.
+    target : Target
+        The patients to be scored, with at least one event.
+    times : (k,) array, optional
+        The caller's own times; those outside the valid range are an error that names it.
+    grid : "inside" or "table"
+        Without `times`: 15 percentiles, evenly spaced from 5 to 81, of the scored patients' times. "inside"
+        leaves out those where the AUC does not exist; "table", the convention behind the published tables,
+        keeps all and is an error if one is invalid.
+
+    Returns
+    -------
+    (k,) float64
+        Ascending and distinct; empty if `times` is None and no time is valid.
+    """
+    # Before the first event there is no case, from the last time on no control, and beyond the training
+    # follow-up no censoring weight.
+    start = float(target.time[target.event].min())
+    stop = min(float(target.time.max()), follow_up.end)
+    if times is None:
+        if start >= stop:
+            return np.empty(0)
+        times = np.percentile(target.time, np.linspace(5, 81, 15))
+        if _is_inside(grid):
+            inside = times[(times >= start) & (times < stop)]
+            times = inside if len(inside) else np.linspace(start, stop, 15, endpoint=False)
+    return _valid(times, start, stop)
+
+
+def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
+    """Times for the integrated Brier score.
+
+    Parameters
+    ----------
+    follow_up, target, times
+        As in :func:`auc_times`.
+    grid : "inside" or "table"
+        Without `times`: 50 evenly spaced times from the first at which both training and scored patients
+        were observed, end excluded. They end at the last scored time ("table", the convention behind the
+        published tables) or, if that is earlier, at the end of the training follow-up ("inside").
+
+    Returns
+    -------
+    (k,) float64
+        Ascending and distinct, at least two; empty if `times` is None and no time is valid.
+    """
+    start, last = float(target.time.min()), float(target.time.max())
+    stop = min(last, follow_up.end)
+    if times is None:
+        common = max(follow_up.start, start)
+        if common >= stop:
+            return np.empty(0)
+        times = np.linspace(common, stop if _is_inside(grid) else last, 50, endpoint=False)
+    chosen = _valid(times, start, stop)
+    if len(chosen) < 2:
+        raise ValueError(f"times must hold at least two times to integrate over, got {chosen.tolist()}.")
+    return chosen
+
+
+def _is_inside(grid: Grid) -> bool:
+    if grid not in ("inside", "table"):
+        raise ValueError(f"grid must be 'inside' or 'table', got {grid!r}.")
+    return grid == "inside"
+
+
+def _valid(times: Any, start: float, stop: float) -> FloatArray:
+    chosen = np.unique(np.atleast_1d(np.asarray(times, dtype=np.float64)))
+    if len(chosen) == 0 or not (chosen[0] >= start and chosen[-1] < stop):
+        found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
+        raise ValueError(
+            f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
+            f"training follow-up gives censoring weights; {found}. Choose times inside, or leave times=None "
+            "with grid='inside'."
+        )
+    return chosen

@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+from sksurv.functions import StepFunction
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.metrics import integrated_brier_score as reference
+
+from drosurv.metrics import FollowUp, brier_contributions, integrated_brier_score
+from drosurv.target import Surv
+
+
+def cohort(rng, n, longest=100):
+    X = rng.normal(size=(n, 2))
+    time = np.ceil(rng.exponential(40, n) / np.exp(X[:, 0]))
+    censoring = rng.integers(5, longest, n)
+    event = time <= censoring
+    time = np.minimum(time, censoring).astype(float)
+    time[:2] = 1.0, longest
+    event[1] = False
+    return X, Surv.from_arrays(event, time)
+
+
+def curves(rng, n, k):
+    return np.sort(rng.random((n, k)), axis=1)[:, ::-1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_score_equals_scikit_survival(seed):
+    rng = np.random.default_rng(seed)
+    (_, train), (_, test) = cohort(rng, 120), cohort(rng, 50, longest=90)
+    times = np.sort(rng.choice(np.arange(2, 89), 9, replace=False)).astype(float)
+    survival = curves(rng, 50, 9)
+    expected = reference(train, test, survival, times)
+    assert integrated_brier_score(train, test, survival, times) == pytest.approx(expected, rel=1e-12)
+    assert integrated_brier_score(FollowUp.parse(train), test, survival, times) == pytest.approx(expected)
+    assert brier_contributions(train, test, survival, times).mean() == pytest.approx(expected)
+
+
+def test_step_functions_of_a_fitted_model_are_read_at_the_times():
+    rng = np.random.default_rng(0)
+    (X, train), (X_test, test) = cohort(rng, 200), cohort(rng, 80, longest=90)
+    functions = CoxPHSurvivalAnalysis().fit(X, train).predict_survival_function(X_test)
+    times = np.linspace(5, 80, 20)
+    expected = reference(train, test, np.vstack([function(times) for function in functions]), times)
+    assert integrated_brier_score(train, test, functions, times) == pytest.approx(expected, rel=1e-12)
+    plain = [lambda t, function=function: function(t) for function in functions]
+    assert integrated_brier_score(train, test, plain, times) == pytest.approx(expected, rel=1e-12)
+
+
+def test_default_times_are_those_of_the_tables_where_they_are_valid():
+    rng = np.random.default_rng(1)
+    (X, train), (X_test, test) = cohort(rng, 200), cohort(rng, 80, longest=90)
+    functions = CoxPHSurvivalAnalysis().fit(X, train).predict_survival_function(X_test)
+    start = max(train["time"].min(), test["time"].min())
+    times = np.linspace(start, test["time"].max(), 50, endpoint=False)
+    expected = reference(train, test, np.vstack([function(times) for function in functions]), times)
+    assert integrated_brier_score(train, test, functions) == pytest.approx(expected, rel=1e-12)
+    assert integrated_brier_score(train, test, functions, grid="table") == pytest.approx(expected, rel=1e-12)
+
+
+def test_patients_beyond_the_training_follow_up_count_as_observed_to_its_end():
+    rng = np.random.default_rng(2)
+    (X, train), (X_test, test) = cohort(rng, 200, longest=60), cohort(rng, 80, longest=90)
+    train["time"][1] = 60.5
+    train["event"][1] = True
+    assert train["time"].max() < test["time"].max()
+    functions = CoxPHSurvivalAnalysis().fit(X, train).predict_survival_function(X_test)
+    times = np.linspace(5, 59, 20)
+    survival = np.vstack([function(times) for function in functions])
+    with pytest.raises(ValueError, match="largest observed time point"):
+        reference(train, test, survival, times)
+    ended = Surv.from_arrays(test["event"] & (test["time"] < 60.5), np.minimum(test["time"], 60.5))
+    expected = reference(train, ended, survival, times)
+    assert integrated_brier_score(train, test, functions, times) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match=r"must lie in \[1, 60.5\).*grid='inside'"):
+        integrated_brier_score(train, test, functions, grid="table")
+    assert 0 < integrated_brier_score(train, test, functions) < 1
+
+
+def test_what_happens_after_the_training_follow_up_does_not_matter():
+    rng = np.random.default_rng(3)
+    (_, train), (_, test) = cohort(rng, 120, longest=50), cohort(rng, 50, longest=90)
+    survival, times = curves(rng, 50, 3), [10.0, 20.0, 49.0]
+    changed = test.copy()
+    late = changed["time"] >= 50
+    assert late.any()
+    changed["event"][late] = ~changed["event"][late]
+    changed["time"][late] += 100
+    np.testing.assert_array_equal(
+        brier_contributions(train, test, survival, times),
+        brier_contributions(train, changed, survival, times),
+    )
+
+
+def test_weights_average_the_contributions():
+    rng = np.random.default_rng(4)
+    (_, train), (_, test) = cohort(rng, 120), cohort(rng, 50, longest=90)
+    survival, times, weights = curves(rng, 50, 3), [10.0, 20.0, 49.0], rng.integers(0, 4, 50)
+    rows = np.repeat(np.arange(50), weights)
+    weighted = integrated_brier_score(train, test, survival, times, sample_weight=weights)
+    assert weighted == pytest.approx(integrated_brier_score(train, test[rows], survival[rows], times))
+
+
+def test_small_folds_do_not_fail():
+    rng = np.random.default_rng(5)
+    _, y = cohort(rng, 60)
+    for _ in range(200):
+        fold = rng.permutation(60)
+        train, test = y[fold[:48]], y[fold[48:]]
+        if train["event"].any():
+            flat = [StepFunction(np.array([0.0, 40.0]), np.array([1.0, 0.5]))] * 12
+            assert np.isfinite(integrated_brier_score(train, test, flat))
+
+
+def test_patients_of_one_time_are_nan_with_a_warning():
+    train, test = Surv.from_arrays([True, False], [1.0, 9.0]), Surv.from_arrays([True, True], [4.0, 4.0])
+    flat = [StepFunction(np.array([0.0, 40.0]), np.array([1.0, 0.5]))] * 2
+    with pytest.warns(UndefinedMetricWarning, match="the 2 patients were not observed"):
+        assert np.isnan(integrated_brier_score(train, test, flat))
+
+
+def bad(message, **changes):
+    return pytest.param(changes, message, id=message)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        bad(r"must lie in \[1, 90\)", times=[2.0, 95.0]),
+        bad(r"got none", times=[], survival=np.zeros((50, 0))),
+        bad("at least two times", times=[20.0], survival=np.full((50, 1), 0.5)),
+        bad("pass their times", times=None),
+        bad("one time for each of the 2 columns", times=[20.0, 30.0, 40.0]),
+        bad("strictly ascending", times=[30.0, 20.0]),
+        bad("49 curves for 50 patients", survival=np.full((49, 2), 0.5)),
+        bad("probabilities between 0 and 1, got 3.0", survival=np.full((50, 2), 3.0)),
+        bad("probabilities between 0 and 1, got nan", survival=np.full((50, 2), np.nan)),
+        bad("shape", survival=np.full(50, 0.5)),
+        bad(
+            "'inside' or 'table', got 'outside'", times=None, survival=[lambda t: t * 0] * 50, grid="outside"
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_the_reason(changes, message):
+    rng = np.random.default_rng(6)
+    (_, train), (_, test) = cohort(rng, 120), cohort(rng, 50, longest=90)
+    arguments = {"survival": np.full((50, 2), 0.5), "times": [20.0, 30.0]} | changes
+    with pytest.raises(ValueError, match=message):
+        integrated_brier_score(train, test, **arguments)
