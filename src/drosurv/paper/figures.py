@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any colour vision; markers tell them apart in grey.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "x")
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+_MARKERS = ("o", "s", "^", "D")
 
 
 def alpha_figure(curves: pd.DataFrame) -> Figure:
     """Draw c-index, the five disparities and the share of Cox's gain over alpha, one column per dataset.
 
-    Bands are one sd over repeats; the band of CI is its bootstrap interval on the test set.
+    Bands are one sd over repeats; the band of CI is its bootstrap interval on the test set, which is why CI
+    has a panel of its own: beside it the other disparities would be flat.
 
     Parameters
     ----------
@@ -39,21 +40,25 @@ def alpha_figure(curves: pd.DataFrame) -> Figure:
         raise ValueError(
             "curves has no rows: no repeat of dro-cox at the figure's learning rate is finished."
         )
-    figure = Figure(figsize=(4 * len(cohorts), 8), layout="constrained")
-    axes = figure.subplots(3, len(cohorts), sharex=True, squeeze=False)
-    accuracy, *disparities = CURVE_METRICS
+    accuracy, *disparities, imparity = CURVE_METRICS
+    panels = {
+        f"{accuracy.label} ↑": [(accuracy.name, accuracy.label)],
+        "disparity ↓": [(metric.name, metric.label) for metric in disparities],
+        f"{imparity.label} ↓": [(imparity.name, imparity.label)],
+        "share of Cox's LPL gain": [("gain_share", "LPL gain / Cox's")],
+    }
+    figure = Figure(figsize=(4 * len(cohorts), 2.6 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), len(cohorts), sharex=True, squeeze=False)
     for column, (dataset, attribute) in enumerate(cohorts):
         shown = curves.loc[(curves["dataset"] == dataset) & (curves["attribute"] == attribute)]
-        top, middle, bottom = axes[:, column]
-        _draw(top, shown, accuracy.name, accuracy.label, 0)
-        for number, metric in enumerate(disparities, start=1):
-            _draw(middle, shown, metric.name, metric.label, number)
-        _draw(bottom, shown, "gain_share", "LPL gain / Cox's", 0)
-        bottom.axhline(0, color="grey", linewidth=0.8)
-        top.set_title(f"{DATASET_LABELS[dataset]} ({attribute})")
-        bottom.set_xlabel("alpha")
-    for row, label in zip(axes[:, 0], ("c-index ↑", "disparity ↓", "share of Cox's LPL gain"), strict=True):
-        row.set_ylabel(label)
+        for panel, lines in zip(axes[:, column], panels.values(), strict=True):
+            for number, (name, label) in enumerate(lines):
+                _draw(panel, shown, name, label, number)
+        axes[0, column].set_title(f"{DATASET_LABELS[dataset]} ({attribute})")
+        axes[-1, column].axhline(0, color="grey", linewidth=0.8)
+        axes[-1, column].set_xlabel("alpha")
+    for panel, label in zip(axes[:, 0], panels, strict=True):
+        panel.set_ylabel(label)
     axes[1, 0].legend(fontsize="small")
     return figure
 

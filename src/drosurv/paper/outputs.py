@@ -99,11 +99,12 @@ def write_outputs(
             if tuned_by == "ci" and len(theirs):
                 comparison = compare(summary, published=theirs, circumstances=circumstances)
                 comparisons.append(comparison)
-                table = comparison_table(comparison)
+                table = comparison_table(comparison, diagnostic=diagnostic)
                 written += write_table(table, comparison, folder, f"{experiment.name}-comparison{suffix}")
     if comparisons:
         counts = agreement(pd.concat(comparisons, ignore_index=True), by="experiment")
-        written += write_table(agreement_table(counts), counts, folder, f"agreement{suffix}")
+        table = agreement_table(counts, diagnostic=diagnostic)
+        written += write_table(table, counts, folder, f"agreement{suffix}")
     return tuple(written)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -79,9 +79,12 @@ def _choices(
     scores: pd.DataFrame, experiment: Experiment, tuned_by: str, select_on: SelectOn
 ) -> Iterator[dict[str, Any]]:
     """The chosen rows of one cohort and repeat."""
-    judged = _by_method(scores, select_on)
-    shown = _by_method(scores, "test")
-    for method in (METHODS[name] for name in experiment.methods if name in shown):
+    points = scores.set_index("candidate")
+    read = [*PARAMETERS, "concordance_index", TUNINGS[tuned_by]]
+    judged = dict(list(points.loc[points["part"] == select_on].groupby("method")[read]))
+    shown = scores.loc[scores["part"] == "test", ["method", "candidate", *_SHOWN]].to_dict("records")
+    on_test = {(row["method"], row["candidate"]): row for row in shown}
+    for method in (METHODS[name] for name in experiment.methods if name in judged):
         if method.reference not in judged:
             warnings.warn(
                 f"{experiment.name}: a repeat of {method.name} is left out, because {method.reference}, "
@@ -90,12 +93,15 @@ def _choices(
                 stacklevel=4,
             )
             continue
-        plain = judged[method.reference]
-        reference = plain["concordance_index"].loc[BestScore().choose(plain).index]
-        rule = _rule(method, experiment.setting, tuned_by, float(reference))
-        choice, row = _apply(rule, judged[method.name], shown[method.name])
+        reference = float(judged[method.reference]["concordance_index"].max())
+        try:
+            choice = _rule(method, experiment.setting, tuned_by, reference).choose(judged[method.name])
+        except ValueError as error:
+            # Every training of the grid diverged: the repeat has no number, and says so.
+            choice = Choice(None, str(error))
+        row = on_test.get((method.name, choice.index), {})
         yield {
-            **row,
+            **{name: row.get(name, np.nan) for name in _SHOWN},
             "method": method.name,
             "candidate": choice.index,
             "fallback": choice.fallback,
@@ -111,17 +117,3 @@ def _rule(
     if setting is not None:
         return FixedSetting(dict(setting))
     return AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)
-
-
-def _apply(rule: Rule, judged: pd.DataFrame, shown: pd.DataFrame) -> tuple[Choice, dict[str, Any]]:
-    try:
-        choice = rule.choose(judged)
-    except ValueError as error:
-        # Every training of the grid diverged: the repeat has no number, and says so.
-        return Choice(None, str(error)), dict.fromkeys(_SHOWN, np.nan)
-    return choice, {str(name): value for name, value in shown.loc[choice.index, list(_SHOWN)].items()}
-
-
-def _by_method(scores: pd.DataFrame, part: str) -> Mapping[Hashable, pd.DataFrame]:
-    chosen = scores.loc[scores["part"] == part]
-    return {method: rows.set_index("candidate") for method, rows in chosen.groupby("method")}

@@ -24,6 +24,7 @@ _TUNED = {
     "fa": "tuned by F_A within the accuracy budget",
     "fixed": "at one fixed setting",
 }
+_DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 _SHRINKAGE_HEADER = (text("LPL gain / Cox's"), text("slope"))
 _INTERVAL_NOTE = (
     "CI in percent. Brackets: bootstrap interval on the one test set that all repeats share (mean of its "
@@ -52,8 +53,6 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
     """
     experiment = EXPERIMENTS[_only(summary, "experiment")]
     title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
-    if diagnostic:
-        title += " (DIAGNOSTIC: settings chosen on the test set, not a result)"
     cells = _cells(summary)
     rows = []
     for method in _ordered(experiment.methods, cells):
@@ -72,16 +71,18 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS), *_SHRINKAGE_HEADER)
-    return Table(title, header, tuple(rows), tuple(notes))
+    return Table(title + _DIAGNOSTIC * diagnostic, header, tuple(rows), tuple(notes))
 
 
-def comparison_table(comparison: pd.DataFrame) -> Table:
+def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> Table:
     """Ours / published, with the difference in published standard deviations; bold where it exceeds two.
 
     Parameters
     ----------
     comparison : DataFrame
         From :func:`drosurv.paper.compare`, of one experiment.
+    diagnostic : bool
+        Whether settings were chosen on the test set; the title then says so.
 
     Returns
     -------
@@ -104,16 +105,19 @@ def comparison_table(comparison: pd.DataFrame) -> Table:
         *(f"{letter}: {reason}" for reason, letter in letters.items()),
     )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
-    return Table(f"{experiment.title}: ours beside the published values", header, rows, notes)
+    title = f"{experiment.title}: ours beside the published values"
+    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, notes)
 
 
-def agreement_table(agreement: pd.DataFrame) -> Table:
+def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Table:
     """Published cells (IBS aside) within two published standard deviations.
 
     Parameters
     ----------
     agreement : DataFrame
         From :func:`drosurv.paper.agreement`.
+    diagnostic : bool
+        Whether settings were chosen on the test set; the title then says so.
 
     Returns
     -------
@@ -121,13 +125,12 @@ def agreement_table(agreement: pd.DataFrame) -> Table:
     """
     header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
     rows = tuple(
-        tuple(text(f"{value:.3f}" if isinstance(value, float) else str(value)) for value in row)
+        tuple(text(_number(value, 3) if isinstance(value, float) else str(value)) for value in row)
         for row in agreement.itertuples(index=False, name=None)
     )
     note = "Explained: differs for a known cause. Missing: published, but not run here."
-    return Table(
-        "Published cells (IBS aside) within two published standard deviations", header, rows, (note,)
-    )
+    title = "Published cells (IBS aside) within two published standard deviations"
+    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, (note,))
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.target import FloatArray
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -85,3 +87,8 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
             "training diverged or was not scored. Lower the learning rate or check the metrics asked for."
         )
     return usable
+
+
+def numbers(frame: pd.DataFrame, *names: str) -> tuple[FloatArray, ...]:
+    """The named columns, each as an array of floats."""
+    return tuple(frame[name].to_numpy(dtype=float) for name in names)

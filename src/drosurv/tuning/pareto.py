@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from drosurv.tuning.candidates import candidates
+from drosurv.target import FloatArray
+from drosurv.tuning.candidates import candidates, numbers
 from drosurv.tuning.rules import Choice
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def pareto_front(
     ordered = candidates(results, [maximise, minimise]).sort_values(
         [maximise, minimise], ascending=[False, True], kind="stable"
     )
-    gain, harm = _columns(ordered, maximise, minimise)
+    gain, harm = numbers(ordered, maximise, minimise)
     # Rows before this one are at least as accurate, so it survives only if its disparity is below all of
     # theirs, or if it equals the last survivor in both.
     lowest_before = np.concatenate([[np.inf], np.minimum.accumulate(harm)[:-1]])
@@ -89,7 +89,7 @@ class ParetoPoint:
         if not 0 <= self.weight <= 1:
             raise ValueError(f"weight must be in [0, 1], got {self.weight}: it is accuracy's share.")
         front = pareto_front(results, maximise=self.maximise, minimise=self.minimise)
-        gain, harm = _columns(front, self.maximise, self.minimise)
+        gain, harm = numbers(front, self.maximise, self.minimise)
         row = int(np.argmax(self.weight * _unit(gain) - (1 - self.weight) * _unit(harm)))
         how = "knee" if self.weight == 0.5 else f"point at accuracy weight {self.weight:g}"
         return Choice(
@@ -99,11 +99,7 @@ class ParetoPoint:
         )
 
 
-def _columns(frame: pd.DataFrame, first: str, second: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    return frame[first].to_numpy(dtype=float), frame[second].to_numpy(dtype=float)
-
-
-def _unit(values: NDArray[Any]) -> NDArray[Any]:
+def _unit(values: FloatArray) -> FloatArray:
     """Scaled to [0, 1]; a constant column carries no preference and becomes 0."""
     width = values.max() - values.min()
     return (values - values.min()) / width if width > 0 else np.zeros_like(values)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from drosurv.tuning.candidates import FOLD, candidates
+from drosurv.target import BoolArray, FloatArray
+from drosurv.tuning.candidates import FOLD, candidates, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,17 +160,16 @@ class AccuracyBudget:
         reference = self._reference(usable)
         bar = (1 - self.tolerance) * reference
         budget = f"{self.metric} >= {1 - self.tolerance:g} x {reference:.4f} = {bar:.4f}"
-        inside = usable.loc[usable[self.metric] >= bar]
-        if inside.empty:
+        accuracy, disparity = numbers(usable, self.metric, self.minimise)
+        inside = accuracy >= bar
+        if not inside.any():
             best = BestScore(self.metric).choose(usable)
             return Choice(best.index, f"no setting with {budget}, so the {best.reason}", fallback=True)
-        chosen = inside.sort_values(
-            [self.minimise, self.metric], ascending=[True, False], kind="stable"
-        ).iloc[0]
+        row = _lowest(disparity, accuracy, inside)
         return Choice(
-            chosen.name,
-            f"lowest {self.minimise} ({chosen[self.minimise]:.4g}) "
-            f"of the {len(inside)} of {len(usable)} settings with {budget}",
+            usable.index[row],
+            f"lowest {self.minimise} ({disparity[row]:.4g}) "
+            f"of the {inside.sum()} of {len(usable)} settings with {budget}",
         )
 
     def _reference(self, usable: pd.DataFrame) -> float:
@@ -231,21 +231,26 @@ class OneStandardError:
                 f"results has neither folds nor a column {error_column!r}, so a standard error is not known. "
                 "Score by folds, or add that column (for example from a bootstrap)."
             )
+        accuracy, disparity = numbers(usable, self.metric, self.minimise)
         # The sign turns "lower is better" into "higher is better".
-        score = usable[self.metric].to_numpy(dtype=float) * (1 if self.maximise else -1)
+        score = accuracy if self.maximise else -accuracy
         best = int(np.argmax(score))
         error = float(usable[error_column].to_numpy(dtype=float)[best])
         if not np.isfinite(error):
             raise ValueError(
                 f"{error_column} of the best setting is {error}: a standard error needs at least two folds."
             )
-        inside = usable.loc[score >= score[best] - error]
-        chosen = inside.sort_values(
-            [self.minimise, self.metric], ascending=[True, not self.maximise], kind="stable"
-        ).iloc[0]
+        inside = score >= score[best] - error
+        row = _lowest(disparity, score, inside)
         return Choice(
-            chosen.name,
-            f"lowest {self.minimise} ({chosen[self.minimise]:.4g}) of the {len(inside)} of {len(usable)} "
+            usable.index[row],
+            f"lowest {self.minimise} ({disparity[row]:.4g}) of the {inside.sum()} of {len(usable)} "
             f"settings with {self.metric} within one standard error ({error:.4g}) of the best, "
-            f"{usable[self.metric].iloc[best]:.4f}",
+            f"{accuracy[best]:.4f}",
         )
+
+
+def _lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
+    """Position of the lowest disparity inside; ties go to the higher score, then to the first row."""
+    rows = np.flatnonzero(inside)
+    return int(rows[np.lexsort((-score[rows], disparity[rows]))[0]])

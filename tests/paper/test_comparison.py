@@ -1,0 +1,83 @@
+"""Ours beside published: differences counted in published sds, and only counted where both are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.paper import agreement, compare, load_published
+
+
+def as_summary(published, shift=0.0):
+    """A summary that differs from the published means by ``shift`` published sds."""
+    return published.assign(
+        tuned_by="ci",
+        mean=published["mean"] + shift * published["sd"],
+        repeats=10,
+        fallbacks=0,
+        se=np.nan,
+        low=np.nan,
+        high=np.nan,
+    )
+
+
+@pytest.fixture(scope="module")
+def published():
+    return load_published()
+
+
+@pytest.mark.parametrize(
+    ("shift", "agrees"), [(0, True), (1.99, True), (-1.99, True), (2.01, False), (-3, False)]
+)
+def test_a_cell_agrees_within_two_published_sds(published, shift, agrees):
+    table = compare(as_summary(published, shift))
+    assert len(table) == len(published)
+    np.testing.assert_allclose(table["difference_in_sds"], shift, atol=1e-9)
+    assert (table["agrees"] == agrees).all()
+    counts = agreement(table)
+    assert counts["dataset"].tolist() == ["flc", "support", "seer"]
+    # 16 methods and 8 metrics without IBS; FLC also has 10 and 4 rows of ablations.
+    assert counts["cells"].tolist() == [(16 + 10 + 4) * 8, 16 * 8, 16 * 8]
+    assert counts["fraction"].tolist() == [float(agrees)] * 3
+
+
+def test_the_brier_score_is_shown_with_its_reason_but_not_counted(published):
+    table = compare(as_summary(published, 0))
+    brier = table["metric"] == "integrated_brier_score"
+    assert not table.loc[brier, "counted"].any()
+    assert table.loc[brier, "codes"].str.contains("ibs-order").all()
+    assert (table.loc[~brier, "reason"] == "").all()
+    assert agreement(table)["cells"].sum() == (~brier).sum()
+
+
+def test_differences_are_split_into_explained_and_unexplained(published):
+    table = compare(as_summary(published, 5))
+    counts = agreement(table, by="experiment").set_index("experiment")
+    # Of FLC's main table only the CI of DRO-COX has a known cause; the ablations have one throughout.
+    assert counts.loc["flc-age", ["explained", "unexplained"]].tolist() == [1, 16 * 8 - 1]
+    assert counts.loc["sides", ["explained", "unexplained"]].tolist() == [32, 0]
+
+
+def test_cells_that_we_did_not_run_are_missing_and_not_disagreement(published):
+    ours = as_summary(published)
+    table = compare(ours[ours["method"] == "cox"])
+    counts = agreement(table).set_index("dataset")
+    assert counts.loc["seer", ["cells", "agree", "missing"]].tolist() == [8, 8, 120]
+    assert table.loc[table["method"] != "cox", "agrees"].isna().all()
+
+
+def test_nothing_run_is_no_fraction(published):
+    counts = agreement(compare(as_summary(published).iloc[:0]))
+    assert counts["fraction"].isna().all()
+
+
+def test_tables_tuned_by_average_disparity_are_not_compared(published):
+    summary = as_summary(published)
+    other = summary.assign(tuned_by="fa", mean=0.0)
+    both = compare(pd.concat([other, summary], ignore_index=True))
+    np.testing.assert_array_equal(both["mean"], published["mean"])
+
+
+def test_circumstances_of_the_run_reach_the_reasons(published):
+    table = compare(as_summary(published, 5), circumstances=["seer-from-wheel"])
+    counts = agreement(table).set_index("dataset")
+    assert counts.loc["seer", "unexplained"] == 0

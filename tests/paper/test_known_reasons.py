@@ -1,0 +1,49 @@
+"""Reasons hold for the cells that they are known for, and for no others."""
+
+import pytest
+
+from drosurv.paper import EXPERIMENTS, KNOWN_REASONS, known_reasons, load_published
+from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
+
+EVERYTHING = (SEER_FROM_WHEEL, IMPUTED_FROM_TRAINING)
+
+
+def codes(experiment, method, metric, circumstances=()):
+    dataset = EXPERIMENTS[experiment].datasets[0]
+    return [reason.code for reason in known_reasons(experiment, dataset, method, metric, circumstances)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (("flc-age", "cox", "integrated_brier_score"), ["ibs-order"]),
+        (("flc-age", "deep-dro-cox-split", "integrated_brier_score"), ["ibs-unscaled", "ibs-order"]),
+        (("flc-age", "cox", "concordance_index"), []),
+        (("flc-age", "dro-cox", "concordance_imparity"), ["ci-choice", "ci-noise"]),
+        (("flc-age", "deep-dro-cox", "concordance_imparity"), ["ci-noise"]),
+        (("support-gender", "cox", "log_partial_likelihood"), ["ties-lpl"]),
+        (("support-gender", "dro-cox", "log_partial_likelihood"), []),
+        (("seer-race", "dro-cox", "log_partial_likelihood"), ["ties-training"]),
+        (("seer-race", "cox", "dynamic_auc"), ["seer-cox"]),
+        (("sides", "dro-cox-split", "group_disparity"), ["ablation-setting"]),
+    ],
+)
+def test_a_cell_has_the_reasons_known_for_it(cell, expected):
+    assert codes(*cell) == expected
+
+
+def test_reasons_of_a_circumstance_hold_only_under_it():
+    assert codes("seer-race", "cox-rp-group", "concordance_index") == []
+    assert codes("seer-race", "cox-rp-group", "concordance_index", EVERYTHING) == ["seer-row-order"]
+    assert codes("flc-age", "cox-rp-group", "concordance_index", EVERYTHING) == ["imputed-from-training"]
+
+
+def test_every_reason_has_its_own_code_and_explains_a_published_cell():
+    assert len({reason.code for reason in KNOWN_REASONS}) == len(KNOWN_REASONS)
+    cells = load_published()[["experiment", "dataset", "method", "metric"]].itertuples(index=False, name=None)
+    used = {reason.code for cell in cells for reason in known_reasons(*cell, EVERYTHING)}
+    assert used == {reason.code for reason in KNOWN_REASONS}
+
+
+def test_noise_and_the_unknown_are_no_causes():
+    assert {reason.code for reason in KNOWN_REASONS if not reason.is_cause} == {"ci-noise", "seer-cox"}

@@ -1,0 +1,73 @@
+"""The methods are the paper's sixteen, its ablations, and six rows more."""
+
+from collections import Counter
+
+import pytest
+
+from drosurv.paper import METHODS
+
+
+def test_the_paper_has_eight_linear_and_eight_mlp_methods():
+    kinds = Counter((method.origin, method.network) for method in METHODS.values())
+    assert kinds == {
+        ("paper", "linear"): 8,
+        ("paper", "mlp"): 8,
+        ("beyond", "linear"): 3,
+        ("beyond", "mlp"): 3,
+        ("ablation", "linear"): 5,
+        ("ablation", "mlp"): 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("cox", 3),
+        ("cox-keya-group", 9),
+        ("dro-cox", 18),
+        ("dro-cox-split", 18),
+        ("deep-dro-cox-cvar", 18),
+        ("cox-scaled", 24),
+    ],
+)
+def test_grids_have_the_size_of_the_papers(name, points):
+    settings = list(METHODS[name].settings())
+    assert len(settings) == points
+    assert len({tuple(sorted(setting.items())) for setting in settings}) == points
+
+
+def test_grids_hold_the_papers_values():
+    values = {
+        name: {setting.get(name) for method in METHODS.values() for setting in method.settings()} - {None}
+        for name in ("lr", "weight", "alpha")
+    }
+    assert values == {
+        "lr": {0.01, 0.001, 0.0001},
+        "weight": {1, 0.7, 0.4},
+        "alpha": {0.1, 0.15, 0.2, 0.3, 0.4, 0.5},
+    }
+
+
+def test_only_group_penalties_see_the_attribute_in_training():
+    by_attribute = {name for name, method in METHODS.items() if method.trains_by_attribute}
+    assert by_attribute == {"cox-keya-group", "cox-rp-group", "deepsurv-keya-group", "deepsurv-rp-group"}
+
+
+def test_the_budget_is_set_by_the_plain_model_with_the_same_network():
+    assert {method.reference for method in METHODS.values() if method.network == "linear"} == {"cox"}
+    assert {method.reference for method in METHODS.values() if method.network == "mlp"} == {"deepsurv"}
+    assert [name for name, method in METHODS.items() if method.is_reference] == ["cox", "deepsurv"]
+
+
+def test_the_papers_robust_methods_use_the_published_constant():
+    for name in ("dro-cox", "deep-dro-cox", "dro-cox-split", "deep-dro-cox-split"):
+        assert dict(METHODS[name].parameters)["ball"] == "paper"
+
+
+def test_the_parts_of_a_split_add_up():
+    for n2 in (0.1, 0.2, 0.3, 0.4):
+        assert dict(METHODS[f"dro-cox-split-n2-{n2}"].parameters)["n1"] == pytest.approx(1 - n2)
+
+
+def test_the_shrinkage_control_starts_from_the_plain_model():
+    assert next(METHODS["cox-scaled"].settings())["factor"] == 1

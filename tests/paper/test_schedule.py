@@ -1,0 +1,134 @@
+"""Work is stored unit by unit: killing it loses the unit in hand, and running again does only the rest."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from drosurv.paper import METHODS, Store, Unit, work_through
+
+UNITS = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
+
+# A run of its own: evaluates slowly, and writes down what it evaluated.
+SCRIPT = """
+import json, os, sys, time
+from drosurv.paper import METHODS, Store, Unit, work_through
+
+FIELDS = {fields!r}
+
+def evaluate(unit):
+    with open(sys.argv[2], "a") as log:
+        log.write(f"{{unit.repeat}} {{os.getpid()}}\\n")
+    time.sleep(float(sys.argv[3]))
+    rows = [
+        {{"part": part, "attribute": "age", **setting, **dict.fromkeys(FIELDS, 0.5)}}
+        for setting in unit.method.settings()
+        for part in ("validation", "test")
+    ]
+    return {{"rows": rows}}
+
+if __name__ == "__main__":
+    units = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
+    outcome = work_through(units, Store(sys.argv[1]), evaluate, n_jobs=int(sys.argv[4]))
+    print(json.dumps([outcome.reused, outcome.computed, len(outcome.failures)]))
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def command(tmp_path, store, unit, result):
+    fields = [name for name in result(unit())["rows"][0] if name not in ("part", "attribute", "lr")]
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT.format(fields=fields))
+
+    def make(seconds, n_jobs=1):
+        log = tmp_path / "evaluated.txt"
+        return [sys.executable, str(script), str(store.folder), str(log), str(seconds), str(n_jobs)]
+
+    return make
+
+
+def evaluated(command):
+    with open(command[3]) as log:
+        return [tuple(map(int, line.split())) for line in log]
+
+
+def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store, command):
+    slow = command(0.25)
+    process = subprocess.Popen(slow)
+    while sum(1 for _ in store.folder.rglob("*.json")) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = [unit.repeat for unit, _ in store.finished(UNITS)]
+    started = [repeat for repeat, _ in evaluated(slow)]
+    assert kept in (started, started[:-1])
+    again = subprocess.run(command(0), capture_output=True, text=True, check=True)
+    assert json.loads(again.stdout) == [len(kept), 6 - len(kept), 0]
+    assert len(list(store.finished(UNITS))) == 6
+
+
+def test_several_processes_share_the_work(store, command):
+    run = command(0.05, n_jobs=2)
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [0, 6, 0]
+    assert sorted(repeat for repeat, _ in evaluated(run)) == list(range(6))
+    assert len(list(store.finished(UNITS))) == 6
+
+
+def test_progress_counts_what_was_stored_before_and_estimates_the_rest(store, result):
+    store.put(UNITS[0], {**result(UNITS[0]), "seconds": 30.0})
+    seen = []
+    outcome = work_through(UNITS[:3], store, result, report=seen.append)
+    assert (outcome.reused, outcome.computed, outcome.failures) == (1, 2, ())
+    assert [(step.done, step.total) for step in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert [step.unit for step in seen] == [None, *UNITS[1:3]]
+    # Two units left of a kind that took 30 s; then one, of 30 s and about 0 s on average.
+    assert seen[0].seconds_left == 60
+    assert seen[1].seconds_left == pytest.approx(15, abs=1)
+    assert seen[2].seconds_left == 0
+
+
+def test_nothing_is_known_of_the_time_before_the_first_unit(store, result):
+    seen = []
+    work_through(UNITS[:1], store, result, report=seen.append)
+    assert seen[0].seconds_left is None
+
+
+def test_a_unit_that_fails_does_not_stop_the_others_and_is_tried_again(store, result):
+    def evaluate(unit):
+        if unit.repeat == 1:
+            raise RuntimeError("no such luck")
+        return result(unit)
+
+    outcome = work_through(UNITS[:3], store, evaluate)
+    assert (outcome.computed, len(outcome.failures)) == (2, 1)
+    failure = outcome.failures[0]
+    assert failure.unit == UNITS[1]
+    assert failure.error == "RuntimeError: no such luck"
+    assert "in evaluate" in failure.traceback
+    assert work_through(UNITS[:3], store, result).computed == 1
+
+
+def test_an_evaluation_that_forgets_a_row_is_a_failure_not_a_result(store, result):
+    outcome = work_through(UNITS[:1], store, lambda unit: {"rows": result(unit)["rows"][1:]})
+    assert "1 missing" in outcome.failures[0].error
+    assert store.get(UNITS[0]) is None
+
+
+def test_a_unit_asked_for_twice_is_evaluated_once(store, result):
+    assert work_through([UNITS[0], UNITS[0]], store, result).computed == 1
+
+
+def test_less_than_one_job_is_an_error(store, result):
+    with pytest.raises(ValueError, match="n_jobs must be at least 1, got 0"):
+        work_through(UNITS, store, result, n_jobs=0)
