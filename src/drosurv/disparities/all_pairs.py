@@ -1,0 +1,67 @@
+"""The hinge sum over all pairs of patients, with its gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.disparities.hinge_scan import feature_rows, hinge_sum, reach_windows, scan
+from drosurv.target import FloatArray
+
+_NO_KEYS = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """Patients prepared for the hinge sum over all pairs.
+
+    sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
+
+    Distances do not depend on h. Their total is taken once, in O(n^2) time and O(n) memory; from then on an
+    evaluation sorts, counts all pairs by rank, and visits only the pairs that may be inside the hinge.
+
+    Parameters
+    ----------
+    features : (d', n) float64
+        From :func:`drosurv.disparities.hinge_scan.feature_rows`.
+    total_distance : float
+        Sum of the distances of all pairs.
+    """
+
+    features: FloatArray
+    total_distance: float
+
+    @classmethod
+    def of(cls, U: FloatArray) -> AllPairs:
+        """Prepare patients with unit (or zero) feature rows U (n, d)."""
+        features, n = feature_rows(U), len(U)
+        zeros, counts = np.zeros(n), np.zeros(n, dtype=np.int64)
+        # At equal hazards every pair is inside.
+        everyone = np.stack([np.arange(1, n + 1), np.arange(1, n + 1), np.full(n, n)])
+        _, total = scan(
+            zeros, features, _NO_KEYS, zeros, features, _NO_KEYS, everyone, 1.0, False, counts, counts
+        )
+        return cls(features, total)
+
+    def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
+        """The sum at hazards h (n,) and its gradient in h, which is a vector of integers (n,)."""
+        n = len(h)
+        if n < 2:
+            return 0.0, np.zeros(n, dtype=np.int64)
+        order = np.argsort(h)
+        h = h[order]
+        features = np.take(self.features, order, axis=1)
+        rank = np.arange(n, dtype=np.int64)
+        net = 2 * rank - (n - 1)
+        windows, complete = reach_windows(h, h, rank + 1, scale)
+        windows[0] = rank + 1  # each pair once, from its lower patient
+        n_inside, distance = scan(
+            h, features, _NO_KEYS, h, features, _NO_KEYS, windows, scale, complete, net, net
+        )
+        active_distance = distance if complete else self.total_distance - distance
+        value = hinge_sum(h, net, scale, n * (n - 1) // 2 - n_inside, active_distance)
+        gradient = np.empty(n, dtype=np.int64)
+        gradient[order] = net
+        return value, gradient

@@ -1,0 +1,163 @@
+"""The hinge sum over pairs in tiles of torch tensors, for devices that prefer dense work to sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray
+
+# Pairs x models in flight: two such arrays exist at a time. Large enough that a kernel outlasts its launch.
+TILE_ELEMENTS = 2**23
+
+# Rows of a tile. Pairs stand in the upper triangle, and tall tiles would cut it coarsely.
+TILE_ROWS = 512
+
+# The distances never change in training, so they stay on the device while all of them fit in this much
+# memory; beyond it each evaluation computes them again, tile by tile, once for all models.
+CACHE_BYTES = 256 * 2**20
+
+# Rounding of ||u||^2 + ||v||^2 - 2 u.v is below this many epsilons: rows no further apart count as equal.
+_EQUAL = 64
+
+
+class Side(NamedTuple):
+    """One side of the pairs in R training sets: who may be first in a pair, or who may be second.
+
+    Parameters
+    ----------
+    patient : (R, m) int64
+        By ascending key.
+    features : (R, m, d) float64
+        Their unit (or zero) feature rows.
+    key : (R, m) int64
+        A first and a second patient are a pair where the first's key <= the second's.
+    code : (R, m) int64
+        And where their codes are equal.
+    """
+
+    patient: NDArray[np.int64]
+    features: FloatArray
+    key: NDArray[np.int64]
+    code: NDArray[np.int64]
+
+    def to(self, device: torch.device) -> SideTensors:
+        """The same on a device."""
+        # Float32 would lose half the digits of small distances; Apple's devices have nothing wider.
+        wide = torch.float32 if device.type == "mps" else torch.float64
+        features = torch.tensor(self.features, dtype=wide, device=device)
+        patient, key, code = (
+            torch.tensor(part, device=device) for part in (self.patient, self.key, self.code)
+        )
+        return SideTensors(patient[:, None, :], features, key, code)
+
+
+class SideTensors(NamedTuple):
+    """A :class:`Side` on a device; ``patient`` is (R, 1, m)."""
+
+    patient: torch.Tensor
+    features: torch.Tensor
+    key: torch.Tensor
+    code: torch.Tensor
+
+
+class PairTiles:
+    """The hinge sum over pairs, for R training sets and any number of models each.
+
+    sum over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
+
+    Parameters
+    ----------
+    first, second : Side
+    scale : float
+    """
+
+    def __init__(self, first: Side, second: Side, scale: float) -> None:
+        self.first = first
+        self.second = second
+        self.scale = scale
+        self._sides: dict[torch.device, tuple[SideTensors, SideTensors]] = {}
+        self._kept: dict[tuple[torch.device, torch.dtype], list[torch.Tensor]] = {}
+
+    def value_and_gradient(self, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sums (R, B) and their gradients in h (R, B, n) at hazards h (R, B, n)."""
+        if h.device not in self._sides:
+            self._sides[h.device] = self.first.to(h.device), self.second.to(h.device)
+        of_i, of_j = (side.patient.expand(-1, h.shape[1], -1) for side in self._sides[h.device])
+        h_i, h_j = h.gather(-1, of_i), h.gather(-1, of_j)
+        values = h.new_zeros(h.shape[:2])
+        net_i, net_j = torch.zeros_like(h_i), torch.zeros_like(h_j)
+        for (begin, end, start), reach in zip(self.spans, self._reaches(h.device, h.dtype), strict=True):
+            lower = -reach
+            models = max(1, TILE_ELEMENTS // reach.numel())
+            for b in range(0, h.shape[1], models):
+                batch = slice(b, b + models)
+                excess = h_i[:, batch, begin:end, None] - h_j[:, batch, None, start:]
+                excess -= torch.clamp(excess, min=lower, max=reach)
+                values[:, batch] += torch.linalg.vector_norm(excess, 1, dim=(-2, -1))
+                excess.sign_()
+                net_i[:, batch, begin:end] += excess.sum(-1)
+                net_j[:, batch, start:] -= excess.sum(-2)
+        gradient = torch.zeros_like(h).scatter_add_(-1, of_i, net_i).scatter_add_(-1, of_j, net_j)
+        return values, gradient
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Tiles as (first row, end row, first column); earlier columns make no pair with these rows."""
+        n_sets, n_rows = self.first.patient.shape
+        n_cols = self.second.patient.shape[1]
+        height = max(1, min(TILE_ROWS, TILE_ELEMENTS // max(1, n_sets * n_cols)))
+        spans = []
+        for begin in range(0, n_rows, height):
+            keys = zip(self.first.key[:, begin], self.second.key, strict=True)
+            start = min(int(np.searchsorted(columns, row)) for row, columns in keys)
+            if start < n_cols:
+                spans.append((begin, min(begin + height, n_rows), start))
+        return spans
+
+    def _reaches(self, device: torch.device, dtype: torch.dtype) -> Iterable[torch.Tensor]:
+        if (device, dtype) in self._kept:
+            return self._kept[device, dtype]
+        reaches = self._computed_reaches(device, dtype)
+        n_sets, n_cols = self.second.patient.shape
+        pairs = sum((end - begin) * (n_cols - start) for begin, end, start in self.spans)
+        if n_sets * pairs * dtype.itemsize > CACHE_BYTES:
+            return reaches
+        self._kept[device, dtype] = list(reaches)
+        return self._kept[device, dtype]
+
+    def _computed_reaches(self, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
+        """Each tile's scale * distance, (R, 1, rows, columns)."""
+        first, second = self._sides[device]
+        for begin, end, start in self.spans:
+            u, v = first.features[:, begin:end], second.features[:, start:]
+            squared = torch.baddbmm(v.square().sum(-1)[:, None, :], u, v.mT, alpha=-2.0)
+            squared += u.square().sum(-1, keepdim=True)
+            equal = _EQUAL * torch.finfo(squared.dtype).eps
+            reach = torch.nn.functional.threshold(squared, equal, 0.0).sqrt_().mul_(self.scale)
+            paired = first.key[:, begin:end, None] <= second.key[:, None, start:]
+            paired &= first.code[:, begin:end, None] == second.code[:, None, start:]
+            # What is no pair gets an infinite reach: the loop over models then needs no mask.
+            yield reach.masked_fill_(~paired, torch.inf).to(dtype)[:, None]
+
+
+class ValueWithGradient(torch.autograd.Function):
+    """Values that were computed together with their gradient, as a differentiable function of the scores."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Give ``values`` (*batch,) out and keep ``gradient`` (*batch, n)."""
+        ctx.save_for_backward(gradient)
+        return values
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """Scale the kept gradient."""
+        (gradient,) = ctx.saved_tensors
+        return upstream[..., None] * gradient, None, None

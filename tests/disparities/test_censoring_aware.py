@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drosurv.disparities import (
+    RPGroup,
+    RPIndividual,
+    censored_event_hinge_sum,
+    censored_event_hinge_sum_within_groups,
+    unit_rows,
+)
+from drosurv.target import Target
+
+
+def plain_sum(h, U, event, time, codes, scale):
+    """The definition, pair by pair."""
+    total = 0.0
+    for i in np.flatnonzero(~event):
+        for j in np.flatnonzero(event):
+            if time[i] <= time[j] and codes[i] == codes[j]:
+                total += max(abs(h[i] - h[j]) - scale * np.linalg.norm(U[i] - U[j]), 0.0)
+    return total
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 15),
+    seed=st.integers(0, 2**32 - 1),
+    event_rate=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+    n_times=st.integers(1, 20),
+    spread=st.sampled_from([0.0, 1e-6, 0.1, 10.0]),
+    scale=st.sampled_from([0.0, 0.01, 0.5, 3.0]),
+)
+def test_sums_equal_the_definition(n, seed, event_rate, n_times, spread, scale):
+    rng = np.random.default_rng(seed)
+    U = unit_rows(rng.integers(-1, 2, size=(n, 3)).astype(float))
+    h = 1.0 + spread * np.where(rng.random(n) < 0.3, rng.integers(0, 3, size=n), rng.random(n))
+    event, time = rng.random(n) < event_rate, rng.integers(0, n_times, size=n).astype(float)
+    codes = rng.integers(0, 3, size=n)
+    everyone = np.zeros(n, dtype=int)
+    approximately = {"rel": 1e-10, "abs": 1e-10}
+    assert censored_event_hinge_sum(h, U, event, time, scale) == pytest.approx(
+        plain_sum(h, U, event, time, everyone, scale), **approximately
+    )
+    assert censored_event_hinge_sum_within_groups(h, U, event, time, codes, scale) == pytest.approx(
+        plain_sum(h, U, event, time, codes, scale), **approximately
+    )
+
+
+def test_equal_times_are_comparable():
+    h, U = np.array([1.0, 3.0]), np.zeros((2, 1))
+    assert censored_event_hinge_sum(h, U, np.array([False, True]), np.array([5.0, 5.0]), 0.01) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("event", "time"),
+    [
+        ([False] * 4, [1.0, 2.0, 3.0, 4.0]),
+        ([True] * 4, [1.0, 2.0, 3.0, 4.0]),
+        ([True, True, False, False], [1.0, 2.0, 3.0, 4.0]),
+    ],
+    ids=["all censored", "no one censored", "every event before every censoring"],
+)
+@pytest.mark.parametrize("codes", [None, [0, 0, 1, 1]])
+def test_without_comparable_pairs_value_and_gradient_are_zero(event, time, codes):
+    X, target = np.random.default_rng(0).normal(size=(4, 2)), Target(np.array(event), np.array(time))
+    penalty = RPIndividual(X, target) if codes is None else RPGroup(X, target, np.array(codes))
+    scores = np.random.default_rng(1).normal(size=(2, 4))
+    for values, gradient in (penalty(scores), penalty.tiled(_tensor(scores))):
+        np.testing.assert_array_equal(values, 0.0)
+        np.testing.assert_array_equal(gradient, 0.0)
+
+
+def _tensor(scores):
+    import torch
+
+    return torch.tensor(scores)
+
+
+def test_the_group_penalty_divides_by_all_censored_times_all_events():
+    rng = np.random.default_rng(4)
+    X, h, codes = rng.normal(size=(40, 3)), np.exp(rng.normal(size=40)), rng.integers(0, 3, size=40)
+    target = Target(rng.random(40) < 0.5, rng.random(40))
+    values, _ = RPGroup(X, target, codes)(np.log(h)[None])
+    total = censored_event_hinge_sum_within_groups(h, unit_rows(X), target.event, target.time, codes, 0.01)
+    assert values[0] == pytest.approx(total / (target.event.sum() * (~target.event).sum()), rel=1e-12)
+
+
+def test_single_patient_groups_have_no_pairs():
+    X, target = np.eye(4), Target(np.array([False, True, False, True]), np.arange(4.0))
+    values, gradient = RPGroup(X, target, np.arange(4))(np.array([[0.0, 1.0, 2.0, 3.0]]))
+    assert values[0] == 0.0
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.parametrize("name", ["target", "codes"])
+def test_arguments_of_unequal_length_are_refused(name):
+    n_target, n_codes = (3, 4) if name == "target" else (4, 3)
+    target = Target(np.ones(n_target, dtype=bool), np.arange(float(n_target)))
+    with pytest.raises(
+        ValueError, match=rf"{name} must have one entry per row of X, shape \(4,\); got \(3,\)"
+    ):
+        RPGroup(np.eye(4), target, np.zeros(n_codes, dtype=int))

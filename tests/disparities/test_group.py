@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drosurv.disparities import KeyaGroup, group_gap
+
+
+def plain_gap(h, codes, smooth):
+    """The definition, group by group."""
+    gaps = []
+    for g in sorted(set(codes.tolist())):
+        inside = [h[i] for i in range(len(h)) if codes[i] == g]
+        mean = (sum(inside) + 0.5) / (len(inside) + 1) if smooth else sum(inside) / len(inside)
+        gaps.append(abs(mean - sum(h) / len(h)))
+    return max(gaps)
+
+
+@settings(deadline=None, max_examples=60)
+@given(n=st.integers(1, 15), n_groups=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), smooth=st.booleans())
+def test_gap_equals_the_definition_whichever_groups_are_present(n, n_groups, seed, smooth):
+    rng = np.random.default_rng(seed)
+    h, codes = np.exp(rng.normal(size=n)), rng.integers(0, n_groups, size=n)
+    expected = plain_gap(h, codes, smooth)
+    assert group_gap(h, codes, n_groups, smooth) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+    if smooth:
+        assert KeyaGroup(codes, n_groups)(np.log(h)[None])[0][0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_absent_group_never_sets_the_maximum():
+    # Smoothed, an empty group would have mean 1/2, far from everybody else's 100.
+    h, codes = np.full(50, 100.0), np.arange(50) % 2
+    assert group_gap(h, codes, 3, smooth=True) == group_gap(h, codes, 2, smooth=True)
+    values, _ = KeyaGroup(codes, 3)(np.log(h)[None])
+    assert values[0] == pytest.approx(100.0 - 2500.5 / 26.0)
+
+
+def test_equal_hazards_have_no_plain_gap():
+    assert group_gap(np.full(6, 2.0), np.array([0, 0, 1, 1, 2, 2]), 3, smooth=False) == 0.0
+
+
+def test_a_gap_of_zero_has_gradient_zero():
+    # One group whose smoothed mean is the mean: (1 + .5)/(2 + 1) = 1/2.
+    values, gradient = KeyaGroup(np.array([0, 0]), 1)(np.log([[0.5, 0.5]]))
+    assert values[0] == 0.0
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.parametrize("codes", [[0, 3], [-1, 0], [0.0, 1.0]])
+def test_codes_that_number_no_group_are_refused(codes):
+    with pytest.raises(ValueError, match="codes must be integers from 0 to n_groups - 1 = 2"):
+        group_gap(np.ones(2), np.array(codes), 3, smooth=True)
+
+
+@pytest.mark.parametrize("codes", [np.zeros((1, 1, 2), dtype=int), np.zeros(0, dtype=int)])
+def test_codes_of_a_wrong_shape_are_refused(codes):
+    with pytest.raises(ValueError, match="codes must have shape"):
+        KeyaGroup(codes, 2)
