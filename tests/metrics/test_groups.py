@@ -17,6 +17,7 @@ from drosurv.metrics import parse_groups
         pd.Index(["f", "m", "f"]),
         pd.DataFrame({"sex": ["f", "m", "f"]}),
         np.array([["f"], ["m"], ["f"]]),
+        [["f"], ["m"], ["f"]],
     ],
     ids=lambda labels: type(labels).__name__,
 )

@@ -140,6 +140,8 @@ def _columns(groups: Any, name: str) -> list[Any]:
     elif isinstance(groups, (np.ndarray, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
         found = [groups]
     elif isinstance(groups, Sequence) and not isinstance(groups, (str, bytes)):
+        if len(groups) and isinstance(groups[0], list):
+            return _columns(pd.DataFrame(groups, dtype=object), name)
         # As objects: np.asarray alone would turn ["a", nan] into the strings "a" and "nan".
         found = [pd.Series(groups, dtype=object)]
     else:
