@@ -11,14 +11,30 @@ from typing import TYPE_CHECKING, Any
 from drosurv._version import __version__
 
 if TYPE_CHECKING:
+    from drosurv.estimators import CoxPH as CoxPH
+    from drosurv.estimators import DROCox as DROCox
+    from drosurv.estimators import DROCoxSplit as DROCoxSplit
     from drosurv.target import Surv as Surv
 
 _ROOMS = ("datasets", "losses", "metrics", "objectives")
 _HOME = {
+    "CoxPH": "drosurv.estimators",
+    "DROCox": "drosurv.estimators",
+    "DROCoxSplit": "drosurv.estimators",
     "Surv": "drosurv.target",
 }
 
-__all__ = ["Surv", "__version__", "datasets", "losses", "metrics", "objectives"]
+__all__ = [
+    "CoxPH",
+    "DROCox",
+    "DROCoxSplit",
+    "Surv",
+    "__version__",
+    "datasets",
+    "losses",
+    "metrics",
+    "objectives",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,33 +9,37 @@ from drosurv.target import FloatArray
 
 
 class Linear:
-    """Scores of n fixed patients under a batch of linear models, and the transpose of that map.
+    """A batch of linear models on n fixed patients.
 
     Parameters
     ----------
     X : (n, d) float64
         Features.
+    theta : (B, d) float64
+        Coefficients, updated in place by a solver.
     """
 
-    def __init__(self, X: FloatArray) -> None:
+    def __init__(self, X: FloatArray, theta: FloatArray) -> None:
         # One row per feature: sums over patients then run along memory.
         self.columns: FloatArray = np.ascontiguousarray(X.T)
+        self.parameters: list[FloatArray] = [theta]
 
-    def scores(self, theta: FloatArray) -> FloatArray:
-        """Coefficients (B, d) to scores (B, n)."""
+    def scores(self) -> FloatArray:
+        """Scores (B, n) at the current coefficients."""
+        (theta,) = self.parameters
         if len(theta) > 1:
             return theta @ self.columns
         out = np.empty((1, self.columns.shape[1]))
         _combine(self.columns, theta[0], out[0])
         return out
 
-    def pullback(self, gradient: FloatArray) -> FloatArray:
-        """Gradient in the scores (B, n) to the gradient in the coefficients (B, d)."""
+    def pullback(self, gradient: FloatArray) -> list[FloatArray]:
+        """Gradient in the coefficients (B, d), given the gradient in the scores (B, n)."""
         if len(gradient) > 1:
-            return gradient @ self.columns.T
+            return [gradient @ self.columns.T]
         out = np.empty((1, self.columns.shape[0]))
         _project(self.columns, gradient[0], out[0])
-        return out
+        return [out]
 
 
 # For one model these plain loops beat a general matrix-vector product two to three times over.
@@ -53,7 +57,9 @@ def _combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def _project(
+    columns: FloatArray, gradient: FloatArray, out: FloatArray
+) -> None:  # pragma: no cover - compiled
     for j in range(columns.shape[0]):
         column, total = columns[j], 0.0
         for i in range(column.shape[0]):

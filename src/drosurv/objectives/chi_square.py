@@ -146,7 +146,9 @@ def _minimise(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:  # pragma: no cover - compiled
+def _jump(
+    row: FloatArray, mass: FloatArray, c: float, threshold: float
+) -> float:  # pragma: no cover - compiled
     """Minimiser of the objective with the set of losses above the threshold held fixed; NaN if it has none."""
     base = threshold if threshold > -np.inf else row[0]
     share = first = second = 0.0

@@ -94,8 +94,6 @@ def torch_chi_square(losses: Tensor, alpha: float | Tensor, constant: str) -> tu
 
 def torch_cvar(losses: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Value (...,), weights (..., n) and value at risk (...,) in float64; equal losses share their weight."""
-    import torch
-
     values = losses.double()
     alphas = _alpha_like(losses, alpha).unsqueeze(-1)
     n = values.shape[-1]

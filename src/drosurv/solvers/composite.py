@@ -25,6 +25,18 @@ class Loss(Protocol):
         """Gradient (B, n) of the losses weighted by (B, E), at the last call's scores."""
         ...
 
+    def jacobian(self, X: FloatArray) -> FloatArray:
+        """Gradients (E, d) of the losses in the coefficients of linear scores."""
+        ...
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d, d) of the losses weighted by (1, E) in those coefficients."""
+        ...
+
+    def take(self, rows: IntArray) -> Loss:
+        """The same loss among fewer patients."""
+        ...
+
 
 class Penalty(Protocol):
     """A term added to the objective that reads the scores directly."""
@@ -78,9 +90,8 @@ class Composite:
             column[rest] = n_losses + k
             members.append(np.concatenate([own[own >= 0], [n_losses + k]]).astype(np.intp))
         self.mass: FloatArray = np.concatenate(masses)
-        self.objective: Objective = (
-            make_objective() if blocks is None else Blocks(make_objective, members)
-        )
+        self._blocks = blocks
+        self.objective: Objective = make_objective() if blocks is None else Blocks(make_objective, members)
         self._columns = n_losses + len(self.blocks)
 
     def losses(self, scores: FloatArray) -> FloatArray:
@@ -110,3 +121,11 @@ class Composite:
         held = self.mass[self._column[used]]
         share[used] = self.patient_mass[used] / np.where(held > 0, held, 1.0)
         return np.where(used, at.weights[:, np.maximum(self._column, 0)] * share, 0.0)
+
+    def take(self, rows: IntArray) -> Composite:
+        """The same criterion among fewer patients, masses scaled to sum to one; penalties are left out."""
+        place = np.full(self.loss.n, -1, dtype=np.intp)
+        place[rows] = np.arange(len(rows))
+        blocks = None if self._blocks is None else [place[b][place[b] >= 0] for b in self._blocks]
+        mass = self.patient_mass[rows]
+        return Composite(self.loss.take(rows), self.make_objective, mass / mass.sum(), blocks)

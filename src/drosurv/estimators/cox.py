@@ -1,0 +1,93 @@
+"""Cox's proportional hazards model and DeepSurv: the average loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drosurv.estimators.base import CoxEstimator, Training
+from drosurv.objectives import Mean, Objective
+
+
+class CoxPH(CoxEstimator):
+    """Cox model trained on the average loss: linear (Cox) or a neural network (DeepSurv).
+
+    Parameters
+    ----------
+    network : {"linear", "mlp"} or callable
+        Linear scores, a multilayer perceptron, or a function n_features -> torch.nn.Module.
+    hidden : sequence of int
+        Hidden widths of the perceptron.
+    solver : {"auto", "adam", "convex"}
+        "convex" finds the global optimum of linear models; "adam" takes ``max_iter`` full-batch steps and keeps
+        the last; "auto" is convex where it can be.
+    lr : float
+        Adam's learning rate.
+    max_iter : int
+        Adam steps, or most iterations of the convex solver.
+    tol : float, optional
+        Relative optimality gap at which the convex solver stops (1e-8).
+    l2 : float
+        Adds l2/2 ||coefficients||^2 to the objective.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set.
+    random_state : int, RandomState or None
+        Seed of the initial parameters.
+    device : str
+        Where networks train: "auto", "cpu" or "cuda".
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    coef_ : (d,) float64
+        Coefficients (linear).
+    network_ : torch.nn.Module
+        The trained network (otherwise).
+    unique_times_, cum_baseline_hazard_, baseline_survival_
+        Breslow's baseline: its times, cumulative hazard and survival as step functions.
+    objective_ : float
+        Final training objective.
+    n_iter_, converged_, status_, gap_, history_
+        Iterations used, whether and why it stopped, the certified relative gap, the objective along the way.
+
+    Examples
+    --------
+    >>> from drosurv import CoxPH, datasets
+    >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> model = CoxPH().fit(data.X, data.y)
+    >>> model.converged_
+    True
+    >>> model.predict_survival_function(data.X, times=[0.5, 1.0]).shape
+    (500, 2)
+    """
+
+    def __init__(
+        self,
+        network: str | Callable[[int], Any] = "linear",
+        *,
+        hidden: Sequence[int] = (24,),
+        solver: str = "auto",
+        lr: float = 0.01,
+        max_iter: int = 500,
+        tol: float | None = None,
+        l2: float = 0.0,
+        ties: str = "breslow",
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.network = network
+        self.hidden = hidden
+        self.solver = solver
+        self.lr = lr
+        self.max_iter = max_iter
+        self.tol = tol
+        self.l2 = l2
+        self.ties = ties
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
+        return Mean

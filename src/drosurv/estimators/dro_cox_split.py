@@ -1,0 +1,125 @@
+"""DRO-COX (SPLIT): each half of the patients is scored against the other, so that losses separate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from drosurv.estimators.base import Training
+from drosurv.estimators.robust import RobustEstimator
+from drosurv.losses import CoxSplit
+from drosurv.objectives import Evaluation
+from drosurv.solvers.composite import Loss
+from drosurv.target import BoolArray, IntArray, Target
+
+
+class DROCoxSplit(RobustEstimator):
+    """DRO-COX with sample splitting: D1 is scored against D2 and D2 against D1, each with its own worst case.
+
+    Parameters
+    ----------
+    alpha, ball
+        As in :class:`drosurv.DROCox`.
+    n1 : float
+        Share of patients in D1.
+    sides : {"both", "one"}
+        "one" scores only D1 against D2.
+    shuffle : bool
+        True draws D1 at random, stratified by event; False takes the first rows.
+    network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
+        As in :class:`drosurv.CoxPH`. Ties need no rule here: a patient's risk set is the other half.
+
+    Attributes
+    ----------
+    eta_ : (float, float)
+        The threshold of each half (one threshold with ``sides="one"``).
+    worst_case_weights_ : (n,) float64
+        Sums to one; each half has mass one half.
+    """
+
+    ties = "breslow"
+
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        ball: str = "chi2",
+        n1: float = 0.5,
+        sides: str = "both",
+        shuffle: bool = True,
+        *,
+        network: str | Callable[[int], Any] = "linear",
+        hidden: Sequence[int] = (24,),
+        solver: str = "auto",
+        lr: float = 0.01,
+        max_iter: int = 500,
+        tol: float | None = None,
+        l2: float = 0.0,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.ball = ball
+        self.n1 = n1
+        self.sides = sides
+        self.shuffle = shuffle
+        self.network = network
+        self.hidden = hidden
+        self.solver = solver
+        self.lr = lr
+        self.max_iter = max_iter
+        self.tol = tol
+        self.l2 = l2
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.sides not in ("both", "one"):
+            raise ValueError(f"sides must be 'both' or 'one', got {self.sides!r}.")
+        if not 0 < self.n1 < 1:
+            raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
+
+    def _loss(self, training: Training) -> Loss:
+        in_first = self._halves(training.target)
+        return CoxSplit(training.target, in_first, training.weight, both=self.sides == "both")
+
+    def _blocks(self, loss: Loss, training: Training) -> list[IntArray] | None:
+        assert isinstance(loss, CoxSplit)
+        blocks = [np.flatnonzero(loss.in_first), np.flatnonzero(~loss.in_first)]
+        return blocks if self.sides == "both" else blocks[:1]
+
+    def _smallest_mass(self, training: Training) -> float:
+        share = min(self.n1, 1 - self.n1) if self.sides == "both" else self.n1
+        return float(training.mass.min()) / share
+
+    def _halves(self, target: Target) -> BoolArray:
+        """Who is in D1."""
+        n = len(target)
+        in_first = np.zeros(n, dtype=np.bool_)
+        if self.shuffle:
+            rng = np.random.default_rng(self._seed())
+            # Event by event and censored by censored, so that both halves see the same share of events.
+            shuffled = rng.permutation(n)
+            ordered = shuffled[np.argsort(target.event[shuffled], kind="stable")]
+            place = np.arange(n)
+            picked = np.floor((place + 1) * self.n1 + 1e-9) > np.floor(place * self.n1 + 1e-9)
+            in_first[ordered[picked]] = True
+        else:
+            in_first[: round(n * self.n1)] = True
+        for half, name in ((in_first, "D1"), (~in_first, "D2")):
+            if not half.any():
+                raise ValueError(
+                    f"n1={self.n1} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
+                )
+        if not target.event[in_first].any() or (self.sides == "both" and not target.event[~in_first].any()):
+            raise ValueError(
+                f"n1={self.n1} leaves a half without any event among {target.n_events} events; choose n1 nearer to 0.5."
+            )
+        return in_first
+
+    def _eta(self, at: Evaluation) -> Any:
+        return tuple(float(eta) for eta in np.atleast_1d(at.eta[0]))

@@ -1,0 +1,72 @@
+"""What the distributionally robust estimators share: the ball, and what they report of the worst case."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from drosurv.estimators.base import CoxEstimator, Training
+from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective
+from drosurv.objectives.chi_square import radius_constant
+from drosurv.objectives.objective import check_alpha
+from drosurv.target import FloatArray
+
+BALLS = ("chi2", "paper", "cvar")
+
+
+class RobustEstimator(CoxEstimator):
+    """Base of estimators that minimise the worst case over subpopulations of at least mass alpha."""
+
+    alpha: float
+    ball: str
+
+    _batched = ("lr", "alpha")
+
+    @property
+    def _tol(self) -> float:  # type: ignore[override]
+        return 1e-5 if self.ball == "cvar" else 1e-8
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_alpha(self.alpha)
+        if self.ball not in BALLS:
+            raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")
+
+    def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
+        alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
+        if (alphas == 1.0).all():
+            return Mean
+        if self.ball == "cvar":
+            return lambda: CVaR(alphas)
+        constant = "tight" if self.ball == "chi2" else "paper"
+        smallest = self._smallest_mass(training)
+        if len(batch) == 1 and float(radius_constant(alphas, constant)[0]) ** 2 * smallest >= 1.0:
+            self._warn_largest_loss(constant, smallest)
+            # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
+            return lambda: CVaR(smallest)
+        return lambda: ChiSquare(alphas, constant)
+
+    def _smallest_mass(self, training: Training) -> float:
+        """The largest share any one patient has of those an objective is taken over."""
+        return float(training.mass.min())
+
+    def _warn_largest_loss(self, constant: str, mass: float) -> None:
+        # C^2 < 1/mass, solved for alpha under either constant.
+        least = mass if constant == "tight" else 1.0 / (1.0 + np.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0))
+        warnings.warn(
+            f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss is "
+            f"trained on; use alpha > {least:.4g} or more patients.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+    def _finish(self, training: Training, scores: FloatArray, at: Evaluation, weights: FloatArray) -> None:
+        super()._finish(training, scores, at, weights)
+        self.eta_ = self._eta(at)
+        self.worst_case_weights_ = training.spread(weights / weights.sum())
+
+    def _eta(self, at: Evaluation) -> Any:
+        return float(at.eta[0])

@@ -1,0 +1,127 @@
+"""Torch modules as networks: a batch of modules of one shape on fixed features.
+
+The contract for a user's module: it maps a float32 tensor (n, d) to scores (n,) or (n, 1), one per patient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+
+def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
+    """Build a module with torch's default initialisation from a seed, leaving the global generator alone."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = make(n_features)
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            f"network must build a torch.nn.Module from the number of features; it returned {type(module).__name__}."
+        )
+    return module
+
+
+def module_scores(module: Module, X: FloatArray) -> FloatArray:
+    """Scores (n,) of features (n, d) under a trained module."""
+    import torch
+
+    module.eval()
+    first = next(module.parameters(), torch.zeros(1))
+    with torch.no_grad():
+        scores = _one_per_patient(module(torch.as_tensor(X, dtype=first.dtype, device=first.device)), len(X))
+    out: FloatArray = scores.cpu().numpy().astype(np.float64)
+    return out
+
+
+class ModuleBatch:
+    """A batch of modules of one shape, trained together.
+
+    Parameters
+    ----------
+    modules : sequence of torch.nn.Module
+        B modules that differ only in their parameters' values.
+    X : (n, d) or (B, n, d) float64
+        Features: the same for every module, or its own for each.
+    device : str
+        Where to train. On "cpu" scores come out as NumPy arrays, elsewhere as tensors of the device.
+    """
+
+    def __init__(self, modules: Sequence[Module], X: FloatArray, device: str = "cpu") -> None:
+        import torch
+
+        self.device = device
+        self.modules = [module.to(device).train() for module in modules]
+        self.names = [name for name, _ in self.modules[0].named_parameters()]
+        states = [dict(module.named_parameters()) for module in self.modules]
+        self.parameters: list[Tensor] = [
+            torch.stack([state[name].detach() for state in states]).clone() for name in self.names
+        ]
+        dtype = self.parameters[0].dtype if self.parameters else torch.float32
+        self.X = torch.as_tensor(X, dtype=dtype, device=device)
+        self._leaves: list[Tensor] = []
+        self._scores: Tensor | None = None
+
+    def scores(self) -> Any:
+        """Scores (B, n) at the current parameters."""
+        self._leaves = [p.detach().requires_grad_() for p in self.parameters]
+        self._scores = self._forward(self._leaves)
+        if self.device == "cpu":
+            return self._scores.detach().numpy().astype(np.float64)
+        return self._scores.detach()
+
+    def pullback(self, gradient: Any) -> list[Tensor]:
+        """Gradients in the parameters, given the gradient (B, n) in the last scores."""
+        import torch
+
+        assert self._scores is not None, "scores come before their pullback"
+        cotangent = torch.as_tensor(gradient, dtype=self._scores.dtype, device=self._scores.device)
+        found = torch.autograd.grad(self._scores, self._leaves, cotangent, allow_unused=True)
+        return [torch.zeros_like(p) if g is None else g for p, g in zip(self._leaves, found, strict=True)]
+
+    def _forward(self, leaves: list[Tensor]) -> Tensor:
+        import torch
+        from torch.func import functional_call
+
+        n = self.X.shape[-2]
+        if len(self.modules) == 1:
+            state = {name: leaf[0] for name, leaf in zip(self.names, leaves, strict=True)}
+            features = self.X if self.X.ndim == 2 else self.X[0]
+            return _one_per_patient(functional_call(self.modules[0], state, (features,)), n)[None]
+
+        def one(state: dict[str, Tensor], features: Tensor) -> Tensor:
+            return _one_per_patient(functional_call(self.modules[0], state, (features,)), n)
+
+        together = torch.vmap(one, in_dims=(0, None if self.X.ndim == 2 else 0), randomness="different")
+        out: Tensor = together(dict(zip(self.names, leaves, strict=True)), self.X)
+        return out
+
+    def trained(self) -> list[Module]:
+        """The modules with their current parameters, on the CPU, in evaluation mode."""
+        import torch
+
+        with torch.no_grad():
+            for b, module in enumerate(self.modules):
+                for parameter, stacked in zip(module.parameters(), self.parameters, strict=True):
+                    parameter.copy_(stacked[b])
+                module.to("cpu").eval()
+        return list(self.modules)
+
+
+def _one_per_patient(scores: Tensor, n: int) -> Tensor:
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.shape != (n,):
+        raise ValueError(
+            f"network must return one score per patient, shape ({n},) or ({n}, 1); it returned {tuple(scores.shape)}."
+        )
+    return scores

@@ -1,0 +1,226 @@
+"""Global optima of convex problems, with a certificate.
+
+A quasi-Newton method whose first guess of the curvature is the Newton matrix, exact on small problems and taken
+from a sample of the patients on large ones, where the remembered steps (L-BFGS) correct it. Nonsmooth
+objectives are approached through smoothed ones of falling price.
+
+Certificate: with the adversary's weights q held fixed, min_theta sum_i q_i l_i(theta) is below the optimum, and the
+objective at theta above it. The inner minimum is taken as its value at theta less g' H^-1 g, twice what
+Newton's model predicts can still be gained, with g and H the gradient and curvature under fixed q.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from drosurv.target import FloatArray
+
+_MEMORY = 10
+_REFRESHES = 4
+_SUFFICIENT = 1e-4
+_ROUNDING = 4e-15
+_POLISHED = 1e-5
+_POLISHING_STEPS = 3
+
+
+class Problem(Protocol):
+    """What the solver asks of a problem; every method but ``value`` speaks of the point last valued."""
+
+    size: int
+    sample: object | None
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the objective is differentiable."""
+        ...
+
+    @property
+    def separated(self) -> bool:
+        """Whether the point has run off towards an optimum at infinity."""
+        ...
+
+    def smoothed(self, smoothing: float) -> Problem:
+        """The problem with its objective smoothed."""
+        ...
+
+    def value(self, theta: FloatArray) -> float:
+        """The objective."""
+        ...
+
+    def lower_value(self, theta: FloatArray) -> float:
+        """The objective under the adversary's weights held fixed."""
+        ...
+
+    def gradient(self) -> FloatArray:
+        """Its gradient."""
+        ...
+
+    def curvature(self) -> tuple[FloatArray, FloatArray]:
+        """Second derivatives with the adversary's weights fixed, and following."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the solver stopped and why.
+
+    Attributes
+    ----------
+    x : (size,) float64
+    value : float
+        The objective at x.
+    lower_bound : float
+        No point has an objective below this.
+    status : {"converged", "max_iter", "stalled", "separated"}
+        "separated": the data drive a coefficient to infinity; "stalled": no further progress in floating point.
+    n_iter : int
+    history : (n_iter + 1,) float64
+        Objective at the start and after each iteration.
+    """
+
+    x: FloatArray
+    value: float
+    lower_bound: float
+    status: str
+    n_iter: int
+    history: FloatArray
+
+    @property
+    def gap(self) -> float:
+        """Distance between value and lower bound, relative to the value."""
+        return max(self.value - self.lower_bound, 0.0) / max(abs(self.value), np.finfo(float).tiny)
+
+
+def minimise(problem: Problem, *, tol: float, max_iter: int, start: FloatArray | None = None) -> Solution:
+    """Find the global minimum of a convex problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        Relative gap between the objective and its lower bound at which to stop.
+    max_iter : int
+        Most iterations in all.
+    start : (size,) float64, optional
+        First point; zeros if not given.
+    """
+    x = np.zeros(problem.size) if start is None else start
+    if problem.smooth:
+        return _descend(problem, x, tol, max_iter)
+    return _continue(problem, x, tol, max_iter)
+
+
+def _continue(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:
+    """Solve smoothed problems of falling price; their weights are feasible, so they certify the true one."""
+    value = problem.value(x)
+    price, history, used = 0.1 * abs(value), [value], 0
+    best = Solution(x, value, -np.inf, "max_iter", 0, np.array(history))
+    while used < max_iter:
+        stage = problem.smoothed(price)
+        inner = _descend(stage, best.x, 0.1 * tol, max_iter - used)
+        used += max(inner.n_iter, 1)
+        value = problem.value(inner.x)
+        history.append(value)
+        lower = max(best.lower_bound, inner.lower_bound)
+        x, value = (inner.x, value) if value <= best.value else (best.x, best.value)
+        best = Solution(x, value, lower, "max_iter", used, np.array(history))
+        if best.gap <= tol:
+            return Solution(x, value, lower, "converged", used, best.history)
+        if inner.status == "separated" or price < 1e-13 * abs(value):
+            status = inner.status if inner.status == "separated" else "stalled"
+            return Solution(x, value, lower, status, used, best.history)
+        price *= 0.1
+    return best
+
+
+@dataclass
+class _Steps:
+    """The last steps and gradient changes, for the two-loop recursion of L-BFGS."""
+
+    pairs: deque[tuple[FloatArray, FloatArray, float]] = field(default_factory=lambda: deque(maxlen=_MEMORY))
+
+    def remember(self, step: FloatArray, change: FloatArray) -> None:
+        along = float(step @ change)
+        if along > 1e-16 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+            self.pairs.append((step, change, along))
+
+    def direction(self, gradient: FloatArray, metric: _Metric) -> FloatArray:
+        left, used = gradient.copy(), []
+        for step, change, along in reversed(self.pairs):
+            share = float(step @ left) / along
+            used.append(share)
+            left -= share * change
+        out = metric.solve(left)
+        for (step, change, along), share in zip(self.pairs, reversed(used), strict=True):
+            out += (share - float(change @ out) / along) * step
+        return -out
+
+
+class _Metric:
+    """A positive semidefinite matrix to be solved with, whatever the features' units and redundancies."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        diagonal = np.diag(matrix).copy()
+        self.scale: FloatArray = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = matrix * self.scale[:, None] * self.scale[None, :]
+        scaled[np.diag_indices_from(scaled)] += 1e-12
+        try:
+            self.factor = cho_factor(scaled, check_finite=False)
+        except np.linalg.LinAlgError:
+            values, vectors = eigh(scaled)
+            floor = 1e-10 * max(float(values[-1]), 1e-300)
+            repaired = (vectors * np.maximum(values, floor)) @ vectors.T
+            self.factor = cho_factor(repaired, check_finite=False)
+
+    def solve(self, vector: FloatArray) -> FloatArray:
+        solved: FloatArray = self.scale * cho_solve(self.factor, self.scale * vector, check_finite=False)
+        return solved
+
+
+def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:
+    """Preconditioned L-BFGS with backtracking; plain Newton while the curvature is exact."""
+    value = problem.value(x)
+    gradient = problem.gradient()
+    history, steps, metrics = [value], _Steps(), None
+    status, lower, n_iter, polished = "max_iter", -np.inf, 0, 0
+    for n_iter in range(max_iter + 1):
+        if metrics is None or problem.sample is None or n_iter < _REFRESHES:
+            if problem.sample is None:
+                steps.pairs.clear()
+            fixed, following = problem.curvature()
+            metrics = _Metric(fixed), (_Metric(following) if following is not fixed else None)
+        rigid, bending = metrics
+        lower = max(lower, problem.lower_value(x) - float(gradient @ rigid.solve(gradient)))
+        gap = value - lower
+        if gap <= tol * abs(value):
+            status, polished = "converged", polished + 1
+            # Coefficients lag behind the objective they minimise: a few cheap further steps settle them.
+            if gap <= _POLISHED * tol * abs(value) or polished > _POLISHING_STEPS:
+                break
+        if problem.separated:
+            status = "separated"
+            break
+        if n_iter == max_iter:
+            break
+        direction = steps.direction(gradient, bending or rigid)
+        slope = float(gradient @ direction)
+        length, found = 1.0, False
+        while not found and length > 1e-12:
+            moved = problem.value(x + length * direction)
+            found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * abs(value)
+            length = length if found else length / 2
+        if not found or (moved >= value and length < 1e-3):
+            status = "converged" if status == "converged" else "stalled"
+            problem.value(x)
+            break
+        step = length * direction
+        following_gradient = problem.gradient()
+        steps.remember(step, following_gradient - gradient)
+        x, value, gradient = x + step, moved, following_gradient
+        history.append(value)
+    return Solution(x, value, lower, status, n_iter, np.array(history))

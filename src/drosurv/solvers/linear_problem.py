@@ -1,0 +1,105 @@
+"""The convex problem of a linear model, as the convex solver sees it."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from drosurv.networks.linear import Linear
+from drosurv.objectives import Evaluation, Objective
+from drosurv.solvers.composite import Composite
+from drosurv.target import FloatArray
+
+# Newton matrices cost n d^2; above this they come from a random sample of the patients.
+_NEWTON_WORK = 3e6
+_SAMPLE_SEED = 0
+_SEPARATED = 500.0
+
+
+class LinearProblem:
+    """Minimise over theta the objective of the losses of scores X theta, plus l2/2 ||theta||^2.
+
+    Parameters
+    ----------
+    X : (n, d) float64
+        Features. They are centred here: the losses do not change, the rounding does.
+    composite : Composite
+        Loss and objective, without penalty.
+    l2 : float
+        Ridge weight.
+    """
+
+    def __init__(self, X: FloatArray, composite: Composite, l2: float = 0.0) -> None:
+        n, d = X.shape
+        self.X = X - composite.patient_mass @ X
+        self.composite, self.l2, self.size = composite, l2, d
+        self.objective: Objective = composite.objective
+        self.network = Linear(self.X, np.zeros((1, d)))
+        self.sample: LinearProblem | None = None
+        if n * d * d > _NEWTON_WORK:
+            rows = np.random.default_rng(_SAMPLE_SEED).permutation(n)[
+                : max(int(_NEWTON_WORK / d**2), 40 * d, 2000)
+            ]
+            if len(rows) < n and composite.loss.take(rows).rows.size > d:
+                self.sample = LinearProblem(self.X[np.sort(rows)], composite.take(np.sort(rows)), l2)
+        self._losses: FloatArray = np.empty(0)
+        self._at: Evaluation | None = None
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the objective is differentiable."""
+        return bool(getattr(self.objective, "smooth", False))
+
+    def smoothed(self, smoothing: float) -> LinearProblem:
+        """The same problem with the smoothed objective."""
+        other = copy.copy(self)
+        other.objective = self.objective.smoothed(smoothing)  # type: ignore[attr-defined]
+        if self.sample is not None:
+            other.sample = self.sample.smoothed(smoothing)
+        return other
+
+    def value(self, theta: FloatArray) -> float:
+        """The objective at theta; the point stays current for the methods below."""
+        self.network.parameters[0] = theta[None, :]
+        self._losses = self.composite.losses(self.network.scores())
+        self._at = self.objective(self._losses, self.composite.mass)
+        return float(self._at.value[0]) + 0.5 * self.l2 * float(theta @ theta)
+
+    def lower_value(self, theta: FloatArray) -> float:
+        """The objective at theta with the adversary's current weights held fixed."""
+        return float(self._losses[0] @ self._current.weights[0]) + 0.5 * self.l2 * float(theta @ theta)
+
+    def gradient(self) -> FloatArray:
+        """Gradient at the current point."""
+        theta = self.network.parameters[0][0]
+        slope: FloatArray = self.network.pullback(self.composite.pullback(self._current))[0][0]
+        return slope + self.l2 * theta
+
+    def curvature(self) -> tuple[FloatArray, FloatArray]:
+        """Second derivatives at the current point: with the weights held fixed, and with them following."""
+        if self.sample is not None:
+            self.sample.value(self.network.parameters[0][0])
+            return self.sample.curvature()
+        used = len(self.composite.loss.rows)
+        weights = self._current.weights[:, :used]
+        fixed = self.composite.loss.hessian(weights, self.X) + self.l2 * np.eye(self.size)
+        bend = self.objective.curvature(self._losses[0], self.composite.mass, self._current)
+        if bend is None:
+            return fixed, fixed
+        active = np.flatnonzero(bend.diagonal[:used])
+        jacobian = self.composite.loss.jacobian(self.X)
+        rows = jacobian[active]
+        following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
+        sides = bend.vectors[:, :used] @ jacobian
+        return fixed, following + sides.T @ (bend.scales[:, None] * sides)
+
+    @property
+    def separated(self) -> bool:
+        """Whether the scores have run so far apart that the optimum must lie at infinity."""
+        return bool(np.ptp(self.network.scores()) > _SEPARATED)
+
+    @property
+    def _current(self) -> Evaluation:
+        assert self._at is not None, "value comes first"
+        return self._at
