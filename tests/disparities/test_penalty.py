@@ -204,22 +204,31 @@ def test_torch_form_agrees_and_differentiates(name, dtype, tolerance):
 def test_several_training_sets_at_once_equal_each_alone(name, dtype):
     sets = [training_set(seed) for seed in range(3)]
     scores = np.random.default_rng(5).normal(size=(3, 4, 90))
+    penalty = stacked(name, sets)
     leaf = torch.tensor(scores, dtype=dtype, requires_grad=True)
-    out = stacked(name, sets).torch(leaf)
-    assert out.shape == (3, 4)
+    out = penalty.torch(leaf)
     out.sum().backward()
+    forms = [(out.detach(), leaf.grad), penalty(scores)]
+    if name in PAIRWISE:
+        forms.append(penalty.tiled(leaf.detach()))
     tolerance = 1e-10 if dtype == torch.float64 else 1e-4
-    for r, data in enumerate(sets):
-        values, gradients = prepared(name, *data)(scores[r])
-        np.testing.assert_allclose(out[r].detach(), values, rtol=tolerance)
-        np.testing.assert_allclose(leaf.grad[r], gradients, atol=tolerance * np.abs(gradients).max())
+    for together, gradients_together in forms:
+        assert together.shape == (3, 4)
+        for r, data in enumerate(sets):
+            values, gradients = prepared(name, *data)(scores[r])
+            np.testing.assert_allclose(together[r], values, rtol=tolerance)
+            np.testing.assert_allclose(
+                gradients_together[r], gradients, atol=tolerance * np.abs(gradients).max()
+            )
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_several_training_sets_have_only_a_torch_form(name):
+def test_scores_without_the_axis_of_training_sets_are_refused(name):
     penalty = stacked(name, [training_set(0), training_set(1)])
-    with pytest.raises(ValueError, match="2 training sets"):
-        penalty(np.zeros((2, 1, 90)))
+    with pytest.raises(ValueError, match=r"scores must have shape \(2, \*batch, 90\)"):
+        penalty(np.zeros((3, 90)))
+    with pytest.raises(ValueError, match=r"scores must have shape \(2, \*batch, 90\)"):
+        penalty.torch(torch.zeros(90))
 
 
 @pytest.mark.parametrize("name", PENALTIES)

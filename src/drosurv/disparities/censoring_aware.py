@@ -144,6 +144,10 @@ class RPGroup(PairPenalty):
             raise ValueError("codes is None: this penalty compares patients within groups; pass their codes.")
         return cls(X, target, codes, scale)
 
+    def alone(self, r: int) -> Self:
+        """The penalty of training set r alone."""
+        return self._like(self.U[r], Target(self.target.event[r], self.target.time[r]), self.codes[r])
+
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
         U, event, time, codes = (

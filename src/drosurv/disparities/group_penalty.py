@@ -48,6 +48,10 @@ class GroupPenalty(Penalty):
         """(n,) or (R, n)."""
         return self.groups.codes.shape
 
+    def alone(self, r: int) -> Self:
+        """The penalty of training set r alone."""
+        return type(self)(self.groups.codes[r], self.groups.size.shape[-1])
+
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
         return type(self)(take_patients(self.groups.codes, rows, self.shape), self.groups.size.shape[-1])

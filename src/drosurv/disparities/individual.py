@@ -117,6 +117,10 @@ class KeyaIndividual(PairPenalty):
         """From a training set; target and groups play no part."""
         return cls(X, scale)
 
+    def alone(self, r: int) -> Self:
+        """The penalty of training set r alone."""
+        return type(self)(self.U[r], self.scale)
+
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
         return type(self)(take_patients(self.U, rows, self.shape), self.scale)

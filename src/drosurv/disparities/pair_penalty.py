@@ -15,6 +15,7 @@ from drosurv.disparities.penalty import Penalty
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
+    import torch as torch_module
     from torch import Tensor
 
     from drosurv.disparities.pair_tiles import PairTiles
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class PairPenalty(Penalty):
     """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+ .
 
-    On the CPU an evaluation takes near-linear time when scores are spread; elsewhere, and with a leading axis
-    of training sets, it goes through dense tiles. Both are exact and neither holds an array of all pairs,
+    On the CPU an evaluation takes near-linear time when scores are spread; elsewhere it goes through dense
+    tiles, all training sets and models together. Both are exact and neither holds an array of all pairs,
     except distances on the device while they fit the cap of :mod:`drosurv.disparities.pair_tiles`.
 
     Parameters
@@ -45,6 +46,7 @@ class PairPenalty(Penalty):
         self.U = U
         self.factor = factor
         self.scale = float(scale)
+        self._factors: dict[tuple[torch_module.device, torch_module.dtype], Tensor] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,7 +87,7 @@ class PairPenalty(Penalty):
 
         self.check_scores(tuple(scores.shape))
         with torch.no_grad():
-            if scores.device.type == "cpu" and len(self.shape) == 1:
+            if scores.device.type == "cpu":
                 pair = self(scores.detach().to(torch.float64).numpy())
                 values, gradient = (torch.as_tensor(part, dtype=scores.dtype) for part in pair)
             else:
@@ -97,9 +99,12 @@ class PairPenalty(Penalty):
         """Values and gradients in the scores by dense tiles, on any device; shapes as for :meth:`torch`."""
         import torch
 
-        n_sets = self.shape[0] if len(self.shape) == 2 else 1
-        h = scores.exp().reshape(n_sets, -1, scores.shape[-1])
+        place = (scores.device, scores.dtype)
+        if place not in self._factors:
+            factor = torch.tensor(self.factor, dtype=scores.dtype, device=scores.device)
+            self._factors[place] = factor.reshape(-1, 1)
+        factor = self._factors[place]
+        h = scores.exp().reshape(len(factor), -1, scores.shape[-1])
         values, gradient = self._prepared_tiles.value_and_gradient(h)
-        factor = torch.as_tensor(self.factor, dtype=h.dtype, device=h.device).reshape(-1, 1)
         gradient *= h * factor[:, :, None]
         return (values * factor).reshape(scores.shape[:-1]), gradient.reshape(scores.shape)

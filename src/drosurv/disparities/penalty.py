@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,8 +19,8 @@ class Penalty(ABC):
     """A disparity of the hazards h = exp(scores), prepared once for a set of patients.
 
     The last axis of scores is patients, leading axes are models. Prepared data may carry a leading axis of
-    their own, one entry per training set (features (R, n, d), codes (R, n)); scores are then (R, ..., n) and
-    only :meth:`torch` applies.
+    their own, one entry per training set (features (R, n, d), codes (R, n)); scores are then (R, *batch, n)
+    and values (R, *batch).
 
     Where the disparity has a kink, the gradient is the subgradient that is 0 for |0| and for a hinge at 0,
     and of several groups that attain a maximum the first counts.
@@ -52,8 +53,16 @@ class Penalty(ABC):
         """(n,), or (R, n) where the prepared data carry a leading axis."""
 
     @abstractmethod
+    def alone(self, r: int) -> Self:
+        """The penalty of training set r alone, where the prepared data carry a leading axis."""
+
+    @cached_property
+    def _each(self) -> list[Self]:
+        return [self.alone(r) for r in range(self.shape[0])]
+
+    @abstractmethod
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
+        """Values (B,) and gradients in h (B, n) at hazards h (B, n) of a single training set."""
 
     @abstractmethod
     def torch(self, scores: Tensor) -> Tensor:
@@ -70,19 +79,17 @@ class Penalty(ABC):
 
         Parameters
         ----------
-        scores : (*batch, n) float64
+        scores : (*batch, n) or (R, *batch, n) float64
 
         Returns
         -------
-        values : (*batch,) float64
-        gradient : (*batch, n) float64
+        values : (*batch,) or (R, *batch) float64
+        gradient : shape of scores, float64
         """
-        if len(self.shape) != 1:
-            raise ValueError(
-                f"this penalty was prepared for {self.shape[0]} training sets at once, which only its torch "
-                "form supports; prepare one penalty per training set, or call penalty.torch(scores)."
-            )
         self.check_scores(scores.shape)
+        if len(self.shape) == 2:
+            sets = [penalty(part) for penalty, part in zip(self._each, scores, strict=True)]
+            return np.stack([values for values, _ in sets]), np.stack([gradient for _, gradient in sets])
         with np.errstate(over="ignore", invalid="ignore"):
             h = np.exp(scores.reshape(-1, scores.shape[-1]))
             values, gradient = self.value_and_gradient(h)

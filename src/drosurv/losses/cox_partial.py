@@ -21,8 +21,8 @@ class CoxPartial:
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
 
-    Censored patients have loss zero and are left out: the losses are those of ``rows``. Efron's form averages, over the m events of a tie block with summed risk D, the terms
-    log(S - k/m D), k = 0..m-1, in place of log S.
+    Censored patients have loss zero and are left out: the losses are those of ``rows``. Efron's form averages, over
+    the m events of a tie block with summed risk D, the terms log(S - k/m D), k = 0..m-1, in place of log S.
 
     Parameters
     ----------
