@@ -66,12 +66,12 @@ class CoxPartial:
         _subtract_at(weights, self.rows, gradient)
         return gradient
 
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        """Gradients (E, d) of the losses in the coefficients of linear scores X theta, for one row of scores."""
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
         means = self.risk_sets.means(X)
         if self._efron is not None:
             means = self._efron.means(X, means)
-        return means[self.block] - X[self.rows]
+        return means[self.block[which]] - X[self.rows[which]]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row.

@@ -60,9 +60,9 @@ class CoxSplit:
             used += size
         return gradient
 
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        """Gradients (E, d) of the losses in the coefficients of linear scores X theta, for one row of scores."""
-        return np.concatenate([side.jacobian(X) for side in self.sides])
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
+        return np.concatenate([side.jacobian(X) for side in self.sides])[which]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row."""

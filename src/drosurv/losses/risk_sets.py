@@ -45,10 +45,11 @@ class RiskSets:
     """
 
     def __init__(self, time: FloatArray, at: FloatArray, weight: FloatArray | None = None) -> None:
-        self.order: IntArray = np.argsort(time, kind="stable")
+        self.order: IntArray = np.argsort(time)
         self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
         self._weight = np.ones(0) if weight is None else weight[self.order]
         self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        self._means: FloatArray | None = None
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
@@ -58,6 +59,7 @@ class RiskSets:
             self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
         risks, levels, sums = self._saved
         out = np.empty_like(sums)
+        self._means = None
         _log_sums(scores, self.order, self.first, self._weight, risks, levels, sums, out)
         return out
 
@@ -70,12 +72,16 @@ class RiskSets:
         return out
 
     def means(self, X: FloatArray) -> FloatArray:
-        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch."""
+        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
+
+        They are kept until the next scores: the same X is expected until then.
+        """
         assert self._saved is not None, "log_sums comes before the means"
-        risks, levels, sums = (saved[0] for saved in self._saved)
-        out = np.zeros((len(self.first), X.shape[1]))
-        _means(X, self.order, self.first, risks, levels, sums, out)
-        return out
+        if self._means is None:
+            risks, levels, sums = (saved[0] for saved in self._saved)
+            self._means = np.zeros((len(self.first), X.shape[1]))
+            _risk_means(X, self.order, self.first, risks, levels, sums, self._means)
+        return self._means
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -182,7 +188,7 @@ def _pull_back(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _means(
+def _risk_means(
     X: FloatArray,
     order: IntArray,
     first: IntArray,

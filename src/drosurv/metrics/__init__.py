@@ -19,7 +19,7 @@ from drosurv.metrics.imparity import (
     concordance_imparity,
     concordance_imparity_over_cuts,
 )
-from drosurv.metrics.pair_sweep import PairCounts
+from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
 from drosurv.metrics.uno import uno_concordance
 

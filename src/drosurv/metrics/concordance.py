@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from drosurv.metrics.groups import Missing, parse_grouped
-from drosurv.metrics.pair_sweep import PairCounts, PairOrder
+from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_scored, warn_undefined
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics.groups import Groups, Missing, parse_grouped
-from drosurv.metrics.pair_sweep import PairOrder
+from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.target import FloatArray
 

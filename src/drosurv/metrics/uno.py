@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.pair_sweep import PairOrder
+from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.scores import parse_scored, warn_undefined
 
 

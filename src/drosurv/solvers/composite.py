@@ -25,8 +25,8 @@ class Loss(Protocol):
         """Gradient (B, n) of the losses weighted by (B, E), at the last call's scores."""
         ...
 
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        """Gradients (E, d) of the losses in the coefficients of linear scores."""
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients of the chosen losses in the coefficients of linear scores."""
         ...
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
 
 from drosurv.target import FloatArray
 
@@ -24,6 +23,7 @@ _MEMORY = 10
 _REFRESHES = 4
 _SUFFICIENT = 1e-4
 _ROUNDING = 4e-15
+_RIDGE = 1e-12
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
 
@@ -165,20 +165,20 @@ class _Metric:
     """A positive semidefinite matrix to be solved with, whatever the features' units and redundancies."""
 
     def __init__(self, matrix: FloatArray) -> None:
-        diagonal = np.diag(matrix).copy()
-        self.scale: FloatArray = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        scaled = matrix * self.scale[:, None] * self.scale[None, :]
-        scaled[np.diag_indices_from(scaled)] += 1e-12
+        diagonal = matrix.diagonal()
+        scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = matrix * scale[:, None] * scale
+        scaled.flat[:: len(scaled) + 1] += _RIDGE
         try:
-            self.factor = cho_factor(scaled, check_finite=False)
+            root = np.linalg.cholesky(scaled)
         except np.linalg.LinAlgError:
-            values, vectors = eigh(scaled)
-            floor = 1e-10 * max(float(values[-1]), 1e-300)
-            repaired = (vectors * np.maximum(values, floor)) @ vectors.T
-            self.factor = cho_factor(repaired, check_finite=False)
+            values, vectors = np.linalg.eigh(scaled)
+            root = vectors * np.sqrt(np.maximum(values, 1e-10 * max(float(values[-1]), 1e-300)))
+        whitened = np.linalg.inv(root) * scale
+        self.inverse: FloatArray = whitened.T @ whitened
 
     def solve(self, vector: FloatArray) -> FloatArray:
-        solved: FloatArray = self.scale * cho_solve(self.factor, self.scale * vector, check_finite=False)
+        solved: FloatArray = self.inverse @ vector
         return solved
 
 
@@ -186,17 +186,21 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
     """Preconditioned L-BFGS with backtracking; plain Newton while the curvature is exact."""
     value = problem.value(x)
     gradient = problem.gradient()
-    history, steps, metrics = [value], _Steps(), None
+    history, steps = [value], _Steps()
     status, lower, n_iter, polished = "max_iter", -np.inf, 0, 0
     for n_iter in range(max_iter + 1):
-        if metrics is None or problem.sample is None or n_iter < _REFRESHES:
+        if problem.sample is None or n_iter < _REFRESHES:
             if problem.sample is None:
                 steps.pairs.clear()
             fixed, following = problem.curvature()
-            metrics = _Metric(fixed), (_Metric(following) if following is not fixed else None)
-        rigid, bending = metrics
-        lower = max(lower, problem.lower_value(x) - float(gradient @ rigid.solve(gradient)))
-        gap = value - lower
+            bending, rigid = _Metric(following), None
+        # Letting the weights follow only adds curvature, so this is the least the gap can be: no need to look
+        # closer before it is small.
+        gap = float(gradient @ bending.solve(gradient))
+        if gap <= tol * abs(value):
+            rigid = rigid or (bending if following is fixed else _Metric(fixed))
+            lower = max(lower, problem.lower_value(x) - float(gradient @ rigid.solve(gradient)))
+            gap = value - lower
         if gap <= tol * abs(value):
             status, polished = "converged", polished + 1
             # Coefficients lag behind the objective they minimise: a few cheap further steps settle them.
@@ -207,7 +211,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             break
         if n_iter == max_iter:
             break
-        direction = steps.direction(gradient, bending or rigid)
+        direction = steps.direction(gradient, bending)
         slope = float(gradient @ direction)
         length, found = 1.0, False
         while not found and length > 1e-12:
@@ -223,4 +227,6 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         steps.remember(step, following_gradient - gradient)
         x, value, gradient = x + step, moved, following_gradient
         history.append(value)
+    if lower == -np.inf:
+        lower = problem.lower_value(x) - float(gradient @ _Metric(fixed).solve(gradient))
     return Solution(x, value, lower, status, n_iter, np.array(history))

@@ -43,6 +43,7 @@ class LinearProblem:
             ]
             if len(rows) < n and composite.loss.take(rows).rows.size > d:
                 self.sample = LinearProblem(self.X[np.sort(rows)], composite.take(np.sort(rows)), l2)
+        self._scores: FloatArray = np.empty(0)
         self._losses: FloatArray = np.empty(0)
         self._at: Evaluation | None = None
 
@@ -62,7 +63,8 @@ class LinearProblem:
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""
         self.network.parameters[0] = theta[None, :]
-        self._losses = self.composite.losses(self.network.scores())
+        self._scores = self.network.scores()
+        self._losses = self.composite.losses(self._scores)
         self._at = self.objective(self._losses, self.composite.mass)
         return float(self._at.value[0]) + 0.5 * self.l2 * float(theta @ theta)
 
@@ -87,17 +89,17 @@ class LinearProblem:
         bend = self.objective.curvature(self._losses[0], self.composite.mass, self._current)
         if bend is None:
             return fixed, fixed
+        # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
         active = np.flatnonzero(bend.diagonal[:used])
-        jacobian = self.composite.loss.jacobian(self.X)
-        rows = jacobian[active]
-        following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
-        sides = bend.vectors[:, :used] @ jacobian
+        jacobian = self.composite.loss.jacobian(self.X, active)
+        following = fixed + jacobian.T @ (bend.diagonal[active, None] * jacobian)
+        sides = bend.vectors[:, active] @ jacobian
         return fixed, following + sides.T @ (bend.scales[:, None] * sides)
 
     @property
     def separated(self) -> bool:
         """Whether the scores have run so far apart that the optimum must lie at infinity."""
-        return bool(np.ptp(self.network.scores()) > _SEPARATED)
+        return bool(np.ptp(self._scores) > _SEPARATED)
 
     @property
     def _current(self) -> Evaluation:
