@@ -310,3 +310,11 @@ def test_memory_does_not_grow_with_the_number_of_pairs(name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.1 * 8 * n * n
+
+
+def test_float32_tiles_keep_their_digits_over_a_million_pairs():
+    data = training_set(n=1600)
+    scores = np.random.default_rng(0).normal(size=(1, 1600))
+    penalty = prepared("keya_individual", *data)
+    values, _ = penalty.tiled(torch.tensor(scores, dtype=torch.float32))
+    assert values.item() == pytest.approx(penalty(scores)[0][0], rel=1e-6)
