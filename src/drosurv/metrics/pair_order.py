@@ -1,0 +1,177 @@
+"""The order in which patients meet in the sweep over all comparable pairs, and what is counted there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from drosurv.metrics.pair_sweep import add_between, add_counts, add_later
+from drosurv.metrics.radix import stable_order
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+#: Scores this close are tied in Harrell's c-index, as in scikit-survival.
+HARRELL_TOLERANCE = 1e-8
+
+
+class PairCounts(NamedTuple):
+    """What each patient's comparable pairs add up to; every grouping of the patients only sums them.
+
+    Parameters
+    ----------
+    numerator : (n,) float64
+        Concordant pairs of each patient, ties counted by the rule in use.
+    denominator : (n,) float64
+        Comparable pairs of each patient.
+    """
+
+    numerator: FloatArray
+    denominator: FloatArray
+
+
+class PairOrder(NamedTuple):
+    """Patients sorted for the sweep: everything about their pairs that does not change with their weights.
+
+    A patient with an event is comparable with everybody in a later block. Which patients share a block is the
+    difference between the rules: those of one time (Algorithm B.1), or, because Harrell counts a patient
+    censored at the time of an event as observed longer, first the events and then the censored of one time.
+
+    Parameters
+    ----------
+    rows : (n,) intp
+        Rows of the caller by block, then score.
+    blocks : (n_blocks + 1,) intp
+        Where each block starts among the sorted patients, and n.
+    event : (n,) bool
+        Event flags, sorted.
+    rank : (n,) intp
+        Rank of the sorted patient's score among the distinct scores.
+    low, high : (n,) intp
+        The scores of ranks ``low <= r < high`` are tied with the sorted patient's.
+    n_ranks : int
+        Number of distinct scores.
+    """
+
+    rows: IntArray
+    blocks: IntArray
+    event: BoolArray
+    rank: IntArray
+    low: IntArray
+    high: IntArray
+    n_ranks: int
+
+    @classmethod
+    def for_imparity(cls, target: Target, risk: FloatArray) -> PairOrder:
+        """Order for Algorithm B.1: only equal scores are tied."""
+        return cls._build(target, risk, tolerance=0.0, events_first=False)
+
+    @classmethod
+    def for_harrell(cls, target: Target, risk: FloatArray) -> PairOrder:
+        """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
+        return cls._build(target, risk, tolerance=HARRELL_TOLERANCE, events_first=True)
+
+    @classmethod
+    def _build(cls, target: Target, risk: FloatArray, *, tolerance: float, events_first: bool) -> PairOrder:
+        by_score = stable_order(risk)
+        by_time = stable_order(target.time[by_score])
+        return cls(*_lay_out(by_score, by_time, target.time, target.event, risk, tolerance, events_first))
+
+    def imparity_counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
+        """Counts of Algorithm B.1 (of an order for it) in the caller's row order.
+
+        A pair weighs w_i * w_j for both its patients, or `weight` of the one it is counted for times
+        `partner_weight` of the other.
+        """
+        return self._counts(weight, weight if partner_weight is None else partner_weight, simultaneous=True)
+
+    def harrell_counts(self, weight: FloatArray) -> PairCounts:
+        """Counts by Harrell's rule (of an order for it), each pair counted for both its patients."""
+        return self._counts(weight, weight, simultaneous=False)
+
+    def harrell_sums(self, weight: FloatArray, event_weight: FloatArray | None = None) -> tuple[float, float]:
+        """Concordant and comparable pairs by Harrell's rule, each pair once.
+
+        A pair weighs w_i * w_j, times the `event_weight` of the patient whose event came first (Uno's inverse
+        probability of censoring weights).
+        """
+        sorted_weight = weight[self.rows]
+        numerator, denominator = np.zeros((2, len(self.rows)))
+        add_later(self, sorted_weight, sorted_weight, numerator, denominator)
+        if event_weight is not None:
+            sorted_weight = sorted_weight * event_weight[self.rows]
+        return float(sorted_weight @ numerator), float(sorted_weight @ denominator)
+
+    def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
+        """Harrell's sums, (n_groups, n_groups): row the group of the earlier event, column the other's."""
+        sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
+        add_between(self, weight[self.rows], codes[self.rows], sums.numerator, sums.denominator)
+        return sums
+
+    def _counts(self, own: FloatArray, weight: FloatArray, *, simultaneous: bool) -> PairCounts:
+        counts = PairCounts(*np.zeros((2, len(self.rows))))
+        add_counts(self, own, weight, simultaneous, counts.numerator, counts.denominator)
+        return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _lay_out(
+    by_score: IntArray, by_time: IntArray, time: FloatArray, event: BoolArray, risk: FloatArray,
+    tolerance: float, events_first: bool,
+) -> tuple[IntArray, IntArray, BoolArray, IntArray, IntArray, IntArray, int]:  # fmt: skip
+    """Fields of a `PairOrder`; `by_time` sorts the rows `by_score` by time and is stable."""
+    n = len(risk)
+    distinct = np.empty(n)
+    rank_by_score = np.empty(n, dtype=np.intp)
+    n_ranks = 0
+    for k in range(n):
+        score = risk[by_score[k]]
+        if k == 0 or score != distinct[n_ranks - 1]:
+            distinct[n_ranks] = score
+            n_ranks += 1
+        rank_by_score[k] = n_ranks - 1
+    rows = np.empty(n, dtype=np.intp)
+    rank = np.empty(n, dtype=np.intp)
+    blocks = np.empty(n + 1, dtype=np.intp)
+    n_blocks = 0
+    start = 0
+    while start < n:
+        stop = start + 1
+        now = time[by_score[by_time[start]]]
+        while stop < n and time[by_score[by_time[stop]]] == now:
+            stop += 1
+        place = start
+        for turn in range(2 if events_first else 1):
+            first = place
+            for k in range(start, stop):
+                row = by_score[by_time[k]]
+                if not events_first or event[row] == (turn == 0):
+                    rows[place] = row
+                    rank[place] = rank_by_score[by_time[k]]
+                    place += 1
+            if place > first:
+                blocks[n_blocks] = first
+                n_blocks += 1
+        start = stop
+    blocks[n_blocks] = n
+    low_of, high_of = _tied_ranks(distinct[:n_ranks], tolerance)
+    return rows, blocks[: n_blocks + 1].copy(), event[rows], rank, low_of[rank], high_of[rank], n_ranks
+
+
+@numba.njit(cache=True, nogil=True)
+def _tied_ranks(distinct: FloatArray, tolerance: float) -> tuple[IntArray, IntArray]:
+    """For each of the distinct scores, ascending, the range of ranks within `tolerance` of it."""
+    n = len(distinct)
+    low = np.empty(n, dtype=np.intp)
+    high = np.empty(n, dtype=np.intp)
+    first = 0
+    last = 0
+    for k in range(n):
+        # A rounded difference is monotone in either score, so both ends only ever move up.
+        while distinct[k] - distinct[first] > tolerance:
+            first += 1
+        while last < n and distinct[last] - distinct[k] <= tolerance:
+            last += 1
+        low[k] = first
+        high[k] = last
+    return low, high
