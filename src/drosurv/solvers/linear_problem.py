@@ -15,6 +15,7 @@ from drosurv.target import FloatArray
 _NEWTON_WORK = 3e6
 _SAMPLE_SEED = 0
 _SEPARATED = 500.0
+_CONSTANT = 1e-14
 
 
 class LinearProblem:
@@ -33,6 +34,9 @@ class LinearProblem:
     def __init__(self, X: FloatArray, composite: Composite, l2: float = 0.0) -> None:
         n, d = X.shape
         self.X = X - composite.patient_mass @ X
+        # What centring leaves of a constant feature is the rounding of its mean, which must not pass for a signal.
+        lowest, highest = X.min(axis=0), X.max(axis=0)
+        self.X[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0
         self.composite, self.l2, self.size = composite, l2, d
         self.objective: Objective = composite.objective
         self.network = Linear(self.X, np.zeros((1, d)))
