@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +14,18 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from drosurv.estimators.baseline import Baseline, censoring_curve
-from drosurv.losses import CoxPartial
+from drosurv.estimators.baseline import Baseline, follow_up
+from drosurv.estimators.device import resolve_device, stack_targets, train_on_device
+from drosurv.estimators.progress import maybe_bar
+from drosurv.losses import CoxPartial, cox_partial
 from drosurv.networks import Linear, ModuleBatch, build, linear, mlp, module_scores
 from drosurv.objectives import Evaluation, Objective
-from drosurv.solvers import Composite, LinearProblem, adam, minimise
+from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, minimise
 from drosurv.solvers.composite import Loss, Penalty
 from drosurv.target import FloatArray, IntArray, Target, parse_target
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SOLVERS = ("auto", "adam", "convex")
 _STATUS = {
@@ -48,6 +54,10 @@ class Training:
         Rows of the caller's data these are: patients of weight zero are left out.
     n_rows : int
         Rows the caller gave.
+    codes : (n,) int or None
+        Group of each patient, for estimators that are given groups.
+    n_groups : int
+        Number of groups.
     """
 
     X: FloatArray
@@ -56,6 +66,21 @@ class Training:
     weight: FloatArray | None
     kept: IntArray
     n_rows: int
+    codes: IntArray | None = None
+    n_groups: int = 0
+
+    def take(self, rows: IntArray) -> Training:
+        """The training data of fewer patients."""
+        mass = self.mass[rows]
+        return replace(
+            self,
+            X=self.X[rows],
+            target=self.target.take(rows),
+            mass=mass / mass.sum(),
+            weight=None if self.weight is None else self.weight[rows],
+            kept=self.kept[rows],
+            codes=None if self.codes is None else self.codes[rows],
+        )
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""
@@ -83,6 +108,8 @@ class CoxEstimator(BaseEstimator):
     _batched: tuple[str, ...] = ("lr",)
     _convex = True
     _tol = 1e-8
+    # Fitted attributes that speak of single training patients, which a saved model leaves out.
+    _per_patient: tuple[str, ...] = ()
 
     def __sklearn_tags__(self) -> Any:
         """Survival targets are structured arrays, which scikit-learn has no tag for."""
@@ -104,6 +131,36 @@ class CoxEstimator(BaseEstimator):
 
     def _penalty(self, batch: Sequence[Any], training: Training) -> tuple[Penalty | None, FloatArray | None]:
         return None, None
+
+    def _device_objective(
+        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
+    ) -> Callable[[Tensor], Tensor]:
+        """Scores (R, B, n) of B settings on R training sets to the objectives (R, B), on a device."""
+        import torch
+
+        stacked = stack_targets(trainings, device)
+        mass = torch.as_tensor(np.stack([self._mass(t) for t in trainings]), device=device).unsqueeze(1)
+        ties = self.ties
+
+        def objective(scores: Tensor) -> Tensor:
+            losses = cox_partial(scores, stacked.event, stacked.time, weight=stacked.weight, ties=ties)
+            return self._device_scalar(batch, losses, mass)
+
+        return objective
+
+    def _device_scalar(self, batch: Sequence[Any], losses: Tensor, mass: Tensor) -> Tensor:
+        """Losses (R, B, m) and masses (R, 1, m) to objectives (R, B)."""
+        return (losses * mass.to(losses.dtype)).sum(-1)
+
+    def _device_penalty(
+        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
+    ) -> tuple[Callable[[Tensor], Tensor] | None, Tensor | None]:
+        return None, None
+
+    @property
+    def _worth_moving(self) -> bool:
+        """Whether device="auto" moves the training to an accelerator."""
+        return not self._is_linear
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -197,16 +254,24 @@ class CoxEstimator(BaseEstimator):
 
     def _finish(self, training: Training, scores: FloatArray, at: Evaluation, weights: FloatArray) -> None:
         """Set what a fitted estimator carries, given its training scores (n,) and objective there."""
-        baseline = Baseline.breslow(training.target, scores, training.weight)
-        self._set_baseline(baseline)
-        self.censoring_times_, self.censoring_survival_ = censoring_curve(training.target)
+        self._baseline = Baseline.breslow(training.target, scores, training.weight)
+        self.n_patients_, self.n_events_ = len(training.target), training.target.n_events
+        self.follow_up_ = follow_up(training.target)
 
-    def _set_baseline(self, baseline: Baseline) -> None:
-        self._baseline = baseline
-        self.unique_times_ = baseline.times
-        hazard = baseline.cumulative_hazard(np.zeros(1))
-        self.cum_baseline_hazard_ = baseline.curves(hazard)[0]
-        self.baseline_survival_ = baseline.curves(np.exp(-hazard))[0]
+    @property
+    def unique_times_(self) -> FloatArray:
+        """Times of the baseline, (K,)."""
+        return self._baseline.times
+
+    @property
+    def cum_baseline_hazard_(self) -> Any:
+        """Cumulative baseline hazard, a step function."""
+        return self._baseline.curves(self._baseline.cumulative_hazard(np.zeros(1)))[0]
+
+    @property
+    def baseline_survival_(self) -> Any:
+        """Survival of a patient of log risk zero, a step function."""
+        return self._baseline.curves(np.exp(-self._baseline.cumulative_hazard(np.zeros(1))))[0]
 
     def predict(self, X: Any) -> FloatArray:
         """Log risk (n,) of each patient; higher means sooner."""
@@ -252,18 +317,38 @@ class CoxEstimator(BaseEstimator):
 
         return float(concordance_index(y, self.predict(X)))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
+        from drosurv.estimators.saved_model import save
+
+        save(self, path)
+
 
 def fit_batch(batch: Sequence[CoxEstimator], training: Training) -> None:
     """Fit estimators that differ only in what a batch may differ in, all on the same patients.
 
     Linear models with a convex objective are solved one by one; everything else is one batch of Adam.
     """
-    lead = batch[0]
-    if lead._uses_convex:
-        for estimator in batch:
-            _fit_convex(estimator, training)
-    else:
-        _fit_adam(batch, training)
+    fit_batches([batch], [training])
+
+
+def fit_batches(batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training]) -> None:
+    """Fit one batch of estimators on each training set; on an accelerator all of them at once."""
+    lead = batches[0][0]
+    device = "cpu" if lead._uses_convex else resolve_device(lead.device, lead._worth_moving)
+    if device == "cpu":
+        for batch, training in zip(batches, trainings, strict=True):
+            if lead._uses_convex:
+                for estimator in batch:
+                    _fit_convex(estimator, training)
+            else:
+                _fit_adam(batch, training)
+        return
+    results = train_on_device(batches, trainings, device)
+    for batch, training, (modules, history) in zip(batches, trainings, results, strict=True):
+        for estimator, module, values in zip(batch, modules, history, strict=True):
+            coef = module.weight.detach().numpy().reshape(-1).astype(np.float64) if lead._is_linear else None
+            _accept(estimator, training, coef, module, values)
 
 
 def _composite(batch: Sequence[CoxEstimator], training: Training) -> Composite:
@@ -294,7 +379,7 @@ def _fit_convex(estimator: CoxEstimator, training: Training) -> None:
             f"{type(estimator).__name__} stopped before the optimum (status {solution.status!r}, relative gap "
             f"{solution.gap:.1e}): {_STATUS[solution.status]}.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     _close(estimator, composite, training, training.X @ solution.x)
 
@@ -303,7 +388,6 @@ def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
     lead = batch[0]
     d, seed = training.X.shape[1], lead._seed()
     modules = [lead._module(d, seed) for _ in batch]
-    composite = _composite(batch, training)
     lr = np.array([estimator.lr for estimator in batch], dtype=np.float64)
     network: Any
     if lead._is_linear:
@@ -311,25 +395,43 @@ def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
         network = Linear(training.X, np.stack(starts))
     else:
         network = ModuleBatch(modules, training.X)
-    with _progress(lead) as on_step:
-        history = adam(network, composite, lr, lead.max_iter, lead.l2, on_step)
-    scores = network.scores()
+    trainee, criterion, steps = network, _composite(batch, training), lead.max_iter
+    size = getattr(lead, "batch_size", None)
+    if size is not None and size < len(training.X):
+        trainee = criterion = MiniBatches(
+            network, lambda rows: _composite(batch, training.take(rows)), len(training.X), size, seed
+        )
+        steps *= max(round(len(training.X) / size), 1)
+    with maybe_bar(lead) as on_step:
+        history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
+    modules = [] if lead._is_linear else network.trained()
+    for b, estimator in enumerate(batch):
+        coef = network.parameters[0][b].copy() if lead._is_linear else None
+        _accept(estimator, training, coef, None if lead._is_linear else modules[b], history[b])
+
+
+def _accept(
+    estimator: CoxEstimator, training: Training, coef: FloatArray | None, module: Any, history: FloatArray
+) -> None:
+    """Give a trained estimator its parameters and what follows from them."""
+    if coef is not None:
+        estimator.coef_ = coef
+        scores = training.X @ coef
+    else:
+        estimator.network_ = module
+        scores = module_scores(module, training.X)
     if not np.isfinite(scores).all():
         raise ValueError(
-            f"training diverged to infinite scores; lower lr (now {lead.lr}) or standardise the features."
+            f"training diverged to infinite scores; lower lr (now {estimator.lr}) or standardise the features."
         )
-    for b, estimator in enumerate(batch):
-        if lead._is_linear:
-            estimator.coef_ = network.parameters[0][b].copy()
-        else:
-            estimator.network_ = network.trained()[b]
-        estimator.n_iter_, estimator.converged_ = lead.max_iter, True
-        estimator.status_, estimator.gap_ = "steps_done", np.nan
-        estimator.history_ = history[b]
-        _close(estimator, _composite([estimator], training), training, scores[b])
+    estimator.n_iter_, estimator.converged_ = estimator.max_iter, True
+    estimator.status_, estimator.gap_ = "steps_done", np.nan
+    estimator.history_ = history
+    _close(estimator, _composite([estimator], training), training, scores)
 
 
 def _close(estimator: CoxEstimator, composite: Composite, training: Training, scores: FloatArray) -> None:
+    """Evaluate the final objective and set everything that a fitted estimator carries."""
     losses = composite.losses(scores[None, :])
     at = composite.objective(losses, composite.mass)
     value = float(at.value[0])
@@ -339,14 +441,3 @@ def _close(estimator: CoxEstimator, composite: Composite, training: Training, sc
         value += 0.5 * estimator.l2 * float(estimator.coef_ @ estimator.coef_)
     estimator.objective_ = value
     estimator._finish(training, scores, at, composite.patient_weights(at)[0])
-
-
-def _progress(estimator: CoxEstimator) -> Any:
-    """A context that yields what to call after each step: a progress bar if the estimator is verbose."""
-    from contextlib import nullcontext
-
-    if not estimator.verbose:
-        return nullcontext(None)
-    from drosurv.estimators.progress import step_bar
-
-    return step_bar(type(estimator).__name__, estimator.max_iter)

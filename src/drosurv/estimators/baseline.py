@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
 from drosurv.losses.risk_sets import RiskSets
+from drosurv.metrics import FollowUp
 from drosurv.target import FloatArray, Target
 
 
@@ -80,16 +81,21 @@ class Baseline:
         return out
 
 
-def censoring_curve(target: Target) -> tuple[FloatArray, FloatArray]:
-    """Kaplan-Meier curve of the censoring times: what inverse-censoring weights need of the training target.
+def follow_up(target: Target) -> FollowUp:
+    """Kaplan-Meier curves of events and of censoring: what evaluation needs of the training target.
 
-    At equal times events come before censorings, so those who had the event then are no longer at risk.
+    At equal times events come before censorings, so those who had the event then are no longer at risk of
+    being censored.
     """
     times, place = np.unique(target.time, return_inverse=True)
     leaving = np.bincount(place)
     events = np.bincount(place, target.event)
-    at_risk = len(target) - np.concatenate([[0], np.cumsum(leaving)[:-1]]) - events
-    censored = leaving - events
-    with np.errstate(invalid="ignore", divide="ignore"):
-        keep = np.where(censored > 0, 1.0 - censored / at_risk, 1.0)
-    return times, np.cumprod(keep)
+    at_risk = len(target) - np.concatenate([[0], np.cumsum(leaving)[:-1]])
+    censored, open_to_censoring = leaving - events, at_risk - events
+    censored_share = np.divide(censored, open_to_censoring, out=np.zeros(len(times)), where=censored > 0)
+    return FollowUp(
+        times,
+        censoring=np.cumprod(1.0 - censored_share),
+        survival=np.cumprod(1.0 - events / at_risk),
+        event_percentiles=np.percentile(target.time[target.event], np.arange(101)),
+    )

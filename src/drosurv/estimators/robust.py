@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drosurv.estimators.base import CoxEstimator, Training
-from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective
+from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective, chi_square, cvar
 from drosurv.objectives.chi_square import radius_constant
 from drosurv.objectives.objective import check_alpha
 from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BALLS = ("chi2", "paper", "cvar")
 
@@ -24,6 +27,7 @@ class RobustEstimator(CoxEstimator):
     ball: str
 
     _batched = ("lr", "alpha")
+    _per_patient = ("worst_case_weights_",)
 
     @property
     def _tol(self) -> float:  # type: ignore[override]
@@ -48,6 +52,20 @@ class RobustEstimator(CoxEstimator):
             # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
             return lambda: CVaR(smallest)
         return lambda: ChiSquare(alphas, constant)
+
+    def _device_scalar(self, batch: Sequence[Any], losses: Tensor, mass: Tensor) -> Tensor:
+        import torch
+
+        if bool((mass != mass[..., :1]).any()):
+            raise ValueError(
+                f"device={self.device!r} trains robust objectives on unweighted patients only; "
+                "use device='cpu' with sample_weight."
+            )
+        alphas = torch.as_tensor([estimator.alpha for estimator in batch], dtype=torch.float64, device=losses.device)
+        alphas = alphas.expand(losses.shape[:-1])
+        if self.ball == "cvar":
+            return cvar(losses, alphas)
+        return chi_square(losses, alphas, constant="tight" if self.ball == "chi2" else "paper")
 
     def _smallest_mass(self, training: Training) -> float:
         """The largest share any one patient has of those an objective is taken over."""
