@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from drosurv.estimators import CoxPH as CoxPH
     from drosurv.estimators import DROCox as DROCox
     from drosurv.estimators import DROCoxSplit as DROCoxSplit
+    from drosurv.estimators import RegularizedCox as RegularizedCox
     from drosurv.target import Surv as Surv
 
 _ROOMS = ("datasets", "losses", "metrics", "objectives")
@@ -21,6 +22,7 @@ _HOME = {
     "CoxPH": "drosurv.estimators",
     "DROCox": "drosurv.estimators",
     "DROCoxSplit": "drosurv.estimators",
+    "RegularizedCox": "drosurv.estimators",
     "Surv": "drosurv.target",
 }
 
@@ -28,6 +30,7 @@ __all__ = [
     "CoxPH",
     "DROCox",
     "DROCoxSplit",
+    "RegularizedCox",
     "Surv",
     "__version__",
     "datasets",

@@ -3,5 +3,6 @@
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
+from drosurv.estimators.regularized_cox import RegularizedCox
 
-__all__ = ["CoxPH", "DROCox", "DROCoxSplit"]
+__all__ = ["CoxPH", "DROCox", "DROCoxSplit", "RegularizedCox"]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drosurv.estimators.base import Training
+from drosurv.estimators.device import stack_targets
 from drosurv.estimators.robust import RobustEstimator
-from drosurv.losses import CoxSplit
+from drosurv.losses import CoxSplit, cox_split
 from drosurv.objectives import Evaluation
 from drosurv.solvers.composite import Loss
 from drosurv.target import BoolArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class DROCoxSplit(RobustEstimator):
@@ -91,6 +95,37 @@ class DROCoxSplit(RobustEstimator):
         assert isinstance(loss, CoxSplit)
         blocks = [np.flatnonzero(loss.in_first), np.flatnonzero(~loss.in_first)]
         return blocks if self.sides == "both" else blocks[:1]
+
+    def _device_objective(
+        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
+    ) -> Callable[[Tensor], Tensor]:
+        import torch
+
+        targets = stack_targets(trainings, device)
+        mass = torch.as_tensor(np.stack([t.mass for t in trainings]), device=device).unsqueeze(1)
+        in_first = np.stack([self._halves(t.target) for t in trainings])
+        halves = [
+            torch.as_tensor(np.stack([np.flatnonzero(row) for row in half]), device=device).unsqueeze(1)
+            for half in (in_first, ~in_first)
+        ]
+
+        def objective(scores: Tensor) -> Tensor:
+            total = scores.new_zeros(scores.shape[:-1])
+            for own, other in zip(halves, halves[::-1], strict=True):
+                losses = cox_split(
+                    scores.gather(-1, own.expand(*scores.shape[:-1], -1)),
+                    targets.event.gather(-1, own),
+                    targets.time.gather(-1, own),
+                    scores.gather(-1, other.expand(*scores.shape[:-1], -1)),
+                    targets.time.gather(-1, other),
+                    reference_weight=None if targets.weight is None else targets.weight.gather(-1, other),
+                )
+                total = total + self._device_scalar(batch, losses, mass.gather(-1, own))
+                if self.sides == "one":
+                    break
+            return total
+
+        return objective
 
     def _smallest_mass(self, training: Training) -> float:
         share = min(self.n1, 1 - self.n1) if self.sides == "both" else self.n1

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
-def step_bar(label: str, steps: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar while the context lasts; yields a function to be told each finished step."""
+def maybe_bar(estimator: Any) -> Iterator[Callable[[int], None] | None]:
+    """Yields a function to be told each finished step, which moves a bar if the estimator is verbose."""
+    if not estimator.verbose:
+        yield None
+        return
     from rich.progress import Progress
 
     with Progress() as progress:
-        task = progress.add_task(label, total=steps)
+        task = progress.add_task(type(estimator).__name__, total=estimator.max_iter)
         yield lambda step: progress.update(task, completed=step)

@@ -61,7 +61,9 @@ class RobustEstimator(CoxEstimator):
                 f"device={self.device!r} trains robust objectives on unweighted patients only; "
                 "use device='cpu' with sample_weight."
             )
-        alphas = torch.as_tensor([estimator.alpha for estimator in batch], dtype=torch.float64, device=losses.device)
+        alphas = torch.as_tensor(
+            [estimator.alpha for estimator in batch], dtype=torch.float64, device=losses.device
+        )
         alphas = alphas.expand(losses.shape[:-1])
         if self.ball == "cvar":
             return cvar(losses, alphas)

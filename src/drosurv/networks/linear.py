@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 
 class Linear:
@@ -26,7 +26,7 @@ class Linear:
 
     def scores(self) -> FloatArray:
         """Scores (B, n) at the current coefficients."""
-        (theta,) = self.parameters
+        theta = self.parameters[0]
         if len(theta) > 1:
             return theta @ self.columns
         out = np.empty((1, self.columns.shape[1]))
@@ -40,6 +40,10 @@ class Linear:
         out = np.empty((1, self.columns.shape[0]))
         _project(self.columns, gradient[0], out[0])
         return [out]
+
+    def take(self, rows: IntArray) -> Linear:
+        """The same models on fewer patients, sharing the coefficients."""
+        return Linear(self.columns[:, rows].T, self.parameters[0])
 
 
 # For one model these plain loops beat a general matrix-vector product two to three times over.

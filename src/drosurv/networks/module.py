@@ -5,12 +5,13 @@ The contract for a user's module: it maps a float32 tensor (n, d) to scores (n,)
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,14 +53,14 @@ class ModuleBatch:
         B modules that differ only in their parameters' values.
     X : (n, d) or (B, n, d) float64
         Features: the same for every module, or its own for each.
-    device : str
-        Where to train. On "cpu" scores come out as NumPy arrays, elsewhere as tensors of the device.
+    device : str or None
+        Where to train. Scores come out as tensors of the device; with None as NumPy arrays, for criteria on the CPU.
     """
 
-    def __init__(self, modules: Sequence[Module], X: FloatArray, device: str = "cpu") -> None:
+    def __init__(self, modules: Sequence[Module], X: FloatArray, device: str | None = None) -> None:
         import torch
 
-        self.device = device
+        self.as_arrays, device = device is None, device or "cpu"
         self.modules = [module.to(device).train() for module in modules]
         self.names = [name for name, _ in self.modules[0].named_parameters()]
         states = [dict(module.named_parameters()) for module in self.modules]
@@ -75,7 +76,7 @@ class ModuleBatch:
         """Scores (B, n) at the current parameters."""
         self._leaves = [p.detach().requires_grad_() for p in self.parameters]
         self._scores = self._forward(self._leaves)
-        if self.device == "cpu":
+        if self.as_arrays:
             return self._scores.detach().numpy().astype(np.float64)
         return self._scores.detach()
 
@@ -104,6 +105,12 @@ class ModuleBatch:
         together = torch.vmap(one, in_dims=(0, None if self.X.ndim == 2 else 0), randomness="different")
         out: Tensor = together(dict(zip(self.names, leaves, strict=True)), self.X)
         return out
+
+    def take(self, rows: IntArray) -> ModuleBatch:
+        """The same modules on fewer patients, sharing the parameters."""
+        part = copy.copy(self)
+        part.X = self.X[..., rows, :]
+        return part
 
     def trained(self) -> list[Module]:
         """The modules with their current parameters, on the CPU, in evaluation mode."""

@@ -3,6 +3,8 @@
 from drosurv.solvers.adam import adam
 from drosurv.solvers.composite import Composite
 from drosurv.solvers.convex import Solution, minimise
+from drosurv.solvers.device_composite import DeviceComposite
 from drosurv.solvers.linear_problem import LinearProblem
+from drosurv.solvers.mini_batches import MiniBatches
 
-__all__ = ["Composite", "LinearProblem", "Solution", "adam", "minimise"]
+__all__ = ["Composite", "DeviceComposite", "LinearProblem", "MiniBatches", "Solution", "adam", "minimise"]

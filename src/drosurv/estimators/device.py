@@ -1,0 +1,93 @@
+"""Training on an accelerator: many training sets and settings as one batch of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.estimators.progress import maybe_bar
+from drosurv.networks import ModuleBatch
+from drosurv.solvers.adam import adam
+from drosurv.solvers.device_composite import DeviceComposite
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from drosurv.estimators.base import CoxEstimator, Training
+
+
+def resolve_device(device: str, worthwhile: bool) -> str:
+    """The device to train on: "auto" takes CUDA where there is one and the work is worth moving."""
+    if device == "cpu" or (device == "auto" and not worthwhile):
+        return "cpu"
+    import torch
+
+    available = torch.cuda.is_available()
+    if device == "auto":
+        return "cuda" if available else "cpu"
+    if torch.device(device).type == "cuda" and not available:
+        raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='cpu'.")
+    return device
+
+
+@dataclass(frozen=True, eq=False)
+class StackedTargets:
+    """Targets of R training sets as tensors (R, 1, n), ready to meet scores (R, B, n)."""
+
+    event: Tensor
+    time: Tensor
+    weight: Tensor | None
+
+
+def stack_targets(trainings: Sequence[Training], device: str) -> StackedTargets:
+    """Targets (and weights, where any differ) of training sets of one size, on the device."""
+    import torch
+
+    def stacked(arrays: list[Any]) -> Tensor:
+        return torch.as_tensor(np.stack(arrays), device=device).unsqueeze(1)
+
+    weighted = any(training.weight is not None for training in trainings)
+    return StackedTargets(
+        stacked([training.target.event for training in trainings]),
+        stacked([training.target.time for training in trainings]),
+        stacked([training.mass * len(training.mass) for training in trainings]).float() if weighted else None,
+    )
+
+
+def train_on_device(
+    batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training], device: str
+) -> list[tuple[list[Any], FloatArray]]:
+    """Train R batches of B estimators, each batch on its own training set of the same size, all at once.
+
+    Returns
+    -------
+    list of (modules, history)
+        For each training set its B trained modules and their objectives (B, steps).
+    """
+    import torch
+
+    lead, settings = batches[0][0], len(batches[0])
+    sizes = {training.X.shape for training in trainings}
+    if len(sizes) > 1:
+        raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
+    d, seed = trainings[0].X.shape[1], lead._seed()
+    modules = [lead._module(d, seed) for _ in range(len(batches) * settings)]
+    X = np.stack([training.X for training in trainings])
+    network = ModuleBatch(modules, X[0] if len(X) == 1 else np.repeat(X, settings, axis=0), device)
+    objective = lead._device_objective(batches[0], trainings, device)
+    penalty, weight = lead._device_penalty(batches[0], trainings, device)
+    criterion = DeviceComposite(objective, (len(batches), settings), penalty, weight)
+    lr = np.array([estimator.lr for batch in batches for estimator in batch], dtype=np.float64)
+    with maybe_bar(lead) as on_step:
+        history = adam(network, criterion, lr, lead.max_iter, lead.l2, on_step)
+    trained = network.trained()
+    if str(device).startswith("cuda"):
+        torch.cuda.synchronize()
+    return [
+        (trained[r * settings : (r + 1) * settings], history[r * settings : (r + 1) * settings])
+        for r in range(len(batches))
+    ]

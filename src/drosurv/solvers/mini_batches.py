@@ -1,0 +1,58 @@
+"""Mini-batches: a network and its criterion restricted to the next few patients at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from drosurv.target import IntArray
+
+
+class MiniBatches:
+    """Plays both network and criterion for Adam, on one random batch of patients per step.
+
+    Parameters
+    ----------
+    network : Linear or ModuleBatch
+        The models on all n patients.
+    make_criterion : callable
+        Rows (b,) to the criterion among those patients.
+    n, size, seed : int
+        Patients, patients per batch, and the seed of the order in which every epoch visits them.
+    """
+
+    def __init__(
+        self, network: Any, make_criterion: Callable[[IntArray], Any], n: int, size: int, seed: int
+    ) -> None:
+        self.network, self.make_criterion = network, make_criterion
+        self.parameters = network.parameters
+        self._batches = self._forever(n, size, seed)
+        self._part, self._criterion = network, None
+
+    @staticmethod
+    def _forever(n: int, size: int, seed: int) -> Iterator[IntArray]:
+        rng = np.random.default_rng(seed)
+        while True:
+            order = rng.permutation(n)
+            # A last batch of one patient has nobody to compare with: it joins the one before.
+            n_batches = max(round(n / size), 1)
+            yield from np.array_split(order, n_batches)
+
+    def scores(self) -> Any:
+        """Scores (B, b) of the next batch."""
+        rows = next(self._batches)
+        self._part, self._criterion = self.network.take(rows), self.make_criterion(rows)
+        return self._part.scores()
+
+    def pullback(self, gradient: Any) -> list[Any]:
+        """Gradients in the parameters from the current batch."""
+        out: list[Any] = self._part.pullback(gradient)
+        return out
+
+    def __call__(self, scores: Any) -> tuple[Any, Any]:
+        """The criterion of the current batch."""
+        assert self._criterion is not None, "scores come before the criterion"
+        value, gradient = self._criterion(scores)
+        return value, gradient
