@@ -4,5 +4,15 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.regularized_cox import RegularizedCox
+from drosurv.estimators.saved_model import SavedModel, load, read_saved_model, save
 
-__all__ = ["CoxPH", "DROCox", "DROCoxSplit", "RegularizedCox"]
+__all__ = [
+    "CoxPH",
+    "DROCox",
+    "DROCoxSplit",
+    "RegularizedCox",
+    "SavedModel",
+    "load",
+    "read_saved_model",
+    "save",
+]

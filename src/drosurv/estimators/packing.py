@@ -196,7 +196,8 @@ class Unpacker:
         )
         networks = {}
         for name, value in packed["attributes"].items():
-            if not _ATTRIBUTE.fullmatch(name) or hasattr(cls, name):
+            defined = getattr(cls, name, None)
+            if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):
                 raise ValueError(f"it sets {name!r}, which is no fitted attribute of {cls.__name__}")
             if isinstance(value, dict) and "network" in value:
                 networks[name] = self._named(value["network"])

@@ -122,7 +122,7 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
             f"{path} was written by a newer drosurv (format {form}, this version reads up to {FORMAT}): upgrade "
             "drosurv."
         )
-    content = described.get("content")
+    content: Any = described.get("content")
     if described.get("checksum") != _checksum(content, arrays):
         raise ValueError(
             f"{path} was altered or damaged after it was saved (its checksum does not match): get another copy, or "
@@ -136,7 +136,8 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
         raise ValueError(f"{path} cannot be loaded: {str(error).rstrip('.')}.") from error
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} cannot be loaded by drosurv {__version__}: its contents do not fit together ({error})."
+            f"{path}, written by another drosurv than this {__version__}, does not fit it ({error}): load it with the "
+            "version that wrote it, or fit the model again."
         ) from error
     if unused := sorted(set(functions) - unpacker.used):
         raise ValueError(
