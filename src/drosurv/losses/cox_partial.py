@@ -55,8 +55,7 @@ class CoxPartial:
 
     def pullback(self, weights: FloatArray) -> FloatArray:
         """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call's scores."""
-        pull = np.zeros((len(weights), len(self.at)))
-        _sum_by_block(weights, self.block, pull)
+        pull = _block_sums(weights, self.block, len(self.at))
         if self._efron is not None:
             own = self._efron.pullback(pull)
             gradient = self.risk_sets.pullback(pull)
@@ -74,14 +73,16 @@ class CoxPartial:
         return means[self.block[which]] - X[self.rows[which]]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row.
-
-        With Efron ties it is that of Breslow's form, close enough to steer by.
-        """
-        pull = np.zeros((1, len(self.at)))
-        _sum_by_block(weights, self.block, pull)
+        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row."""
+        pull = _block_sums(weights, self.block, len(self.at))
         means = self.risk_sets.means(X)
-        return _weighted_gram(X, self.risk_sets.pullback(pull)[0]) - _weighted_gram(means, pull[0])
+        if self._efron is None:
+            return _weighted_gram(X, self.risk_sets.pullback(pull)[0]) - _weighted_gram(means, pull[0])
+        terms, shares = self._efron.terms(X, means), pull[0, self.block] / self._efron.count[self.block]
+        own = self._efron.pullback(pull)
+        inside = self.risk_sets.pullback(pull)[0]
+        inside[self.rows] += own[0]
+        return _weighted_gram(X, inside) - _weighted_gram(terms, shares)
 
     def take(self, rows: IntArray) -> CoxPartial:
         """The same loss among fewer patients."""
@@ -99,15 +100,17 @@ class _EfronTies:
     def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
         self.rows, self.block = rows, block
         self.count = np.bincount(block)
+        # Each event of a block stands for one of its m terms.
+        by_block = np.argsort(block, kind="stable")
+        self.k = np.empty_like(block)
+        self.k[by_block] = np.arange(len(block)) - np.repeat(np.cumsum(self.count) - self.count, self.count)
         self.log_weight = 0.0 if weight is None else np.log(weight[rows])
         self._share: FloatArray = np.empty(0)
         self._slope: FloatArray = np.empty(0)
 
     def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
         self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
-        rho = np.zeros_like(log_sums)
-        for b in range(len(rho)):
-            rho[b] = np.bincount(self.block, self._share[b], minlength=len(self.count))
+        rho = _block_sums(self._share, self.block, len(self.count))
         value = np.zeros_like(rho)
         self._slope = np.zeros_like(rho)
         _efron_terms(rho, self.count, value, self._slope)
@@ -115,19 +118,29 @@ class _EfronTies:
 
     def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Gradients (K, d) of the corrected log sums, given those of the plain ones."""
+        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)[0]
+        return corrected
+
+    def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Gradients (E, d) of the single terms log(S - k/m D), one per event."""
+        rise, rho = self._rise(X, means)
+        step = self.k / self.count[self.block]
+        slope = -step / (1.0 - step * rho[self.block])
+        gradients: FloatArray = means[self.block] + slope[:, None] * rise[self.block]
+        return gradients
+
+    def _rise(self, X: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (K, d) of rho, and rho (K,), for the first row of the batch."""
         tied = np.zeros_like(means)
         np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
-        rho = np.bincount(self.block, self._share[0], minlength=len(self.count))
-        return means + self._slope[0][:, None] * (tied - rho[:, None] * means)
+        rho = _block_sums(self._share[:1], self.block, len(self.count))[0]
+        return tied - rho[:, None] * means, rho
 
     def pullback(self, pull: FloatArray) -> FloatArray:
         """Gradient through rho: returned for the events' own scores, subtracted from ``pull`` for log S."""
         through = pull * self._slope
         own = through[:, self.block] * self._share
-        rho = np.zeros_like(pull)
-        for b in range(len(rho)):
-            rho[b] = np.bincount(self.block, self._share[b], minlength=len(self.count))
-        pull -= through * rho
+        pull -= through * _block_sums(self._share, self.block, len(self.count))
         return own
 
 
@@ -159,13 +172,20 @@ def _subtract_own(
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
 
 
+def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
+    """Sums (B, K) of values (B, E) over the events of each tie block."""
+    out = np.zeros((len(values), n_blocks))
+    _add_by_block(values, block, out)
+    return out
+
+
 @numba.njit(cache=True, nogil=True)
-def _sum_by_block(
-    weights: FloatArray, block: IntArray, out: FloatArray
+def _add_by_block(
+    values: FloatArray, block: IntArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
-    for b in range(weights.shape[0]):
+    for b in range(values.shape[0]):
         for e in range(block.shape[0]):
-            out[b, block[e]] += weights[b, e]
+            out[b, block[e]] += values[b, e]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -213,7 +233,7 @@ def cox_partial(
 
     if ties not in TIES:
         raise ValueError(f"ties must be one of {TIES}, got {ties!r}.")
-    shape = torch.broadcast_shapes(log_risk.shape, event.shape, time.shape)
+    shape = torch.broadcast_shapes(log_risk.shape, event.shape, time.shape)  # type: ignore[no-untyped-call]
     order = torch.argsort(time, dim=-1, stable=True).expand(shape)
     sorted_time = time.expand(shape).gather(-1, order).contiguous()
     first = torch.searchsorted(sorted_time, sorted_time, side="left")

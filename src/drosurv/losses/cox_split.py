@@ -98,11 +98,14 @@ class _Side:
         return losses
 
     def jacobian(self, X: FloatArray) -> FloatArray:
-        return self._others_share[0][:, None] * self._away(X)
+        gradients: FloatArray = self._others_share[0][:, None] * self._away(X)
+        return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         share, reference = self._others_share[0], X[self.reference]
-        pull = np.bincount(self.block, weights * share, minlength=len(self.risk_sets.first))
+        pull: FloatArray = np.bincount(
+            self.block, weights * share, minlength=len(self.risk_sets.first)
+        ).astype(np.float64)
         inside = self.risk_sets.pullback(pull[None, :])[0]
         means, away = self.risk_sets.means(reference), self._away(X)
         gram: FloatArray = reference.T @ (inside[:, None] * reference)
@@ -194,7 +197,9 @@ def cox_split(
     import torch
     from torch.nn.functional import pad, softplus
 
-    batch = torch.broadcast_shapes(log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1])
+    batch = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+        log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1]
+    )
     n, m = log_risk.shape[-1], reference_log_risk.shape[-1]
     order = torch.argsort(reference_time, dim=-1, stable=True).expand(*batch, m)
     at_risk_time = reference_time.expand(*batch, m).gather(-1, order).contiguous()

@@ -162,7 +162,7 @@ def _jump(
     if room <= 0.0:
         return np.nan
     mean = first / share
-    return base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room)
+    return float(base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -190,7 +190,7 @@ def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:  # pragma
             best, best_miss = eta, miss
         if miss == 0.0:
             break
-    return best
+    return float(best)
 
 
 def chi_square(losses: Tensor, alpha: float | Tensor, *, constant: str = "tight") -> Tensor:

@@ -80,7 +80,8 @@ class LinearProblem:
         """Gradient at the current point."""
         theta = self.network.parameters[0][0]
         slope: FloatArray = self.network.pullback(self.composite.pullback(self._current))[0][0]
-        return slope + self.l2 * theta
+        slope += self.l2 * theta
+        return slope
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Second derivatives at the current point: with the weights held fixed, and with them following."""
