@@ -39,7 +39,7 @@ def module_scores(module: Module, X: FloatArray) -> FloatArray:
     module.eval()
     first = next(module.parameters(), torch.zeros(1))
     with torch.no_grad():
-        scores = _one_per_patient(module(torch.as_tensor(X, dtype=first.dtype, device=first.device)), len(X))
+        scores = _one_per_patient(module(torch.tensor(X, dtype=first.dtype, device=first.device)), len(X))
     out: FloatArray = scores.cpu().numpy().astype(np.float64)
     return out
 
@@ -68,7 +68,8 @@ class ModuleBatch:
             torch.stack([state[name].detach() for state in states]).clone() for name in self.names
         ]
         dtype = self.parameters[0].dtype if self.parameters else torch.float32
-        self.X = torch.as_tensor(X, dtype=dtype, device=device)
+        # A copy: features that come from a DataFrame are read-only, which torch would warn about.
+        self.X = torch.tensor(X, dtype=dtype, device=device)
         self._leaves: list[Tensor] = []
         self._scores: Tensor | None = None
 
