@@ -3,90 +3,28 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.estimators.baseline import Baseline, follow_up
-from drosurv.estimators.device import resolve_device, stack_targets, train_on_device
-from drosurv.estimators.progress import maybe_bar
+from drosurv.estimators.device import stack_targets
+from drosurv.estimators.fitting import fit_batch
+from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, cox_partial
-from drosurv.networks import Linear, ModuleBatch, build, linear, mlp, module_scores
+from drosurv.networks import build, linear, mlp, module_scores, module_state, restored
 from drosurv.objectives import Evaluation, Objective
-from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, minimise
 from drosurv.solvers.composite import Loss, Penalty
-from drosurv.target import FloatArray, IntArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, parse_target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SOLVERS = ("auto", "adam", "convex")
-_STATUS = {
-    "max_iter": "it ran out of iterations; raise max_iter or scale the features",
-    "stalled": "no further progress was possible in floating point; scale the features or raise tol",
-    "separated": (
-        "the scores grew without bound, because some combination of features separates early from late events; "
-        "set l2 > 0"
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The checked training data of one fit.
-
-    Attributes
-    ----------
-    X : (n, d) float64
-    target : Target
-    mass : (n,) float64
-        Shares of the patients, summing to one.
-    weight : (n,) float64 or None
-        Their weights inside risk sets; None when all are equal.
-    kept : (n,) int
-        Rows of the caller's data these are: patients of weight zero are left out.
-    n_rows : int
-        Rows the caller gave.
-    codes : (n,) int or None
-        Group of each patient, for estimators that are given groups.
-    n_groups : int
-        Number of groups.
-    """
-
-    X: FloatArray
-    target: Target
-    mass: FloatArray
-    weight: FloatArray | None
-    kept: IntArray
-    n_rows: int
-    codes: IntArray | None = None
-    n_groups: int = 0
-
-    def take(self, rows: IntArray) -> Training:
-        """The training data of fewer patients."""
-        mass = self.mass[rows]
-        return replace(
-            self,
-            X=self.X[rows],
-            target=self.target.take(rows),
-            mass=mass / mass.sum(),
-            weight=None if self.weight is None else self.weight[rows],
-            kept=self.kept[rows],
-            codes=None if self.codes is None else self.codes[rows],
-        )
-
-    def spread(self, values: FloatArray) -> FloatArray:
-        """Values of the kept patients put back among all rows, zero elsewhere."""
-        out = np.zeros(self.n_rows)
-        out[self.kept] = values
-        return out
 
 
 class CoxEstimator(BaseEstimator):
@@ -317,127 +255,21 @@ class CoxEstimator(BaseEstimator):
 
         return float(concordance_index(y, self.predict(X)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, a network as plain arrays, so that any way of keeping them works."""
+        state = dict(super().__getstate__())
+        if "network_" in state:
+            state["network_"] = module_state(state["network_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`__getstate__` gave, with the network built anew."""
+        super().__setstate__(state)
+        if "network_" in state:
+            self.network_ = restored(self._module(self.n_features_in_, 0), state["network_"])
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
         from drosurv.estimators.saved_model import save
 
         save(self, path)
-
-
-def fit_batch(batch: Sequence[CoxEstimator], training: Training) -> None:
-    """Fit estimators that differ only in what a batch may differ in, all on the same patients.
-
-    Linear models with a convex objective are solved one by one; everything else is one batch of Adam.
-    """
-    fit_batches([batch], [training])
-
-
-def fit_batches(batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training]) -> None:
-    """Fit one batch of estimators on each training set; on an accelerator all of them at once."""
-    lead = batches[0][0]
-    device = "cpu" if lead._uses_convex else resolve_device(lead.device, lead._worth_moving)
-    if device == "cpu":
-        for batch, training in zip(batches, trainings, strict=True):
-            if lead._uses_convex:
-                for estimator in batch:
-                    _fit_convex(estimator, training)
-            else:
-                _fit_adam(batch, training)
-        return
-    results = train_on_device(batches, trainings, device)
-    for batch, training, (modules, history) in zip(batches, trainings, results, strict=True):
-        for estimator, module, values in zip(batch, modules, history, strict=True):
-            coef = module.weight.detach().numpy().reshape(-1).astype(np.float64) if lead._is_linear else None
-            _accept(estimator, training, coef, module, values)
-
-
-def _composite(batch: Sequence[CoxEstimator], training: Training) -> Composite:
-    lead = batch[0]
-    loss = lead._loss(training)
-    penalty, weight = lead._penalty(batch, training)
-    return Composite(
-        loss,
-        lead._objective(batch, training),
-        lead._mass(training),
-        lead._blocks(loss, training),
-        penalty,
-        weight,
-    )
-
-
-def _fit_convex(estimator: CoxEstimator, training: Training) -> None:
-    composite = _composite([estimator], training)
-    problem = LinearProblem(training.X, composite, estimator.l2)
-    tol = estimator._tol if estimator.tol is None else estimator.tol
-    solution = minimise(problem, tol=tol, max_iter=estimator.max_iter)
-    estimator.coef_ = solution.x
-    estimator.n_iter_, estimator.converged_ = solution.n_iter, solution.status == "converged"
-    estimator.status_, estimator.gap_ = solution.status, solution.gap
-    estimator.history_ = solution.history
-    if not estimator.converged_:
-        warnings.warn(
-            f"{type(estimator).__name__} stopped before the optimum (status {solution.status!r}, relative gap "
-            f"{solution.gap:.1e}): {_STATUS[solution.status]}.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    _close(estimator, composite, training, training.X @ solution.x)
-
-
-def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
-    lead = batch[0]
-    d, seed = training.X.shape[1], lead._seed()
-    modules = [lead._module(d, seed) for _ in batch]
-    lr = np.array([estimator.lr for estimator in batch], dtype=np.float64)
-    network: Any
-    if lead._is_linear:
-        starts = [module.weight.detach().numpy().reshape(-1).astype(np.float64) for module in modules]
-        network = Linear(training.X, np.stack(starts))
-    else:
-        network = ModuleBatch(modules, training.X)
-    trainee, criterion, steps = network, _composite(batch, training), lead.max_iter
-    size = getattr(lead, "batch_size", None)
-    if size is not None and size < len(training.X):
-        trainee = criterion = MiniBatches(
-            network, lambda rows: _composite(batch, training.take(rows)), len(training.X), size, seed
-        )
-        steps *= max(round(len(training.X) / size), 1)
-    with maybe_bar(lead) as on_step:
-        history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
-    modules = [] if lead._is_linear else network.trained()
-    for b, estimator in enumerate(batch):
-        coef = network.parameters[0][b].copy() if lead._is_linear else None
-        _accept(estimator, training, coef, None if lead._is_linear else modules[b], history[b])
-
-
-def _accept(
-    estimator: CoxEstimator, training: Training, coef: FloatArray | None, module: Any, history: FloatArray
-) -> None:
-    """Give a trained estimator its parameters and what follows from them."""
-    if coef is not None:
-        estimator.coef_ = coef
-        scores = training.X @ coef
-    else:
-        estimator.network_ = module
-        scores = module_scores(module, training.X)
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            f"training diverged to infinite scores; lower lr (now {estimator.lr}) or standardise the features."
-        )
-    estimator.n_iter_, estimator.converged_ = estimator.max_iter, True
-    estimator.status_, estimator.gap_ = "steps_done", np.nan
-    estimator.history_ = history
-    _close(estimator, _composite([estimator], training), training, scores)
-
-
-def _close(estimator: CoxEstimator, composite: Composite, training: Training, scores: FloatArray) -> None:
-    """Evaluate the final objective and set everything that a fitted estimator carries."""
-    losses = composite.losses(scores[None, :])
-    at = composite.objective(losses, composite.mass)
-    value = float(at.value[0])
-    if composite.penalty is not None and composite.penalty_weight is not None:
-        value += float(composite.penalty_weight[0] * composite.penalty(scores[None, :])[0][0])
-    if hasattr(estimator, "coef_"):
-        value += 0.5 * estimator.l2 * float(estimator.coef_ @ estimator.coef_)
-    estimator.objective_ = value
-    estimator._finish(training, scores, at, composite.patient_weights(at)[0])

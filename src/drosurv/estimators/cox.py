@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drosurv.estimators.base import CoxEstimator, Training
+from drosurv.estimators.base import CoxEstimator
+from drosurv.estimators.training import Training
 from drosurv.objectives import Mean, Objective
 
 

@@ -17,7 +17,8 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from drosurv.estimators.base import CoxEstimator, Training
+    from drosurv.estimators.base import CoxEstimator
+    from drosurv.estimators.training import Training
 
 
 def resolve_device(device: str, worthwhile: bool) -> str:
@@ -29,7 +30,13 @@ def resolve_device(device: str, worthwhile: bool) -> str:
     available = torch.cuda.is_available()
     if device == "auto":
         return "cuda" if available else "cpu"
-    if torch.device(device).type == "cuda" and not available:
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is none that torch knows; use 'auto', 'cpu' or 'cuda'."
+        ) from error
+    if kind == "cuda" and not available:
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='cpu'.")
     return device
 
@@ -60,16 +67,15 @@ def stack_targets(trainings: Sequence[Training], device: str) -> StackedTargets:
 
 def train_on_device(
     batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training], device: str
-) -> list[tuple[list[Any], FloatArray]]:
+) -> list[tuple[list[Any], FloatArray, FloatArray]]:
     """Train R batches of B estimators, each batch on its own training set of the same size, all at once.
 
     Returns
     -------
-    list of (modules, history)
-        For each training set its B trained modules and their objectives (B, steps).
+    list of (trained, history, values)
+        For each training set: coefficients (d,) or modules of its B models, their objectives before each step
+        (B, steps) and after the last (B,).
     """
-    import torch
-
     lead, settings = batches[0][0], len(batches[0])
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
@@ -84,10 +90,10 @@ def train_on_device(
     lr = np.array([estimator.lr for batch in batches for estimator in batch], dtype=np.float64)
     with maybe_bar(lead) as on_step:
         history = adam(network, criterion, lr, lead.max_iter, lead.l2, on_step)
-    trained = network.trained()
-    if str(device).startswith("cuda"):
-        torch.cuda.synchronize()
-    return [
-        (trained[r * settings : (r + 1) * settings], history[r * settings : (r + 1) * settings])
-        for r in range(len(batches))
-    ]
+    values, _ = criterion(network.scores())
+    final = values.double().cpu().numpy()
+    trained: list[Any] = network.trained()
+    if lead._is_linear:
+        trained = [module.weight.detach().numpy().reshape(-1) for module in trained]
+    parts = [slice(r * settings, (r + 1) * settings) for r in range(len(batches))]
+    return [(trained[part], history[part], final[part]) for part in parts]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.estimators.base import Training
 from drosurv.estimators.device import stack_targets
 from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit, cox_split
 from drosurv.objectives import Evaluation
 from drosurv.solvers.composite import Loss

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.base import CoxEstimator, fit_batch
+from drosurv.disparities import PENALTIES
+from drosurv.estimators.base import CoxEstimator
+from drosurv.estimators.fitting import fit_batches
+from drosurv.estimators.training import Training
 
 
 def batches(estimators: Sequence[CoxEstimator]) -> list[list[int]]:
@@ -40,11 +44,35 @@ def batches(estimators: Sequence[CoxEstimator]) -> list[list[int]]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The arguments of a fit: training patients as the caller has them.
+
+    Attributes
+    ----------
+    X : (n, d) array or DataFrame
+        Features.
+    y : structured array (n,)
+        Event flag and time.
+    sample_weight : (n,) array, optional
+        Weights.
+    sensitive_features : Series, DataFrame or array, optional
+        Group labels; handed to those estimators whose training reads them.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: ArrayLike | None = None
+    sensitive_features: Any = None
+
+
 def fit_grid(
     estimators: Sequence[CoxEstimator],
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
+    *,
+    sensitive_features: Any = None,
 ) -> None:
     """Fit every estimator on the same patients, as many of them at once as can be.
 
@@ -54,12 +82,8 @@ def fit_grid(
     ----------
     estimators : sequence of estimators
         Fitted in place.
-    X : (n, d) array or DataFrame
-        Features.
-    y : structured array (n,)
-        Event flag and time.
-    sample_weight : (n,) array, optional
-        Weights.
+    X, y, sample_weight, sensitive_features
+        As in :class:`Sample`.
 
     Examples
     --------
@@ -70,10 +94,43 @@ def fit_grid(
     >>> [model.n_iter_ for model in grid]
     [50, 50, 50]
     """
-    for positions in batches(estimators):
-        batch = [estimators[k] for k in positions]
-        training = [estimator._check_training(X, y, sample_weight) for estimator in batch]
-        fit_batch(batch, training[0])
+    fit_grids([estimators], [Sample(X, y, sample_weight, sensitive_features)])
+
+
+def fit_grids(grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]) -> None:
+    """Fit the same settings on several training sets; on an accelerator all of them at once.
+
+    Parameters
+    ----------
+    grids : sequence of sequences of estimators
+        One list per training set, the same settings in each; fitted in place. Samples trained together on an
+        accelerator must have one shape.
+    samples : sequence of Sample
+        The training sets.
+    """
+    for positions in batches(grids[0]):
+        together = [[grid[k] for k in positions] for grid in grids]
+        trainings = []
+        for batch, sample in zip(together, samples, strict=True):
+            # Each estimator checks for itself, because it also remembers the features' names.
+            checked = [_training(estimator, sample) for estimator in batch]
+            trainings.append(checked[0])
+        fit_batches(together, trainings)
+
+
+def _training(estimator: CoxEstimator, sample: Sample) -> Training:
+    given = (sample.X, sample.y, sample.sample_weight)
+    if not hasattr(estimator, "_with_groups"):
+        return estimator._check_training(*given)
+    groups = sample.sensitive_features if _reads_groups(estimator) else None
+    training: Training = estimator._with_groups(*given, groups)
+    return training
+
+
+def _reads_groups(estimator: CoxEstimator) -> bool:
+    """Whether training looks at group labels: it does unless its penalty compares no groups."""
+    penalty = PENALTIES.get(getattr(estimator, "penalty", ""))
+    return penalty is None or penalty.needs_groups
 
 
 def _together(one: CoxEstimator, other: CoxEstimator) -> bool:

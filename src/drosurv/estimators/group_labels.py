@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.estimators.base import Training
+from drosurv.estimators.training import Training
 
 
 def with_groups(training: Training, sensitive_features: Any) -> Training:
@@ -17,12 +17,24 @@ def with_groups(training: Training, sensitive_features: Any) -> Training:
     """
     import pandas as pd
 
-    labels = pd.DataFrame(sensitive_features).reset_index(drop=True)
+    try:
+        labels = pd.DataFrame(sensitive_features)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "sensitive_features must be a Series, a DataFrame or an array (n,) or (n, J) of labels, got "
+            f"{type(sensitive_features).__name__}: {error}"
+        ) from error
+    if labels.shape[1] == 0:
+        raise ValueError("sensitive_features has no column; pass at least one label per patient.")
     if len(labels) != training.n_rows:
         raise ValueError(
             f"sensitive_features must have one row per patient, got {len(labels)} rows for {training.n_rows} patients."
         )
-    columns = [pd.factorize(labels[name].astype(object), use_na_sentinel=False)[0] for name in labels]
+    # By position: names may repeat.
+    columns = [
+        pd.factorize(labels.iloc[:, j].astype(object), use_na_sentinel=False)[0]
+        for j in range(labels.shape[1])
+    ]
     _, codes = np.unique(np.stack(columns), axis=1, return_inverse=True)
     kept = np.asarray(codes).reshape(-1)[training.kept]
     _, codes = np.unique(kept, return_inverse=True)

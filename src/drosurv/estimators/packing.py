@@ -33,8 +33,8 @@ def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
     Parameters
     ----------
     value : object
-        Numbers, texts, lists, tuples, dicts, arrays, networks, dataclasses and estimators of drosurv, and any
-        nesting of them. Random generators become None, functions their name.
+        Numbers, texts, lists, tuples, dicts, arrays, dataclasses and estimators of drosurv, and any nesting of
+        them. Random generators become None, functions their name.
     arrays : dict
         Receives the arrays under the names the packed form refers to.
     where : str
@@ -61,9 +61,6 @@ def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
         return {"object": _reference(type(value), where), "fields": _pack_named(held, arrays, where)}
     if isinstance(value, BaseEstimator):
         return _pack_estimator(value, arrays, where)
-    if hasattr(value, "state_dict"):
-        state = {name: tensor.detach().cpu().numpy() for name, tensor in value.state_dict().items()}
-        return {"network": _pack_named(state, arrays, where)}
     if callable(value):
         return {"function": f"{value.__module__}.{getattr(value, '__qualname__', type(value).__name__)}"}
     raise TypeError(
@@ -108,7 +105,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
 def _pack_estimator(estimator: BaseEstimator, arrays: Arrays, where: str) -> dict[str, Any]:
     parameters = estimator.get_params(deep=False)
     skipped = {*parameters, *_LEFT_OUT, *getattr(estimator, "_per_patient", ())}
-    attributes = {name: value for name, value in vars(estimator).items() if name not in skipped}
+    attributes = {name: value for name, value in estimator.__getstate__().items() if name not in skipped}
     return {
         "object": _reference(type(estimator), where),
         "parameters": _pack_named(parameters, arrays, where),
@@ -194,17 +191,11 @@ class Unpacker:
         estimator = cls(
             **{name: self._parameter(name, value) for name, value in packed["parameters"].items()}
         )
-        networks = {}
-        for name, value in packed["attributes"].items():
+        for name in packed["attributes"]:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):
                 raise ValueError(f"it sets {name!r}, which is no fitted attribute of {cls.__name__}")
-            if isinstance(value, dict) and "network" in value:
-                networks[name] = self._named(value["network"])
-            else:
-                setattr(estimator, name, self.unpack(value))
-        for name, state in networks.items():
-            setattr(estimator, name, _network(estimator, state))
+        estimator.__setstate__({**vars(estimator), **self._named(packed["attributes"])})
         return estimator
 
     def _parameter(self, name: str, packed: Any) -> Any:
@@ -217,14 +208,3 @@ class Unpacker:
             )
         self.used.add(name)
         return self.functions[name]
-
-
-def _network(estimator: Any, state: Arrays) -> Any:
-    import torch
-
-    network = estimator._module(estimator.n_features_in_, seed=0)
-    try:
-        network.load_state_dict({name: torch.as_tensor(values) for name, values in state.items()})
-    except RuntimeError as error:
-        raise ValueError(f"its network has another shape than the one given: {error}") from error
-    return network.eval()

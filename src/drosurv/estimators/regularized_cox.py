@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES
 from drosurv.disparities import Penalty as Disparity
-from drosurv.estimators.base import CoxEstimator, Training, fit_batch
+from drosurv.estimators.base import CoxEstimator
+from drosurv.estimators.fitting import fit_batch
 from drosurv.estimators.group_labels import with_groups
+from drosurv.estimators.training import Training
 from drosurv.objectives import Mean, Objective
 from drosurv.solvers.composite import Penalty
 from drosurv.target import FloatArray, Target
@@ -97,12 +99,17 @@ class RegularizedCox(CoxEstimator):
         super()._check_parameters()
         if self.penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, got {self.penalty!r}.")
-        if not self.weight >= 0:
-            raise ValueError(f"weight must not be negative, got {self.weight!r}.")
+        if not 0 <= self.weight < np.inf:
+            raise ValueError(f"weight must be a finite number that is not negative, got {self.weight!r}.")
         if not self.scale >= 0:
             raise ValueError(f"scale must not be negative, got {self.scale!r}.")
         if self.batch_size is not None and not self.batch_size >= 2:
             raise ValueError(f"batch_size must be at least 2 patients, or None, got {self.batch_size!r}.")
+        if self.batch_size is not None and self.device not in ("auto", "cpu"):
+            raise ValueError(
+                f"batch_size={self.batch_size} trains on the CPU, but device={self.device!r}; "
+                "use device='cpu', or batch_size=None."
+            )
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
@@ -184,11 +191,12 @@ class RegularizedCox(CoxEstimator):
 
     @property
     def _worth_moving(self) -> bool:
-        return True
+        return self.batch_size is None
 
 
 def _standardised(X: FloatArray) -> FloatArray:
     """Features (..., n, d) with mean zero and deviation one; a constant feature becomes zero."""
     centred = X - X.mean(axis=-2, keepdims=True)
     deviation = centred.std(axis=-2, keepdims=True)
-    return centred / np.where(deviation > 0, deviation, 1.0)
+    standard: FloatArray = centred / np.where(deviation > 0, deviation, 1.0)
+    return standard

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.estimators.base import CoxEstimator, Training
+from drosurv.estimators.base import CoxEstimator
+from drosurv.estimators.training import Training
 from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective, chi_square, cvar
 from drosurv.objectives.chi_square import radius_constant
 from drosurv.objectives.objective import check_alpha

@@ -45,6 +45,10 @@ class Penalty(Protocol):
         """Scores (B, n) to values (B,) and gradients (B, n)."""
         ...
 
+    def subset(self, rows: IntArray) -> Penalty:
+        """The same penalty among fewer patients."""
+        ...
+
 
 class Composite:
     """The training criterion as a function of the scores.
@@ -123,9 +127,18 @@ class Composite:
         return np.where(used, at.weights[:, np.maximum(self._column, 0)] * share, 0.0)
 
     def take(self, rows: IntArray) -> Composite:
-        """The same criterion among fewer patients, masses scaled to sum to one; penalties are left out."""
+        """The same criterion among fewer patients, masses scaled to sum to one."""
         place = np.full(self.loss.n, -1, dtype=np.intp)
         place[rows] = np.arange(len(rows))
         blocks = None if self._blocks is None else [place[b][place[b] >= 0] for b in self._blocks]
         mass = self.patient_mass[rows]
-        return Composite(self.loss.take(rows), self.make_objective, mass / mass.sum(), blocks)
+        total = float(mass.sum())
+        return Composite(
+            self.loss.take(rows),
+            self.make_objective,
+            # Where only events have mass, a batch without any has no loss to speak of.
+            mass / total if total > 0 else mass,
+            blocks,
+            None if self.penalty is None else self.penalty.subset(rows),
+            self.penalty_weight,
+        )

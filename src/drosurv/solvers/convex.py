@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Problem(Protocol):
     """What the solver asks of a problem; every method but ``value`` speaks of the point last valued."""
 
     size: int
-    sample: object | None
+    sample: Any
 
     @property
     def smooth(self) -> bool:
@@ -44,7 +44,7 @@ class Problem(Protocol):
         """Whether the point has run off towards an optimum at infinity."""
         ...
 
-    def smoothed(self, smoothing: float) -> Problem:
+    def smoothed(self, smoothing: float) -> Any:
         """The problem with its objective smoothed."""
         ...
 

@@ -29,7 +29,8 @@ class MiniBatches:
         self.network, self.make_criterion = network, make_criterion
         self.parameters = network.parameters
         self._batches = self._forever(n, size, seed)
-        self._part, self._criterion = network, None
+        self._part: Any = network
+        self._criterion: Any = None
 
     @staticmethod
     def _forever(n: int, size: int, seed: int) -> Iterator[IntArray]:

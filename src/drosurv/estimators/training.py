@@ -1,0 +1,60 @@
+"""The checked training data of one fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The checked training data of one fit.
+
+    Attributes
+    ----------
+    X : (n, d) float64
+    target : Target
+    mass : (n,) float64
+        Shares of the patients, summing to one.
+    weight : (n,) float64 or None
+        Their weights inside risk sets; None when all are equal.
+    kept : (n,) int
+        Rows of the caller's data these are: patients of weight zero are left out.
+    n_rows : int
+        Rows the caller gave.
+    codes : (n,) int or None
+        Group of each patient, for estimators that are given groups.
+    n_groups : int
+        Number of groups.
+    """
+
+    X: FloatArray
+    target: Target
+    mass: FloatArray
+    weight: FloatArray | None
+    kept: IntArray
+    n_rows: int
+    codes: IntArray | None = None
+    n_groups: int = 0
+
+    def take(self, rows: IntArray) -> Training:
+        """The training data of fewer patients."""
+        mass = self.mass[rows]
+        return replace(
+            self,
+            X=self.X[rows],
+            target=self.target.take(rows),
+            mass=mass / mass.sum(),
+            weight=None if self.weight is None else self.weight[rows],
+            kept=self.kept[rows],
+            codes=None if self.codes is None else self.codes[rows],
+        )
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Values of the kept patients put back among all rows, zero elsewhere."""
+        out = np.zeros(self.n_rows)
+        out[self.kept] = values
+        return out
