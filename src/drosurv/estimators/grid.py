@@ -94,11 +94,18 @@ def fit_grid(
     >>> [model.n_iter_ for model in grid]
     [50, 50, 50]
     """
-    fit_grids([estimators], [Sample(X, y, sample_weight, sensitive_features)])
+    (errors,) = fit_grids([estimators], [Sample(X, y, sample_weight, sensitive_features)])
+    for error in errors:
+        if error is not None:
+            raise error
 
 
-def fit_grids(grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]) -> None:
+def fit_grids(
+    grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]
+) -> list[list[ValueError | None]]:
     """Fit the same settings on several training sets; on an accelerator all of them at once.
+
+    A training that diverges does not stop the others: it is named in what comes back.
 
     Parameters
     ----------
@@ -107,7 +114,13 @@ def fit_grids(grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]
         accelerator must have one shape.
     samples : sequence of Sample
         The training sets.
+
+    Returns
+    -------
+    list of lists of ValueError or None
+        For every estimator of every list what went wrong in its training, None where nothing did.
     """
+    errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):
         together = [[grid[k] for k in positions] for grid in grids]
         trainings = []
@@ -115,7 +128,21 @@ def fit_grids(grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]
             # Each estimator checks for itself, because it also remembers the features' names.
             checked = [_training(estimator, sample) for estimator in batch]
             trainings.append(checked[0])
-        fit_batches(together, trainings)
+        try:
+            fit_batches(together, trainings)
+        except ValueError:
+            for found, batch, training in zip(errors, together, trainings, strict=True):
+                for k, estimator in zip(positions, batch, strict=True):
+                    found[k] = _error_alone(estimator, training)
+    return errors
+
+
+def _error_alone(estimator: CoxEstimator, training: Training) -> ValueError | None:
+    try:
+        fit_batch([estimator], training)
+    except ValueError as error:
+        return error
+    return None
 
 
 def _training(estimator: CoxEstimator, sample: Sample) -> Training:

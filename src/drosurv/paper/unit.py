@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from drosurv._version import __version__
 from drosurv.paper.methods import Method
@@ -31,7 +31,7 @@ class Protocol:
         Steps of Adam; the last iterate is kept.
     hidden : tuple of int
         Hidden units of the MLP.
-    convention : str
+    convention : "paper" or "table"
         Convention of the disparity metrics.
     bootstrap : int
         Replicates behind the interval of CI.
@@ -42,7 +42,7 @@ class Protocol:
     initial_seed: int = 1
     max_iter: int = 500
     hidden: tuple[int, ...] = (24,)
-    convention: str = "table"
+    convention: Literal["paper", "table"] = "table"
     bootstrap: int = 200
 
 

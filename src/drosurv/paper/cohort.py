@@ -1,0 +1,114 @@
+"""The patients of one repeat: training, validation and test part, standardised and ready to be scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.datasets import load_flc, load_seer, load_support, split
+from drosurv.paper.fingerprint import data_fingerprint
+from drosurv.paper.unit import Unit
+from drosurv.target import FloatArray
+from drosurv.tuning.held_out import HeldOut, standardise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drosurv.datasets import Dataset
+
+
+def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None = None) -> Dataset:
+    """One of the paper's three datasets, before splitting.
+
+    Parameters
+    ----------
+    name : "flc", "support" or "seer"
+        Which one.
+    as_published : bool
+        Imputed and ordered as behind the published tables.
+    seer_file : str, optional
+        A copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
+        file behind the published split.
+
+    Returns
+    -------
+    Dataset
+    """
+    if name == "flc":
+        return load_flc(as_published)
+    if name == "support":
+        return load_support(as_published)
+    if name == "seer":
+        return load_seer(as_published, seer_file)
+    raise ValueError(f"name must be 'flc', 'support' or 'seer', got {name!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """One repeat's patients.
+
+    Attributes
+    ----------
+    X : dict of part to (n, d) float64
+        Features of "train", "validation" and "test", standardised by the training part.
+    y_train : structured array
+        Target of the training part.
+    sensitive_features : DataFrame
+        Attributes of the training part.
+    held_out : dict of part to HeldOut
+        "validation" and "test", ready to be scored.
+    """
+
+    X: dict[str, FloatArray]
+    y_train: Any
+    sensitive_features: pd.DataFrame
+    held_out: dict[str, HeldOut]
+
+
+def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
+    """The patients that a unit is trained and scored on.
+
+    Parameters
+    ----------
+    unit : Unit
+        Its fingerprint must be that of the data found.
+    seer_file : str, optional
+        As in :func:`load_dataset`.
+
+    Returns
+    -------
+    Cohort
+    """
+    protocol = unit.protocol
+    dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)
+    if fingerprint != unit.data_fingerprint:
+        raise ValueError(
+            f"{unit} was planned for other data than those found now (fingerprint "
+            f"{unit.data_fingerprint[:12]} against {fingerprint[:12]}): plan again."
+        )
+    train, *others = split(dataset, unit.repeat, test_seed=protocol.test_seed)
+    parts = dict(zip(("validation", "test"), others, strict=True))
+    scaled = standardise(*(np.asarray(part.X, dtype=np.float64) for part in (train, *others)))
+    X = dict(zip(("train", *parts), scaled, strict=True))
+    held_out = {
+        name: HeldOut(
+            train.y,
+            X[name],
+            part.y,
+            part.sensitive_features[list(unit.attributes)],
+            convention=protocol.convention,
+            grid="table" if protocol.convention == "table" else "inside",
+        )
+        for name, part in parts.items()
+    }
+    return Cohort(X, train.y, train.sensitive_features[list(unit.attributes)], held_out)
+
+
+@lru_cache(maxsize=3)
+def _loaded(name: str, as_published: bool, seer_file: str | None) -> tuple[Dataset, str]:
+    """A process works on many units of the same data, and reads them once."""
+    dataset = load_dataset(name, as_published=as_published, seer_file=seer_file)
+    return dataset, data_fingerprint(dataset)

@@ -1,0 +1,119 @@
+"""One unit evaluated: its grid trained, and every setting scored on validation and test patients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from drosurv.paper.cohort import Cohort, cohort_of
+from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
+from drosurv.paper.training import EVERY, Predictions, train, trained_settings
+from drosurv.paper.unit import Unit
+from drosurv.target import FloatArray
+
+# Draws the bootstrap's patients: the same for every setting, method and repeat, because all share one test set.
+BOOTSTRAP_SEED = 0
+
+
+def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cpu") -> dict[str, Any]:
+    """Train the grid of a unit as one batch and score it.
+
+    Parameters
+    ----------
+    unit : Unit
+        What to evaluate.
+    seer_file : str, optional
+        A copy of SEER to read instead of the downloaded one.
+    device : str
+        Where to train.
+
+    Returns
+    -------
+    dict
+        ``rows``, one per setting, attribute and part, as :func:`drosurv.paper.check_result` describes them;
+        ``cpu_seconds`` of this process.
+    """
+    start = time.process_time()
+    with one_thread():
+        cohort = cohort_of(unit, seer_file)
+        (predictions,) = train([unit], [cohort], device=device)
+        rows = score_unit(unit, cohort, predictions)
+    return {"rows": rows, "cpu_seconds": time.process_time() - start}
+
+
+def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, Predictions]) -> list[dict[str, Any]]:
+    """Score every setting of a trained unit.
+
+    The interval of CI is bootstrapped on the test part only: nothing is shown of the validation part, where
+    the columns are NaN.
+
+    Parameters
+    ----------
+    unit : Unit
+        What was trained.
+    cohort : Cohort
+        Its patients.
+    predictions : mapping of attribute to Predictions
+        From :func:`drosurv.paper.training.train`.
+
+    Returns
+    -------
+    list of dict
+    """
+    trained = trained_settings(unit.method)
+    rows = []
+    for key, found in predictions.items():
+        attributes = unit.attributes if key == EVERY else (key,)
+        intervals: dict[int, dict[str, dict[str, float]]] = {}
+        for setting in unit.method.settings():
+            number = trained.index({name: value for name, value in setting.items() if name != "factor"})
+            scores = {part: setting.get("factor", 1.0) * found.scores[part][number] for part in found.scores}
+            if number not in intervals:
+                # Scaling scores changes no order, so all factors share one interval.
+                intervals[number] = _intervals(unit, cohort, scores["test"])
+            for part in PARTS:
+                measured = _measure(cohort, part, scores)
+                for attribute in attributes:
+                    row = {"part": part, "attribute": attribute, **setting}
+                    row |= dict.fromkeys((*STORED_METRICS, *CONTROLS), float("nan"))
+                    row |= measured.get(EVERY, {}) | measured.get(attribute, {})
+                    if part == "test":
+                        row |= intervals[number].get(attribute, {})
+                    rows.append(row)
+    return rows
+
+
+def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+    """Metrics by attribute, those of no attribute under ``EVERY``; nothing where training diverged."""
+    risk = scores[part]
+    if not np.isfinite(risk).all():
+        return {}
+    held_out = cohort.held_out[part]
+    return {EVERY: held_out.overall(risk, scores["train"]), **held_out.by_attribute(risk)}
+
+
+def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[str, float]]:
+    if not np.isfinite(risk).all() or unit.protocol.bootstrap == 0:
+        return {}
+    return cohort.held_out["test"].imparity_intervals(
+        risk, replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
+    )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,107 @@
+"""Training of units: the whole grid of one method at once, and on an accelerator all its repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv import estimators
+from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.paper.cohort import Cohort
+from drosurv.paper.methods import Method
+from drosurv.paper.unit import Unit
+from drosurv.target import FloatArray
+
+# Under this key stand the scores of a training that serves every attribute.
+EVERY = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Risk scores of every setting of a grid, by part.
+
+    Attributes
+    ----------
+    scores : dict of part to (settings, n) float64
+        For "train", "validation" and "test"; NaN throughout for a setting whose training diverged.
+    """
+
+    scores: Mapping[str, FloatArray]
+
+
+def trained_settings(method: Method) -> list[dict[str, float]]:
+    """The settings that need training of their own: factors only scale what was trained."""
+    bare = [
+        {name: value for name, value in setting.items() if name != "factor"} for setting in method.settings()
+    ]
+    return [setting for k, setting in enumerate(bare) if setting not in bare[:k]]
+
+
+def train(
+    units: Sequence[Unit], cohorts: Sequence[Cohort], *, device: str = "cpu"
+) -> list[dict[str, Predictions]]:
+    """Train units that differ only in their repeat.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        Of one dataset, method and protocol.
+    cohorts : sequence of Cohort
+        Their patients.
+    device : str
+        Where to train; on an accelerator all units are one batch.
+
+    Returns
+    -------
+    list of dict of attribute to Predictions
+        One dict per unit; under ``EVERY`` where one training serves all attributes.
+    """
+    method = units[0].method
+    # A group penalty looks at one attribute, the intersectional one at all of them together.
+    keys = units[0].attributes if method.trains_by_attribute else (EVERY,)
+    found: list[dict[str, Predictions]] = [{} for _ in units]
+    for key in keys:
+        grids = [_estimators(units[0], device) for _ in units]
+        samples = [
+            Sample(
+                cohort.X["train"],
+                cohort.y_train,
+                sensitive_features=cohort.sensitive_features[[key] if key else list(units[0].attributes)],
+            )
+            for cohort in cohorts
+        ]
+        errors = fit_grids(grids, samples)
+        for predictions, grid, failed, cohort in zip(found, grids, errors, cohorts, strict=True):
+            predictions[key] = Predictions(
+                {
+                    part: np.stack(
+                        [
+                            np.full(len(X), np.nan) if error is not None else estimator.predict(X)
+                            for estimator, error in zip(grid, failed, strict=True)
+                        ]
+                    )
+                    for part, X in cohort.X.items()
+                }
+            )
+    return found
+
+
+def _estimators(unit: Unit, device: str) -> list[Any]:
+    method, protocol = unit.method, unit.protocol
+    make = getattr(estimators, method.estimator)
+    return [
+        make(
+            network=method.network,
+            hidden=protocol.hidden,
+            solver="adam",
+            max_iter=protocol.max_iter,
+            random_state=protocol.initial_seed,
+            device=device,
+            **dict(method.parameters),
+            **setting,
+        )
+        for setting in trained_settings(method)
+    ]
