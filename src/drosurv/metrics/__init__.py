@@ -1,7 +1,11 @@
 """Metrics: accuracy, fairness and their uncertainty, for any survival model."""
 
 from drosurv.metrics.brier import brier_contributions, integrated_brier_score
+from drosurv.metrics.calibration import calibration_at, integrated_calibration_index
+from drosurv.metrics.calibration_slope import calibration_slope
+from drosurv.metrics.comparison import PairedComparison, paired_comparison
 from drosurv.metrics.concordance import concordance_counts, concordance_index, cross_group_concordance
+from drosurv.metrics.d_calibration import DCalibration, d_calibration
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import (
     average_disparity,
@@ -13,39 +17,86 @@ from drosurv.metrics.fairness import (
 )
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.groups import Groups, parse_groups
+from drosurv.metrics.harm import (
+    BrierAgainstNull,
+    brier_against_null,
+    brier_skill,
+    likelihood_gain,
+    likelihood_gains,
+)
 from drosurv.metrics.imparity import (
     CutPointGaps,
     concordance_fractions,
     concordance_imparity,
     concordance_imparity_over_cuts,
 )
+from drosurv.metrics.imparity_influence import concordance_fraction_errors
+from drosurv.metrics.intervals import (
+    GapIntervals,
+    Interval,
+    Replicates,
+    bootstrap,
+    concordance_imparity_intervals,
+    gap_intervals,
+    ratio_intervals,
+)
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
+from drosurv.metrics.permutation import PermutationTest, concordance_imparity_test, permutation_test
+from drosurv.metrics.shrinkage import gain_over_null, scaled_control, share_of_gain
+from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.uno import uno_concordance
 
 __all__ = [
     "AUCCurve",
+    "BrierAgainstNull",
     "CutPointGaps",
+    "DCalibration",
     "FollowUp",
+    "GapIntervals",
     "Groups",
+    "Interval",
     "PairCounts",
+    "PairedComparison",
+    "PermutationTest",
+    "Replicates",
     "average_disparity",
+    "bootstrap",
+    "brier_against_null",
     "brier_contributions",
+    "brier_skill",
+    "calibration_at",
+    "calibration_slope",
     "censored_group_disparity",
     "censored_individual_disparity",
     "concordance_counts",
+    "concordance_fraction_errors",
     "concordance_fractions",
     "concordance_imparity",
+    "concordance_imparity_intervals",
     "concordance_imparity_over_cuts",
+    "concordance_imparity_test",
     "concordance_index",
     "cross_group_concordance",
+    "d_calibration",
     "dynamic_auc",
     "dynamic_auc_curve",
+    "gain_over_null",
+    "gap_intervals",
     "group_disparity",
     "individual_disparity",
     "integrated_brier_score",
+    "integrated_calibration_index",
     "intersectional_disparity",
+    "likelihood_gain",
+    "likelihood_gains",
     "log_partial_likelihood",
+    "paired_comparison",
     "parse_groups",
+    "parse_survival",
+    "permutation_test",
+    "ratio_intervals",
+    "scaled_control",
+    "share_of_gain",
     "uno_concordance",
 ]

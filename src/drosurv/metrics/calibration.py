@@ -1,0 +1,156 @@
+"""Calibration: do predicted survival probabilities come true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.scores import parse_weights, warn_undefined
+from drosurv.metrics.survival_curves import parse_survival
+from drosurv.target import FloatArray, Target, parse_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
+_KNOTS = (0.10, 0.50, 0.90)
+
+
+def calibration_at(
+    y: Any, survival: Any, horizons: Any, times: Any = None, *, level: float = 0.95, sample_weight: Any = None
+) -> pd.DataFrame:
+    """Observed (Kaplan-Meier) against mean predicted survival at chosen horizons.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    survival : n step functions, or (n, k) array
+        Predicted survival curves; an array holds the survival at `times`, one column each.
+    horizons : (h,) array
+        When to compare.
+    times : (k,) array, optional
+        Times of the columns of an array.
+    level : float
+        Level of the interval on the observed survival.
+    sample_weight : (n,) array, optional
+        Patient weights; with them there is no interval (use :func:`~drosurv.metrics.bootstrap`).
+
+    Returns
+    -------
+    DataFrame
+        One row per horizon: ``horizon``, mean ``predicted`` and ``observed`` survival, their ``difference``
+        (positive: too optimistic), the log-log interval ``low`` to ``high`` of the observed, and the number
+        of patients ``at_risk``. Observed is NaN beyond the last time if that patient was censored.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False, False], [1.0, 2.0, 3.0, 4.0])
+    >>> table = calibration_at(y, [[0.5]] * 4, horizons=[2.5], times=[2.0])
+    >>> table[["predicted", "observed", "at_risk"]].values.tolist()
+    [[0.5, 0.5, 2.0]]
+    """
+    import pandas as pd
+    from sksurv.nonparametric import SurvivalFunctionEstimator
+
+    target = parse_target(y, require_event=False)
+    weight = parse_weights(sample_weight, len(target))
+    at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
+    predicted = weight @ parse_survival(survival, len(target), times).at(at) / weight.sum()
+    observed = kaplan_meier(target, at, weight)
+    bounds = np.full((2, len(at)), np.nan)
+    known = ~np.isnan(observed)
+    if sample_weight is None and known.any():
+        curve = SurvivalFunctionEstimator(conf_level=level, conf_type="log-log").fit(target.to_structured())
+        # Past the last death the curve is 0 and scikit-survival gives no interval: the point itself.
+        within = known & (at <= target.time.max())
+        bounds[:, known] = observed[known]
+        if within.any():
+            bounds[:, within] = curve.predict_proba(at[within], return_conf_int=True)[1]
+    return pd.DataFrame(
+        {
+            "horizon": at,
+            "predicted": predicted,
+            "observed": observed,
+            "difference": predicted - observed,
+            "low": bounds[0],
+            "high": bounds[1],
+            "at_risk": (target.time[:, None] > at).sum(axis=0),
+        }
+    )
+
+
+def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: Any = None) -> float:
+    r"""Mean distance of predicted event probabilities from smoothed observed ones at one horizon.
+
+    .. math:: ICI = \frac1n \sum_i |\hat p_i - \tilde p(\hat p_i)|, \qquad \hat p_i = 1 - \hat S(t_0 | x_i)
+
+    where the curve p~ is a Cox model of y on restricted cubic splines of log(-log(1 - p)).
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    survival : n step functions, or (n, k) array
+        Predicted survival curves; an array holds the survival at `times`, one column each.
+    horizon : float
+        The time t0, before the end of follow-up.
+    times : (k,) array, optional
+        Times of the columns of an array.
+
+    Returns
+    -------
+    float
+        0 is perfect. NaN, with a warning, if nobody had the event or nobody is observed to the horizon.
+
+    References
+    ----------
+    Austin, Harrell, van Klaveren (2020), Graphical calibration curves and the integrated calibration index
+    (ICI) for survival models, Statistics in Medicine 39.
+    """
+    target = parse_target(y, require_event=False)
+    t0 = np.array([horizon], dtype=np.float64)
+    predicted = 1.0 - parse_survival(survival, len(target), times).at(t0)[:, 0]
+    overall = kaplan_meier(target, t0)[0]
+    if not target.event.any() or np.isnan(overall):
+        warn_undefined(
+            f"the integrated calibration index at {horizon:g} is undefined (NaN): {target.n_events} of the "
+            f"{len(target)} patients had the event and follow-up ends at {target.time.max():g}."
+        )
+        return float("nan")
+    basis = _spline_basis(np.log(-np.log1p(-np.clip(predicted, 1e-8, 1 - 1e-8))))
+    # Predictions that do not vary leave nothing to smooth over: everybody's observed probability is the same.
+    observed = _smoothed(target, basis, horizon) if basis.shape[1] else np.full(len(target), 1.0 - overall)
+    return float(np.abs(predicted - observed).mean())
+
+
+def _spline_basis(x: FloatArray) -> FloatArray:
+    """Restricted cubic splines, standardised; linear if the knots coincide, empty if x is constant."""
+    if np.ptp(x) == 0:
+        return np.empty((len(x), 0))
+    low, middle, high = np.quantile(x, _KNOTS)
+    columns = [x]
+    if low < middle < high:
+
+        def cubic(knot: float) -> FloatArray:
+            return np.maximum(x - knot, 0.0) ** 3
+
+        share = (high - low) / (high - middle)
+        columns.append(cubic(low) - share * cubic(middle) + (share - 1) * cubic(high))
+    basis = np.column_stack(columns)
+    spread = basis.std(axis=0)
+    varying = spread > 1e-12 * np.abs(basis).max(axis=0)
+    standard: FloatArray = (basis[:, varying] - basis[:, varying].mean(axis=0)) / spread[varying]
+    return standard
+
+
+def _smoothed(target: Target, basis: FloatArray, horizon: float) -> FloatArray:
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+    # A trace of ridge keeps the fit finite where few events order perfectly.
+    model = CoxPHSurvivalAnalysis(alpha=1e-4, ties="breslow").fit(basis, target.to_structured())
+    curves = parse_survival(model.predict_survival_function(basis), len(target))
+    return 1.0 - curves.at(np.array([horizon]))[:, 0]

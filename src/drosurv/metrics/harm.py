@@ -1,0 +1,198 @@
+"""Harm: is a group worse served by the model than by no model at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.metrics.brier import brier_contributions, brier_integrals
+from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.scores import parse_weights
+from drosurv.metrics.survival_curves import parse_survival
+from drosurv.metrics.time_grid import Grid, brier_times
+from drosurv.target import FloatArray, parse_target
+
+
+@dataclass(frozen=True, eq=False)
+class BrierAgainstNull:
+    """Each patient's integrated Brier score from the model and from the null model.
+
+    Parameters
+    ----------
+    model, null : (n,) float64
+        Contributions whose means over any group are the group's scores; the null model gives everybody the
+        training patients' Kaplan-Meier curve.
+    """
+
+    model: FloatArray
+    null: FloatArray
+
+
+def brier_against_null(
+    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
+) -> BrierAgainstNull:
+    """Per-patient integrated Brier scores of a model and of the null model, for the skill of any group.
+
+    Parameters as in :func:`~drosurv.metrics.integrated_brier_score`. The skill of a group is
+    ``1 - sum(model) / sum(null)`` over its members; choose `times` once for all groups.
+
+    Returns
+    -------
+    BrierAgainstNull
+    """
+    follow_up = FollowUp.parse(y_train)
+    target = parse_target(y_test, name="y_test", require_event=False)
+    model = brier_contributions(follow_up, target, survival, times, grid=grid)
+    at = brier_times(follow_up, target, times, grid)
+    if len(at) == 0:
+        return BrierAgainstNull(model, model)
+    same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
+    return BrierAgainstNull(
+        model, brier_integrals(follow_up, follow_up.censor_at_end(target), same_for_all, at)
+    )
+
+
+def brier_skill(
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    grid: Grid = "inside",
+    sample_weight: Any = None,
+) -> float:
+    r"""Brier skill: the share of the null model's integrated Brier score that the model saves.
+
+    .. math:: 1 - \frac{IBS(\text{model})}{IBS(\text{null})}
+
+    where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
+    patients would have been better served without the model.
+
+    Parameters
+    ----------
+    y_train, y_test, survival, times, grid, sample_weight
+        As in :func:`~drosurv.metrics.integrated_brier_score`.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> kaplan_meier = [[0.75, 0.5]] * 4
+    >>> brier_skill(y, y, kaplan_meier, times=[1.0, 2.0])
+    0.0
+    """
+    scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
+    weight = parse_weights(sample_weight, len(scores.model))
+    return 1.0 - float(weight @ scores.model) / float(weight @ scores.null)
+
+
+def likelihood_gains(
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    n_intervals: int = 20,
+    hazard_floor: float = 1e-6,
+    survival_floor: float = 1e-10,
+) -> FloatArray:
+    r"""Each patient's full log likelihood under the model, less that under the null model.
+
+    .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
+              \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
+
+    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same of the training
+    patients' Nelson-Aalen hazard. The mean over a group says how much better than no model the group is
+    served; negative means harmed. It does not depend on the unit of time. The partial likelihood cannot be
+    read by group: a right model loses partial likelihood on low-risk groups, whose merit stands in other
+    patients' risk sets.
+
+    Parameters
+    ----------
+    y_train : structured array or FollowUp
+        Training targets, for the null model and the intervals.
+    y_test : structured array, (n,)
+        Event flags and times of the scored patients.
+    survival : n step functions, or (n, k) array
+        Predicted survival curves; an array holds the survival at `times`, one column each.
+    times : (k,) array, optional
+        Times of the columns of an array.
+    n_intervals : int
+        Intervals between quantiles of the training event times on which hazards are constant.
+    hazard_floor : float
+        Smallest hazard, in units of the training patients' mean hazard: an event where the model saw none
+        coming costs at most -log of it more than one at the mean.
+    survival_floor : float
+        Smallest survival probability; without it a patient alive where the model gave 0 would cost
+        infinitely.
+
+    Returns
+    -------
+    (n,) float64
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> low_and_high = [[0.2, 0.1, 0.0], [0.5, 0.2, 0.1], [0.9, 0.8, 0.7], [0.9, 0.9, 0.9]]
+    >>> likelihood_gains(y, y, low_and_high, times=[1.0, 2.0, 3.0], n_intervals=2).round(1).tolist()
+    [0.0, -0.0, -0.6, 1.0]
+    """
+    follow_up = FollowUp.parse(y_train)
+    target = parse_target(y_test, name="y_test", require_event=False)
+    curves = parse_survival(survival, len(target), times)
+    if n_intervals < 1:
+        raise ValueError(f"n_intervals must be at least 1, got {n_intervals}.")
+    edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
+    edges[0] = 0.0
+    edges = np.unique(edges)
+    if len(edges) == 1:
+        raise ValueError("every training event happened at time 0: there is no interval to take a hazard on.")
+    last = follow_up.times[-1:]
+    smallest = hazard_floor * float(follow_up.cumulative_hazard_at(last)[0] / last[0])
+    interval = np.clip(np.searchsorted(edges, target.time) - 1, 0, len(edges) - 2)
+
+    def losses(at_edges: FloatArray, at_own: FloatArray) -> FloatArray:
+        at_edges[:, 0] = 0.0
+        hazard = np.diff(at_edges, axis=1) / np.diff(edges)
+        own = np.maximum(np.take_along_axis(hazard, interval[:, None], axis=1)[:, 0], smallest)
+        return at_own - target.event * np.log(own)
+
+    null = losses(
+        np.tile(follow_up.cumulative_hazard_at(edges), (len(target), 1)),
+        follow_up.cumulative_hazard_at(target.time),
+    )
+    with_model = losses(
+        -np.log(np.maximum(curves.at(edges), survival_floor)),
+        -np.log(np.maximum(curves.at_own(target.time), survival_floor)),
+    )
+    return null - with_model
+
+
+def likelihood_gain(
+    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, sample_weight: Any = None, **options: Any
+) -> float:
+    """Mean full-likelihood gain per patient over the null model: the mean of :func:`likelihood_gains`.
+
+    Parameters
+    ----------
+    y_train, y_test, survival, times, **options
+        As in :func:`likelihood_gains`.
+    sample_weight : (n,) array, optional
+        Patient weights.
+
+    Returns
+    -------
+    float
+        Negative means that the patients are worse served than by no model.
+    """
+    gains = likelihood_gains(y_train, y_test, survival, times, **options)
+    weight = parse_weights(sample_weight, len(gains))
+    return float(weight @ gains / weight.sum())

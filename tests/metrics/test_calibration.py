@@ -1,0 +1,111 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+from sksurv.functions import StepFunction
+from sksurv.nonparametric import kaplan_meier_estimator
+
+from drosurv.metrics import calibration_at, integrated_calibration_index
+from drosurv.target import Surv
+
+GRID = np.linspace(0, 8, 801)
+
+
+def cohort(seed, n=300):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    time = rng.exponential(size=n) / np.exp(x)
+    censoring = rng.uniform(0.5, 4, n)
+    y = Surv.from_arrays(time <= censoring, np.minimum(time, censoring))
+    return x, y, [StepFunction(GRID, np.exp(-GRID * np.exp(value))) for value in x]
+
+
+def test_observed_is_kaplan_meier_with_its_interval_and_predicted_the_mean_curve():
+    x, y, survival = cohort(0)
+    horizons = [0.5, 1.0, 2.0]
+    table = calibration_at(y, survival, horizons)
+    steps, heights, bounds = kaplan_meier_estimator(y["event"], y["time"], conf_type="log-log")
+    for row, horizon in zip(table.itertuples(), horizons, strict=True):
+        last = np.flatnonzero(steps <= horizon)[-1]
+        assert row.observed == pytest.approx(heights[last])
+        assert (row.low, row.high) == pytest.approx(tuple(bounds[:, last]))
+        assert row.predicted == pytest.approx(np.exp(-horizon * np.exp(x)).mean(), rel=1e-6)
+        assert row.at_risk == (y["time"] > horizon).sum()
+    np.testing.assert_allclose(table["difference"], table["predicted"] - table["observed"])
+
+
+def test_weights_count_copies():
+    _, y, survival = cohort(1, n=50)
+    weight = np.random.default_rng(2).integers(0, 4, 50)
+    rows = np.repeat(np.arange(50), weight)
+    weighted = calibration_at(y, survival, [0.5, 1.0], sample_weight=weight)
+    copied = calibration_at(y[rows], [survival[row] for row in rows], [0.5, 1.0])
+    for column in ("predicted", "observed", "difference"):
+        np.testing.assert_allclose(weighted[column], copied[column], rtol=1e-12)
+    assert weighted[["low", "high"]].isna().all(axis=None)
+
+
+def test_beyond_follow_up_observed_is_unknown_after_a_censoring_and_zero_after_the_last_death():
+    flat = [StepFunction(np.array([0.0, 9.0]), np.array([1.0, 0.5]))] * 2
+    censored_last = calibration_at(Surv.from_arrays([True, False], [1.0, 2.0]), flat, [3.0])
+    assert censored_last["observed"].isna().all()
+    died_last = calibration_at(Surv.from_arrays([False, True], [1.0, 2.0]), flat, [3.0])
+    assert died_last[["observed", "low", "high"]].to_numpy().tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_calibrated_curves_have_a_small_index_and_distorted_ones_a_large_one():
+    x, y, survival = cohort(3, n=2000)
+    right = integrated_calibration_index(y, survival, 1.0)
+    assert right < 0.03
+    # Everybody's probability of the event halved: off by the mean of half of it.
+    halved = [StepFunction(GRID, 0.5 + 0.5 * function.y) for function in survival]
+    expected = 0.5 * (1 - np.exp(-np.exp(x))).mean()
+    assert integrated_calibration_index(y, halved, 1.0) == pytest.approx(expected, abs=0.02)
+
+
+def test_index_of_equal_predictions_is_their_distance_from_kaplan_meier():
+    _, y, _ = cohort(4)
+    flat = [StepFunction(np.array([0.0, 0.5, 9.0]), np.array([1.0, 0.6, 0.6]))] * len(y)
+    observed = calibration_at(y, flat, [1.0])["observed"].item()
+    assert integrated_calibration_index(y, flat, 1.0) == pytest.approx(abs(0.6 - observed))
+
+
+def test_index_of_two_distinct_predictions_is_finite():
+    x, y, _ = cohort(5)
+    two = np.where(x > 0, 0.3, 0.7)[:, None]
+    value = integrated_calibration_index(y, two, 1.0, times=[1.0])
+    # Two values leave one slope: each half against its own Kaplan-Meier, up to proportional hazards.
+    halves = [calibration_at(y[half], two[half], [1.0], times=[1.0]) for half in (x > 0, x <= 0)]
+    expected = pd.concat(halves)["difference"].abs().mean()
+    assert value == pytest.approx(expected, abs=0.05)
+
+
+def test_an_undefined_index_is_nan_with_a_warning():
+    flat = [StepFunction(np.array([0.0, 9.0]), np.array([1.0, 0.5]))] * 2
+    with pytest.warns(UndefinedMetricWarning, match="0 of the 2 patients had the event"):
+        assert np.isnan(integrated_calibration_index(Surv.from_arrays([False, False], [1.0, 2.0]), flat, 1.5))
+    with pytest.warns(UndefinedMetricWarning, match="follow-up ends at 2"):
+        assert np.isnan(integrated_calibration_index(Surv.from_arrays([True, False], [1.0, 2.0]), flat, 5.0))
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
+def test_observed_and_index_agree_with_lifelines():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from lifelines import CoxPHFitter, KaplanMeierFitter
+    from lifelines.calibration import survival_probability_calibration
+
+    x, y, _ = cohort(6, n=800)
+    data = pd.DataFrame({"x": x, "time": y["time"], "event": y["event"]})
+    model = CoxPHFitter().fit(data, "time", "event")
+    predicted = model.predict_survival_function(data, times=[1.0]).T.to_numpy()
+    curve = KaplanMeierFitter().fit(y["time"], y["event"])
+    table = calibration_at(y, predicted, [1.0], times=[1.0])
+    assert table["observed"].item() == pytest.approx(float(curve.predict(1.0)), rel=1e-9)
+    # lifelines smooths with a parametric spline hazard instead of Breslow's: near, not equal.
+    _, index, _ = survival_probability_calibration(model, data, t0=1.0)
+    assert integrated_calibration_index(y, predicted, 1.0, times=[1.0]) == pytest.approx(
+        float(index), abs=0.01
+    )

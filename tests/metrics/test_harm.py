@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from sksurv.functions import StepFunction
+from sksurv.metrics import integrated_brier_score as reference_ibs
+from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
+
+from drosurv.metrics import (
+    FollowUp,
+    brier_against_null,
+    brier_skill,
+    likelihood_gain,
+    likelihood_gains,
+)
+from drosurv.target import Surv
+
+
+def cohort(rng, n, effect=1.0, longest=8.0):
+    x = rng.normal(size=n)
+    time = rng.exponential(size=n) / np.exp(effect * x)
+    censoring = rng.uniform(0.5, 4, n)
+    event = time <= censoring
+    time = np.minimum(time, censoring)
+    time[0], event[0] = longest, False
+    return x, Surv.from_arrays(event, time)
+
+
+def curves(x, grid, effect=1.0):
+    """The true survival functions of `cohort`, as steps on a fine grid."""
+    return [StepFunction(grid, np.exp(-grid * np.exp(effect * value))) for value in x]
+
+
+GRID = np.linspace(0, 8, 2001)
+
+
+def test_skill_compares_the_ibs_with_that_of_the_training_kaplan_meier_curve():
+    rng = np.random.default_rng(0)
+    (_, train), (x, test) = cohort(rng, 200), cohort(rng, 150, longest=5.0)
+    times = np.linspace(0.2, 3, 20)
+    steps, heights = kaplan_meier_estimator(train["event"], train["time"])
+    null = np.tile(StepFunction(steps, heights)(times), (150, 1))
+    survival = np.exp(-times * np.exp(x[:, None]))
+    expected = 1 - reference_ibs(train, test, survival, times) / reference_ibs(train, test, null, times)
+    assert brier_skill(train, test, survival, times) == pytest.approx(expected, rel=1e-10)
+    assert brier_skill(train, test, null, times) == pytest.approx(0.0, abs=1e-12)
+    scores = brier_against_null(train, test, survival, times)
+    assert 1 - scores.model.sum() / scores.null.sum() == pytest.approx(expected)
+    weight = rng.integers(0, 3, 150)
+    rows = np.repeat(np.arange(150), weight)
+    weighted = brier_skill(train, test, survival, times, sample_weight=weight)
+    assert weighted == pytest.approx(brier_skill(train, test[rows], survival[rows], times), rel=1e-10)
+
+
+def test_the_right_model_helps_and_the_reversed_one_harms():
+    rng = np.random.default_rng(1)
+    (_, train), (x, test) = cohort(rng, 400), cohort(rng, 400)
+    assert brier_skill(train, test, curves(x, GRID)) > 0.1
+    assert likelihood_gain(train, test, curves(x, GRID)) > 0.1
+    assert brier_skill(train, test, curves(-x, GRID)) < -0.1
+    assert likelihood_gain(train, test, curves(-x, GRID)) < -0.1
+
+
+def by_definition(train, test, survival, n_intervals, hazard_floor):
+    """l_i = -d_i log lambda + H(Y_i), patient by patient, for the model and for Nelson-Aalen."""
+    events = train["time"][train["event"]]
+    edges = np.quantile(events, np.linspace(0, 1, n_intervals + 1))
+    edges[0] = 0.0
+    steps, heights = nelson_aalen_estimator(train["event"], train["time"])
+
+    def null(t):
+        return heights[steps <= t][-1] if (steps <= t).any() else 0.0
+
+    smallest = hazard_floor * heights[-1] / steps[-1]
+    gains = []
+    for (event, time), function in zip(test, survival, strict=True):
+        losses = []
+        for hazard in (null, lambda t, f=function: -np.log(max(f.y[f.x <= t][-1], 1e-10)) if t > 0 else 0.0):
+            inside = [m for m in range(n_intervals) if edges[m] < time <= edges[m + 1]]
+            m = inside[0] if inside else (0 if time <= edges[0] else n_intervals - 1)
+            rate = (hazard(edges[m + 1]) - hazard(edges[m])) / (edges[m + 1] - edges[m])
+            losses.append(hazard(time) - event * np.log(max(rate, smallest)))
+        gains.append(losses[0] - losses[1])
+    return gains
+
+
+@pytest.mark.parametrize("n_intervals", [1, 5, 20])
+def test_gains_equal_the_definition_patient_by_patient(n_intervals):
+    rng = np.random.default_rng(2)
+    (_, train), (x, test) = cohort(rng, 150), cohort(rng, 60)
+    test["time"][1] = 0.0
+    expected = by_definition(train, test, curves(x, GRID), n_intervals, 1e-6)
+    found = likelihood_gains(train, test, curves(x, GRID), n_intervals=n_intervals)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(
+        found, likelihood_gains(FollowUp.parse(train), test, curves(x, GRID), n_intervals=n_intervals)
+    )
+
+
+def test_gains_do_not_depend_on_the_unit_of_time():
+    rng = np.random.default_rng(3)
+    (_, train), (x, test) = cohort(rng, 150), cohort(rng, 60)
+    years = likelihood_gains(train, test, curves(x, GRID))
+    days = [StepFunction(function.x * 365.25, function.y) for function in curves(x, GRID)]
+    for y in (train, test):
+        y["time"] *= 365.25
+    np.testing.assert_allclose(likelihood_gains(train, test, days), years, rtol=1e-9, atol=1e-12)
+
+
+def test_impossible_predictions_cost_no_more_than_the_floors():
+    train = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    immortal = [StepFunction(np.array([0.0, 4.0]), np.array([1.0, 1.0]))] * 4
+    doomed = [StepFunction(np.array([0.0, 0.5]), np.array([1.0, 0.0]))] * 4
+    for survival in (immortal, doomed):
+        assert np.isfinite(likelihood_gains(train, train, survival, n_intervals=2)).all()
+    strict = likelihood_gains(train, train, immortal, n_intervals=2, hazard_floor=1e-9)
+    lenient = likelihood_gains(train, train, immortal, n_intervals=2, hazard_floor=1e-6)
+    np.testing.assert_allclose(lenient - strict, [np.log(1e3)] * 3 + [0.0])
+
+
+def test_an_array_of_curves_is_a_step_function_from_one():
+    rng = np.random.default_rng(4)
+    (_, train), (x, test) = cohort(rng, 150), cohort(rng, 60)
+    functions = curves(x, GRID)
+    table = np.vstack([function.y for function in functions])
+    np.testing.assert_allclose(
+        likelihood_gains(train, test, table, GRID), likelihood_gains(train, test, functions), rtol=1e-12
+    )
+
+
+def test_bad_input_is_refused_with_the_reason():
+    train = Surv.from_arrays([True, False], [1.0, 2.0])
+    flat = [StepFunction(np.array([0.0, 4.0]), np.array([1.0, 0.5]))] * 2
+    with pytest.raises(ValueError, match="n_intervals must be at least 1, got 0"):
+        likelihood_gains(train, train, flat, n_intervals=0)
+    with pytest.raises(ValueError, match="2 curves for 1 patients"):
+        likelihood_gains(train, train[:1], flat)
+    at_start = Surv.from_arrays([True, False], [0.0, 2.0])
+    with pytest.raises(ValueError, match="happened at time 0"):
+        likelihood_gains(at_start, train, flat)

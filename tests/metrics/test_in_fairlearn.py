@@ -1,0 +1,91 @@
+"""The metrics are plain functions of (y_true, y_pred), so that fairlearn's MetricFrame can slice them."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from fairlearn.metrics import MetricFrame
+from sklearn.exceptions import UndefinedMetricWarning
+from sksurv.functions import StepFunction
+
+from drosurv.metrics import (
+    FollowUp,
+    brier_skill,
+    calibration_slope,
+    concordance_index,
+    dynamic_auc,
+    integrated_brier_score,
+    log_partial_likelihood,
+    uno_concordance,
+)
+from drosurv.target import Surv
+
+
+def cohort(seed=0, n=120):
+    rng = np.random.default_rng(seed)
+    risk = rng.normal(size=n)
+    y = Surv.from_arrays(rng.random(n) < 0.6, np.ceil(30 * rng.exponential(size=n) / np.exp(risk)))
+    return y, risk, rng.choice(["f", "m"], n)
+
+
+def test_every_metric_of_risk_scores_gives_each_group_its_own_value():
+    y, risk, sex = cohort()
+    train, _, _ = cohort(1)
+    metrics = {
+        "c-index": concordance_index,
+        "likelihood": log_partial_likelihood,
+        "slope": calibration_slope,
+        "auc": partial(dynamic_auc, FollowUp.parse(train)),
+        "uno": partial(uno_concordance, train),
+    }
+    frame = MetricFrame(metrics=metrics, y_true=y, y_pred=risk, sensitive_features=sex)
+    for name, metric in metrics.items():
+        assert frame.overall[name] == pytest.approx(metric(y, risk))
+        for label in ("f", "m"):
+            expected = metric(y[sex == label], risk[sex == label])
+            assert frame.by_group.loc[label, name] == pytest.approx(expected)
+
+
+def test_metrics_of_survival_curves_take_arrays_and_objects():
+    y, risk, sex = cohort()
+    train, _, _ = cohort(1)
+    times = np.array([5.0, 10.0, 20.0])
+    table = np.exp(-times / 30 * np.exp(risk[:, None]))
+    grid = np.linspace(0, 200, 401)
+    functions = np.array([StepFunction(grid, np.exp(-grid / 30 * np.exp(f))) for f in risk], dtype=object)
+    for metric in (integrated_brier_score, brier_skill):
+        for survival in (table, functions):
+            frame = MetricFrame(
+                metrics={"value": partial(metric, train, times=times)},
+                y_true=y,
+                y_pred=survival,
+                sensitive_features=sex,
+            )
+            expected = metric(train, y[sex == "f"], survival[sex == "f"], times)
+            assert frame.by_group.loc["f", "value"] == pytest.approx(expected)
+
+
+def test_weights_are_sliced_with_the_patients():
+    y, risk, sex = cohort()
+    weight = np.random.default_rng(2).integers(0, 3, len(y))
+    frame = MetricFrame(
+        metrics=concordance_index,
+        y_true=y,
+        y_pred=risk,
+        sensitive_features=sex,
+        sample_params={"sample_weight": weight},
+    )
+    inside = sex == "m"
+    assert frame.by_group["m"] == pytest.approx(concordance_index(y[inside], risk[inside], weight[inside]))
+    assert frame.difference() == pytest.approx(np.ptp(frame.by_group))
+
+
+def test_a_group_without_pairs_does_not_stop_the_others():
+    y, risk, sex = cohort()
+    sex[0] = "x"
+    with pytest.warns(UndefinedMetricWarning, match="no pair of the 1 patients"):
+        by_group = MetricFrame(
+            metrics=concordance_index, y_true=y, y_pred=risk, sensitive_features=sex
+        ).by_group
+    assert np.isnan(by_group["x"])
+    assert np.isfinite(by_group[["f", "m"]]).all()
