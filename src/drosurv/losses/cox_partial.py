@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from drosurv.losses.risk_sets import RiskSets
+from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -44,13 +44,18 @@ class CoxPartial:
         if ties == "efron" and len(self.at) < len(self.rows):
             self._efron = _EfronTies(self.rows, self.block, weight)
 
+    @property
+    def corrects_ties(self) -> bool:
+        """Whether tied events make Efron's form differ from Breslow's."""
+        return self._efron is not None
+
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
         log_sums = self.risk_sets.log_sums(scores)
         if self._efron is not None:
             log_sums += self._efron.correction(scores, log_sums)
         losses = np.empty((len(scores), len(self.rows)))
-        _subtract_own(log_sums, scores, self.rows, self.block, losses)
+        subtract_own(log_sums, scores, self.rows, self.block, losses)
         return losses
 
     def pullback(self, weights: FloatArray) -> FloatArray:
@@ -62,7 +67,7 @@ class CoxPartial:
             gradient[:, self.rows] += own
         else:
             gradient = self.risk_sets.pullback(pull)
-        _subtract_at(weights, self.rows, gradient)
+        subtract_at(weights, self.rows, gradient)
         return gradient
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
@@ -164,7 +169,7 @@ def _efron_terms(
 
 
 @numba.njit(cache=True, nogil=True)
-def _subtract_own(
+def subtract_own(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
     for b in range(scores.shape[0]):
@@ -175,12 +180,12 @@ def _subtract_own(
 def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
     """Sums (B, K) of values (B, E) over the events of each tie block."""
     out = np.zeros((len(values), n_blocks))
-    _add_by_block(values, block, out)
+    add_by_block(values, block, out)
     return out
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_by_block(
+def add_by_block(
     values: FloatArray, block: IntArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
     for b in range(values.shape[0]):
@@ -189,7 +194,7 @@ def _add_by_block(
 
 
 @numba.njit(cache=True, nogil=True)
-def _subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
     for b in range(weights.shape[0]):
         for e in range(rows.shape[0]):
             out[b, rows[e]] -= weights[b, e]
@@ -208,8 +213,8 @@ def cox_partial(
     ----------
     log_risk : (..., n) tensor
         Risk scores f; higher means sooner. Leading axes are a batch.
-    event : (..., n) bool tensor
-        True where the event was observed.
+    event : (..., n) tensor
+        True (or 1) where the event was observed.
     time : (..., n) tensor
         Time of event or censoring.
     weight : (..., n) tensor, optional
@@ -237,9 +242,9 @@ def cox_partial(
     order = torch.argsort(time, dim=-1, stable=True).expand(shape)
     sorted_time = time.expand(shape).gather(-1, order).contiguous()
     first = torch.searchsorted(sorted_time, sorted_time, side="left")
-    died = event.expand(shape).gather(-1, order)
+    died = event.bool().expand(shape).gather(-1, order)
     scores = log_risk.expand(shape).gather(-1, order)
-    risk = scores if weight is None else scores + weight.expand(shape).gather(-1, order).log()
+    risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
     log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
     if ties == "efron":
         log_sums = log_sums + _efron_correction(risk, log_sums, died, first)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from drosurv.losses.risk_sets import RiskSets
+from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -203,11 +203,10 @@ def cox_split(
     n, m = log_risk.shape[-1], reference_log_risk.shape[-1]
     order = torch.argsort(reference_time, dim=-1, stable=True).expand(*batch, m)
     at_risk_time = reference_time.expand(*batch, m).gather(-1, order).contiguous()
-    risk = reference_log_risk if reference_weight is None else reference_log_risk + reference_weight.log()
-    risk = risk.expand(*batch, m).gather(-1, order)
+    risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, m).gather(-1, order)
     lowest = torch.finfo(risk.dtype).min
     # One more place at the end stands for the empty risk set of those who outlived every reference patient.
     log_sums = pad(torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1), (0, 1), value=lowest)
     first = torch.searchsorted(at_risk_time, time.expand(*batch, n).contiguous(), side="left")
     losses = softplus(log_sums.gather(-1, first) - log_risk, threshold=50)
-    return torch.where(event, losses, torch.zeros_like(losses))
+    return torch.where(event.bool(), losses, torch.zeros_like(losses))

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+import torch
+
+from drosurv.losses import CoxPartial, cox_partial
+from drosurv.target import Target
+
+
+def sample(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    target = Target(rng.random(n) < 0.6, rng.integers(1, 12, n).astype(float))
+    return target, rng.normal(size=(n, 3)), np.array([0.5, -1.0, 0.2])
+
+
+def test_losses_at_score_zero_are_the_logs_of_the_risk_sets_sizes():
+    losses = cox_partial(
+        torch.zeros(5), torch.tensor([True, False, True, True, True]), torch.tensor([1.0, 2, 2, 3, 3])
+    )
+    torch.testing.assert_close(losses.exp(), torch.tensor([5.0, 1.0, 4.0, 2.0, 2.0]))
+
+
+def test_efron_and_breslow_agree_without_ties():
+    rng = np.random.default_rng(0)
+    target, scores = Target(rng.random(30) < 0.6, rng.exponential(size=30)), rng.normal(size=(1, 30))
+    np.testing.assert_array_equal(CoxPartial(target, "efron")(scores), CoxPartial(target, "breslow")(scores))
+
+
+def test_two_tied_events_share_their_risk_set_by_hand():
+    # Risks 1, 2 tied at time 1, and 3 later: Efron's terms are log 6 and log(6 - 3/2).
+    losses = cox_partial(
+        torch.tensor([1.0, 2.0, 3.0]).log(),
+        torch.tensor([True, True, False]),
+        torch.tensor([1.0, 1.0, 2.0]),
+        ties="efron",
+    )
+    mean = (np.log(6) + np.log(4.5)) / 2
+    torch.testing.assert_close(losses, torch.tensor([mean, mean - np.log(2), 0.0]).float())
+
+
+def test_breslow_losses_sum_to_the_partial_likelihood_of_scikit_survival():
+    from sksurv.linear_model.coxph import CoxPHOptimizer
+
+    target, X, theta = sample()
+    event, time = target.event, target.time
+    peer = CoxPHOptimizer(X, event, time, alpha=np.zeros(3), ties="breslow")
+    losses = CoxPartial(target)((X @ theta)[None, :])
+    assert losses.sum() / len(X) == pytest.approx(peer.nlog_likelihood(theta), rel=1e-12)
+
+
+def test_efron_losses_sum_to_the_partial_likelihood_of_scikit_survival():
+    from sksurv.linear_model.coxph import CoxPHOptimizer
+
+    target, X, theta = sample()
+    peer = CoxPHOptimizer(X, target.event, target.time, alpha=np.zeros(3), ties="efron")
+    losses = CoxPartial(target, "efron")((X @ theta)[None, :])
+    assert losses.sum() / len(X) == pytest.approx(peer.nlog_likelihood(theta), rel=1e-12)
+
+
+@pytest.mark.peer
+def test_efron_losses_sum_to_the_partial_likelihood_of_lifelines():
+    import pandas as pd
+    from lifelines import CoxPHFitter
+
+    target, X, _ = sample()
+    table = pd.DataFrame(X, columns=list("abc")).assign(time=target.time, event=target.event)
+    peer = CoxPHFitter().fit(table, "time", "event")
+    losses = CoxPartial(target, "efron")((X @ peer.params_.to_numpy())[None, :])
+    assert -losses.sum() == pytest.approx(peer.log_likelihood_, rel=1e-9)
+
+
+def test_events_and_times_broadcast_over_a_batch_of_scores():
+    target, X, _ = sample()
+    scores = torch.as_tensor(X.T.copy()).reshape(3, 1, -1).expand(3, 2, -1)
+    event, time = torch.as_tensor(target.event), torch.as_tensor(target.time)
+    shared = cox_partial(scores, event, time)
+    own = cox_partial(scores, event.expand(3, 2, -1), time.expand(3, 2, -1))
+    torch.testing.assert_close(shared, own, rtol=0, atol=0)
+    torch.testing.assert_close(shared[1, 0], cox_partial(scores[1, 0], event, time))
+
+
+def test_each_row_of_a_batch_may_have_its_own_times_and_events():
+    rng = np.random.default_rng(1)
+    event, time = torch.as_tensor(rng.random((3, 20)) < 0.5), torch.as_tensor(rng.integers(0, 9, (3, 20)))
+    scores = torch.as_tensor(rng.normal(size=(3, 20)))
+    together = cox_partial(scores, event, time, ties="efron")
+    for b in range(3):
+        torch.testing.assert_close(together[b], cox_partial(scores[b], event[b], time[b], ties="efron"))
+
+
+def test_event_flags_may_be_zeros_and_ones():
+    target, X, _ = sample()
+    scores, time = torch.as_tensor(X[:, 0]), torch.as_tensor(target.time)
+    flags = torch.as_tensor(target.event)
+    for dtype in (torch.float64, torch.int64):
+        torch.testing.assert_close(
+            cox_partial(scores, flags.to(dtype), time), cox_partial(scores, flags, time), rtol=0, atol=0
+        )
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_a_patient_of_weight_zero_is_not_there(ties):
+    target, X, _ = sample()
+    scores = torch.as_tensor(X[:, 0]).requires_grad_()
+    weight = torch.ones(len(X), dtype=torch.float64)
+    weight[::5] = 0.0
+    kept = np.flatnonzero(weight.numpy())
+    event, time = torch.as_tensor(target.event), torch.as_tensor(target.time)
+    if ties == "efron":
+        # Efron counts tied events, and an event of weight zero is still an event.
+        event = event & (weight > 0)
+    losses = cox_partial(scores, event, time, weight=weight, ties=ties)
+    wanted = cox_partial(scores[kept], event[kept], time[kept], ties=ties)
+    torch.testing.assert_close(losses[kept], wanted)
+    losses[kept].sum().backward()
+    assert torch.isfinite(scores.grad).all()
+    assert (scores.grad[::5] == 0).all()
+
+
+def test_an_unknown_rule_for_ties_is_refused():
+    with pytest.raises(ValueError, match=r"ties must be one of \('breslow', 'efron'\), got 'exact'"):
+        cox_partial(torch.zeros(2), torch.tensor([True, True]), torch.ones(2), ties="exact")
+
+
+def test_memory_stays_linear_in_the_number_of_patients():
+    # An n x n array of this size would need 80 GB.
+    n = 100_000
+    rng = np.random.default_rng(0)
+    target = Target(rng.random(n) < 0.5, rng.integers(0, 1000, n).astype(float))
+    scores = rng.normal(size=n)
+    in_torch = cox_partial(
+        torch.as_tensor(scores), torch.as_tensor(target.event), torch.as_tensor(target.time), ties="efron"
+    )
+    loss = CoxPartial(target, "efron")
+    np.testing.assert_allclose(loss(scores[None, :])[0], in_torch.numpy()[loss.rows], rtol=1e-10, atol=1e-9)

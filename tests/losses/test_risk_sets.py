@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from drosurv.losses.risk_sets import RiskSets, exponentials
+
+
+def sample(seed, spread, n=30):
+    rng = np.random.default_rng(seed)
+    time = rng.integers(0, 10, n).astype(float)
+    # Some wanted times lie between, before and after all observed ones.
+    at = np.unique(np.concatenate([rng.integers(0, 10, 4), [-1.0, 3.5, 20.0]]).astype(float))
+    return time, at, spread * rng.normal(size=(2, n)), rng.uniform(0.1, 4, n), rng.normal(size=(n, 3))
+
+
+def shares(time, at, scores, weight):
+    """Each patient's share (K, n) of the risk at each time; zeros where nobody is at risk."""
+    out = np.zeros((len(at), len(time)))
+    for k, wanted in enumerate(at):
+        inside = np.flatnonzero(time >= wanted)
+        if len(inside):
+            out[k, inside] = np.exp(
+                scores[inside] + np.log(weight[inside]) - logsumexp(scores[inside], b=weight[inside])
+            )
+    return out
+
+
+@pytest.mark.parametrize("spread", [1.0, 300.0, 1e4])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_log_sums_means_and_pullback_follow_the_definition(spread, weighted):
+    for seed in range(5):
+        time, at, scores, weight, X = sample(seed, spread)
+        risk_sets = RiskSets(time, at, weight if weighted else None)
+        w = weight if weighted else np.ones(len(time))
+        found = risk_sets.log_sums(scores)
+        pull = np.random.default_rng(seed).normal(size=found.shape)
+        pulled, means = risk_sets.pullback(pull), risk_sets.means(X)
+        for b in range(2):
+            for k, wanted in enumerate(at):
+                inside = time >= wanted
+                log_sum = logsumexp(scores[b, inside], b=w[inside]) if inside.any() else -np.inf
+                assert found[b, k] == pytest.approx(log_sum, rel=1e-12, abs=1e-12)
+            expected = pull[b] @ shares(time, at, scores[b], w)
+            np.testing.assert_allclose(pulled[b], expected, rtol=1e-8, atol=1e-11)
+        np.testing.assert_allclose(means, shares(time, at, scores[0], w) @ X, rtol=1e-8, atol=1e-11)
+
+
+def test_nobody_at_risk_is_a_sum_of_nothing():
+    risk_sets = RiskSets(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    assert (risk_sets.log_sums(np.array([[5.0, 6.0]])) == -np.inf).all()
+    assert risk_sets.pullback(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
+    assert risk_sets.means(np.ones((2, 1))).tolist() == [[0.0], [0.0]]
+
+
+def test_no_wanted_times_and_no_patients_are_allowed():
+    assert RiskSets(np.array([1.0]), np.empty(0)).log_sums(np.zeros((1, 1))).shape == (1, 0)
+    assert RiskSets(np.empty(0), np.array([1.0])).log_sums(np.zeros((1, 0))).tolist() == [[-np.inf]]
+
+
+def test_vector_exponentials_are_right_to_the_last_bits():
+    x = np.concatenate([np.linspace(-707, 0, 100_001), -np.logspace(-320, 0, 1000)])
+    found = x.copy()
+    exponentials(found, np.empty(len(x), np.int64))
+    np.testing.assert_allclose(found, np.exp(x), rtol=1e-15)
+
+
+def test_exponents_below_the_smallest_float_vanish():
+    found = np.array([-800.0, -1e4, -1e300])
+    exponentials(found, np.empty(3, np.int64))
+    assert (found < 1e-300).all()
+    assert (found >= 0).all()
