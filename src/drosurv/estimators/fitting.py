@@ -14,7 +14,7 @@ from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, module_scores
 from drosurv.objectives import Evaluation
-from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, minimise
+from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, compiled_adam, compiles, minimise
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -104,12 +104,13 @@ def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
     criterion: Any = composite
     size = getattr(lead, "batch_size", None)
     if size is not None and size < len(training.X):
-        trainee = criterion = MiniBatches(
-            network, lambda rows: _composite(batch, training.take(rows)), len(training.X), size, seed
-        )
-        steps *= max(round(len(training.X) / size), 1)
-    with maybe_bar(lead) as on_step:
-        history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
+        trainee = criterion = MiniBatches(network, composite.take, len(training.X), size, seed)
+        steps *= trainee.n_batches
+    if compiles(trainee, criterion):
+        history = compiled_adam(trainee, criterion, lr, steps, lead.l2)
+    else:
+        with maybe_bar(lead) as on_step:
+            history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
     trained = list(network.parameters[0]) if lead._is_linear else network.trained()
     _accept(batch, training, composite, trained, history)
 

@@ -185,9 +185,7 @@ def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArra
 
 
 @numba.njit(cache=True, nogil=True)
-def add_by_block(
-    values: FloatArray, block: IntArray, out: FloatArray
-) -> None:  # pragma: no cover - compiled
+def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
     for b in range(values.shape[0]):
         for e in range(block.shape[0]):
             out[b, block[e]] += values[b, e]

@@ -42,15 +42,23 @@ class RiskSets:
     Parameters
     ----------
     time : (n,) float64
-        Observed times of the patients who fill the risk sets.
+        Observed times.
     at : (K,) float64, ascending
         Times whose risk sets { j : time_j >= at_k } are wanted.
     weight : (n,) float64 or None
         Weight of each patient inside the sums.
+    members : (m,) int or None
+        The patients who fill the risk sets; None is everybody.
     """
 
-    def __init__(self, time: FloatArray, at: FloatArray, weight: FloatArray | None = None) -> None:
-        self.order: IntArray = np.argsort(time)
+    def __init__(
+        self,
+        time: FloatArray,
+        at: FloatArray,
+        weight: FloatArray | None = None,
+        members: IntArray | None = None,
+    ) -> None:
+        self.order: IntArray = np.argsort(time) if members is None else members[np.argsort(time[members])]
         self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
         self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
@@ -58,7 +66,7 @@ class RiskSets:
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
-        batch, n = scores.shape
+        batch, n = len(scores), len(self.order)
         if self._saved is None or self._saved[0].shape[0] != batch:
             times = len(self.first)
             self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
@@ -68,11 +76,11 @@ class RiskSets:
         log_sums(scores, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
         return out
 
-    def pullback(self, cotangent: FloatArray) -> FloatArray:
-        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
+    def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), written over the members' place."""
         assert self._saved is not None, "log_sums comes before its pullback"
         risks, levels, sums = self._saved
-        out = np.empty_like(risks)
+        out = np.empty_like(risks) if out is None else out
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 

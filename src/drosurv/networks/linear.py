@@ -30,7 +30,7 @@ class Linear:
         if len(theta) > 1:
             return theta @ self.columns
         out = np.empty((1, self.columns.shape[1]))
-        _combine(self.columns, theta[0], out[0])
+        combine(self.columns, theta[0], out[0])
         return out
 
     def pullback(self, gradient: FloatArray) -> list[FloatArray]:
@@ -38,7 +38,7 @@ class Linear:
         if len(gradient) > 1:
             return [gradient @ self.columns.T]
         out = np.empty((1, self.columns.shape[0]))
-        _project(self.columns, gradient[0], out[0])
+        project(self.columns, gradient[0], out[0])
         return [out]
 
     def take(self, rows: IntArray) -> Linear:
@@ -48,7 +48,7 @@ class Linear:
 
 # For one model these plain loops beat a general matrix-vector product two to three times over.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
     d, n = columns.shape
     odd = d % 2
     first, one = columns[0], theta[0] if odd else 0.0
@@ -61,7 +61,7 @@ def _combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _project(
+def project(
     columns: FloatArray, gradient: FloatArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
     for j in range(columns.shape[0]):

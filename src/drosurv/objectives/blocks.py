@@ -24,6 +24,8 @@ class Blocks:
     def __init__(self, make: Callable[[], Objective], rows: Sequence[IntArray]) -> None:
         self.make, self.rows = make, list(rows)
         self.parts = [make() for _ in self.rows]
+        self._mass: FloatArray | None = None
+        self._own: list[FloatArray] = []
         self.smooth = all(getattr(part, "smooth", False) for part in self.parts)
 
     def smoothed(self, smoothing: float) -> Blocks:
@@ -34,12 +36,18 @@ class Blocks:
         """Summed value; weights that sum to one in each block; the thresholds side by side, (B, blocks)."""
         weights = np.zeros_like(losses)
         values, etas = np.zeros(len(losses)), []
-        for part, rows in zip(self.parts, self.rows, strict=True):
-            here = part(np.ascontiguousarray(losses[:, rows]), mass[rows] / mass[rows].sum())
+        for part, rows, own in zip(self.parts, self.rows, self._shares(mass), strict=True):
+            here = part(losses.take(rows, axis=1), own)
             values += here.value
             weights[:, rows] = here.weights
             etas.append(here.eta)
         return Evaluation(values, weights, np.stack(etas, axis=-1))
+
+    def _shares(self, mass: FloatArray) -> list[FloatArray]:
+        """Masses inside each block, summing to one; kept while the same masses come."""
+        if mass is not self._mass:
+            self._mass, self._own = mass, [mass[rows] / mass[rows].sum() for rows in self.rows]
+        return self._own
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """The blocks' second derivatives, each on its own patients."""
@@ -47,7 +55,7 @@ class Blocks:
         diagonal, scales, vectors = np.zeros(n), [np.zeros(0)], [np.zeros((0, n))]
         for j, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
             own = Evaluation(at.value, at.weights[:, rows], at.eta[:, j])
-            here = part.curvature(losses[rows], mass[rows] / mass[rows].sum(), own)
+            here = part.curvature(losses[rows], self._shares(mass)[j], own)
             if here is not None:
                 diagonal[rows] = here.diagonal
                 wide = np.zeros((len(here.scales), n))

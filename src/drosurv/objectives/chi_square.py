@@ -96,53 +96,76 @@ def _minimise(
     value: FloatArray,
     weights: FloatArray,
 ) -> None:  # pragma: no cover - compiled
-    n = losses.shape[1]
     for b in range(losses.shape[0]):
-        row, c = losses[b], constant[b % constant.shape[0]]
-        highest, at_top = -np.inf, 0.0
+        c = constant[b % constant.shape[0]]
+        eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def minimise_row(
+    row: FloatArray, mass: FloatArray, c: float, start: float, weights: FloatArray
+) -> tuple[float, float]:  # pragma: no cover - compiled
+    """Exact eta and value for one row of losses; the worst-case weights are written to ``weights``."""
+    n = row.shape[0]
+    highest, at_top = -np.inf, 0.0
+    for i in range(n):
+        if row[i] >= highest:
+            at_top = mass[i] if row[i] > highest else at_top + mass[i]
+            highest = row[i]
+    if c * c * at_top >= 1.0 - 1e-12:
+        # The losses at the maximum alone fill the ball: eta, value and maximum coincide. This is also
+        # the mean (C = 1) of losses that are all equal.
+        highest = _concentrate(row, mass, weights)
+        return highest, highest
+    if c == 1.0:
+        # The mean itself: the minimising eta runs off to minus infinity.
+        total = 0.0
         for i in range(n):
-            if row[i] >= highest:
-                at_top = mass[i] if row[i] > highest else at_top + mass[i]
-                highest = row[i]
-        if c * c * at_top >= 1.0 - 1e-12:
-            # The losses at the maximum alone fill the ball: eta, value and maximum coincide. This is also
-            # the mean (C = 1) of losses that are all equal.
-            eta[b] = value[b] = highest
-            for i in range(n):
-                weights[b, i] = mass[i] / at_top if row[i] == highest else 0.0
-            continue
-        if c == 1.0:
-            # The mean itself: the minimising eta runs off to minus infinity.
-            total = 0.0
-            for i in range(n):
-                total += mass[i] * row[i]
-                weights[b, i] = mass[i]
-            eta[b], value[b] = -np.inf, total
-            continue
-        threshold, found = eta[b], False
-        for _ in range(_PASSES):
-            following = _jump(row, mass, c, threshold)
-            if not following < highest:
-                break
-            if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
-                threshold, found = following, True
-                break
-            threshold = following
-        if not found:
-            threshold = _by_sorting(row, mass, c)
-        spread, total = 0.0, 0.0
-        for i in range(n):
-            over = row[i] - threshold if row[i] > threshold else 0.0
-            part = mass[i] * over
-            weights[b, i] = part
-            total += part
-            spread += part * over
-        # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
-        factor = 1.0 / total
-        for i in range(n):
-            weights[b, i] *= factor
-        eta[b] = threshold
-        value[b] = c * math.sqrt(spread) + threshold
+            total += mass[i] * row[i]
+            weights[i] = mass[i]
+        return -np.inf, total
+    threshold, found = start, False
+    for _ in range(_PASSES):
+        following = _jump(row, mass, c, threshold)
+        if not following < highest:
+            break
+        if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
+            threshold, found = following, True
+            break
+        threshold = following
+    if not found:
+        threshold = _by_sorting(row, mass, c)
+    spread, total = 0.0, 0.0
+    for i in range(n):
+        over = row[i] - threshold if row[i] > threshold else 0.0
+        part = mass[i] * over
+        weights[i] = part
+        total += part
+        spread += part * over
+    if not total > 0.0:
+        # Above the threshold are only entries without mass, which hid the maximum of the others.
+        highest = _concentrate(row, mass, weights)
+        return highest, highest
+    # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
+    factor = 1.0 / total
+    for i in range(n):
+        weights[i] *= factor
+    return threshold, c * math.sqrt(spread) + threshold
+
+
+@numba.njit(cache=True, nogil=True)
+def _concentrate(
+    row: FloatArray, mass: FloatArray, weights: FloatArray
+) -> float:  # pragma: no cover - compiled
+    """Put all weight on the largest loss that has any mass, shared by mass among equals; returns that loss."""
+    highest, at_top = -np.inf, 0.0
+    for i in range(row.shape[0]):
+        if mass[i] > 0.0 and row[i] >= highest:
+            at_top = mass[i] if row[i] > highest else at_top + mass[i]
+            highest = row[i]
+    for i in range(row.shape[0]):
+        weights[i] = mass[i] / at_top if row[i] == highest else 0.0
+    return highest
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -86,10 +86,12 @@ def _worst_share(
             while end < n and row[order[end]] == row[order[k]]:
                 block += mass[order[end]]
                 end += 1
-            share = min(1.0, (a - taken) / block) if end < n else (a - taken) / block
+            share = 0.0
+            if block > 0.0:
+                share = min(1.0, (a - taken) / block) if end < n else (a - taken) / block
+                eta[b] = row[order[k]]
             for i in range(k, end):
                 weights[b, order[i]] = max(share, 0.0) * mass[order[i]] / a
-            eta[b] = row[order[k]]
             taken += block
             k = end
             if taken >= a:

@@ -1,10 +1,21 @@
 """Solvers: find the parameters that minimise an objective."""
 
 from drosurv.solvers.adam import adam
+from drosurv.solvers.compiled import compiled_adam, compiles
 from drosurv.solvers.composite import Composite
 from drosurv.solvers.convex import Solution, minimise
 from drosurv.solvers.device_composite import DeviceComposite
 from drosurv.solvers.linear_problem import LinearProblem
 from drosurv.solvers.mini_batches import MiniBatches
 
-__all__ = ["Composite", "DeviceComposite", "LinearProblem", "MiniBatches", "Solution", "adam", "minimise"]
+__all__ = [
+    "Composite",
+    "DeviceComposite",
+    "LinearProblem",
+    "MiniBatches",
+    "Solution",
+    "adam",
+    "compiled_adam",
+    "compiles",
+    "minimise",
+]

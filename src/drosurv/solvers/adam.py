@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from drosurv.target import FloatArray
 
-_DECAY_FIRST, _DECAY_SECOND, _EPSILON = 0.9, 0.999, 1e-8
+DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Network(Protocol):
@@ -69,13 +69,13 @@ def adam(
             value = value + l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in parameters)
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
         history.append(value)
-        shrink = (1 - _DECAY_SECOND**step) ** 0.5
+        shrink = (1 - DECAY_SECOND**step) ** 0.5
         for p, g, m, v, rate in zip(parameters, gradients, first, second, rates, strict=True):
-            m *= _DECAY_FIRST
-            m += (1 - _DECAY_FIRST) * g
-            v *= _DECAY_SECOND
-            v += (1 - _DECAY_SECOND) * (g * g)
-            p -= rate / (1 - _DECAY_FIRST**step) * m / (v**0.5 / shrink + _EPSILON)
+            m *= DECAY_FIRST
+            m += (1 - DECAY_FIRST) * g
+            v *= DECAY_SECOND
+            v += (1 - DECAY_SECOND) * (g * g)
+            p -= rate / (1 - DECAY_FIRST**step) * m / (v**0.5 / shrink + EPSILON)
         if on_step is not None:
             on_step(step)
     return np.stack([_to_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))

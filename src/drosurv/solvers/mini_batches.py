@@ -20,7 +20,13 @@ class MiniBatches:
     make_criterion : callable
         Rows (b,) to the criterion among those patients.
     n, size, seed : int
-        Patients, patients per batch, and the seed of the order in which every epoch visits them.
+        Patients, patients per batch (the remainder shared out among batches), and the seed of the order in which
+        every epoch visits them.
+
+    Attributes
+    ----------
+    n_batches : int
+        Batches of one epoch.
     """
 
     def __init__(
@@ -28,18 +34,17 @@ class MiniBatches:
     ) -> None:
         self.network, self.make_criterion = network, make_criterion
         self.parameters = network.parameters
-        self._batches = self._forever(n, size, seed)
+        # The remainder is shared out: a last batch of few patients, or one, would have few to compare.
+        self.n_batches = max(n // size, 1)
+        self._batches = self._forever(n, self.n_batches, seed)
         self._part: Any = network
         self._criterion: Any = None
 
     @staticmethod
-    def _forever(n: int, size: int, seed: int) -> Iterator[IntArray]:
+    def _forever(n: int, n_batches: int, seed: int) -> Iterator[IntArray]:
         rng = np.random.default_rng(seed)
         while True:
-            order = rng.permutation(n)
-            # A last batch of one patient has nobody to compare with: it joins the one before.
-            n_batches = max(round(n / size), 1)
-            yield from np.array_split(order, n_batches)
+            yield from np.array_split(rng.permutation(n), n_batches)
 
     def scores(self) -> Any:
         """Scores (B, b) of the next batch."""
