@@ -172,6 +172,7 @@ def _efron_terms(
 def subtract_own(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
+    """Losses (B, E) of the events: the log sum of their block less their own score."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
@@ -186,6 +187,7 @@ def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArra
 
 @numba.njit(cache=True, nogil=True)
 def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+    """Add values (B, E) to the blocks (B, K) they belong to."""
     for b in range(values.shape[0]):
         for e in range(block.shape[0]):
             out[b, block[e]] += values[b, e]
@@ -193,6 +195,7 @@ def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None: 
 
 @numba.njit(cache=True, nogil=True)
 def subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+    """Subtract weights (B, E) from the places of the events in (B, n)."""
     for b in range(weights.shape[0]):
         for e in range(rows.shape[0]):
             out[b, rows[e]] -= weights[b, e]

@@ -77,7 +77,7 @@ class RiskSets:
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), written over the members' place."""
+        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), written at the members."""
         assert self._saved is not None, "log_sums comes before its pullback"
         risks, levels, sums = self._saved
         out = np.empty_like(risks) if out is None else out
@@ -214,6 +214,7 @@ def pull_back(
     sums: FloatArray,
     out: FloatArray,
 ) -> None:  # pragma: no cover - compiled
+    """Kernel of :meth:`RiskSets.pullback`."""
     n, times = order.shape[0], first.shape[0]
     for b in range(cotangent.shape[0]):
         risk, row = risks[b], out[b]

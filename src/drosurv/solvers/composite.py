@@ -82,7 +82,7 @@ class Composite:
         self.loss, self.make_objective, self.patient_mass = loss, make_objective, mass
         self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
         self.penalty, self.penalty_weight = penalty, penalty_weight
-        n_losses, n_blocks = len(loss.rows), len(self.blocks)
+        n_losses = len(loss.rows)
         column = np.full(loss.n, -1, dtype=np.intp)
         column[loss.rows] = np.arange(n_losses)
         self._column = column
