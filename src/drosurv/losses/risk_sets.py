@@ -164,6 +164,7 @@ def log_sums(
     sums: FloatArray,
     out: FloatArray,
 ) -> None:  # pragma: no cover - compiled
+    """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that its transpose needs."""
     n, times = order.shape[0], first.shape[0]
     start = first[0] if times else n
     scratch = np.empty(n, np.int64)

@@ -49,6 +49,7 @@ class Linear:
 # For one model these plain loops beat a general matrix-vector product two to three times over.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+    """Scores (n,) of coefficients (d,): columns' theta."""
     d, n = columns.shape
     odd = d % 2
     first, one = columns[0], theta[0] if odd else 0.0
@@ -64,6 +65,7 @@ def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  #
 def project(
     columns: FloatArray, gradient: FloatArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
+    """Gradient (d,) in the coefficients, given that in the scores (n,)."""
     for j in range(columns.shape[0]):
         column, total = columns[j], 0.0
         for i in range(column.shape[0]):
