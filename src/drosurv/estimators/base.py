@@ -133,7 +133,7 @@ class CoxEstimator(BaseEstimator):
             X, target, weight = X[kept], target.take(kept), given[kept]
             if not target.event.any():
                 raise ValueError("sample_weight leaves no patient with an event; every event has weight 0.")
-            if (weight == weight[0]).all():
+            if (weight == 1.0).all():
                 weight = None
         if np.ptp(target.time) == 0:
             raise ValueError(

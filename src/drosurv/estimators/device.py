@@ -51,7 +51,7 @@ class StackedTargets:
 
 
 def stack_targets(trainings: Sequence[Training], device: str) -> StackedTargets:
-    """Targets (and weights, where any differ) of training sets of one size, on the device."""
+    """Targets (and weights, where there are any) of training sets of one size, on the device."""
     import torch
 
     def stacked(arrays: list[Any]) -> Tensor:
@@ -61,8 +61,12 @@ def stack_targets(trainings: Sequence[Training], device: str) -> StackedTargets:
     return StackedTargets(
         stacked([training.target.event for training in trainings]),
         stacked([training.target.time for training in trainings]),
-        stacked([training.mass * len(training.mass) for training in trainings]).float() if weighted else None,
+        stacked([_weights(training) for training in trainings]).float() if weighted else None,
     )
+
+
+def _weights(training: Training) -> FloatArray:
+    return np.ones(len(training.X)) if training.weight is None else training.weight
 
 
 def train_on_device(
@@ -91,6 +95,8 @@ def train_on_device(
     with maybe_bar(lead) as on_step:
         history = adam(network, criterion, lr, lead.max_iter, lead.l2, on_step)
     values, _ = criterion(network.scores())
+    if lead.l2 > 0:
+        values = values + lead.l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in network.parameters)
     final = values.double().cpu().numpy()
     trained: list[Any] = network.trained()
     if lead._is_linear:

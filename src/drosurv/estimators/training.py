@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Training:
     mass : (n,) float64
         Shares of the patients, summing to one.
     weight : (n,) float64 or None
-        Their weights inside risk sets; None when all are equal.
+        Their weights inside risk sets; None when all are one.
     kept : (n,) int
         Rows of the caller's data these are: patients of weight zero are left out.
     n_rows : int
@@ -39,19 +39,6 @@ class Training:
     n_rows: int
     codes: IntArray | None = None
     n_groups: int = 0
-
-    def take(self, rows: IntArray) -> Training:
-        """The training data of fewer patients."""
-        mass = self.mass[rows]
-        return replace(
-            self,
-            X=self.X[rows],
-            target=self.target.take(rows),
-            mass=mass / mass.sum(),
-            weight=None if self.weight is None else self.weight[rows],
-            kept=self.kept[rows],
-            codes=None if self.codes is None else self.codes[rows],
-        )
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+import torch
+
+from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
+from drosurv.disparities import PENALTIES
+from drosurv.estimators.device import resolve_device, train_on_device
+from drosurv.estimators.grid import Sample, fit_grid, fit_grids
+from drosurv.target import Surv
+
+# The same processor, by the name that leads through the accelerator's code.
+AS_DEVICE = "cpu:0"
+STEPS = 30
+
+
+def sample(seed, n=120, d=5, n_groups=3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    groups = rng.integers(n_groups, size=n)
+    time = np.ceil(15 * rng.exponential(size=n) * np.exp(-X[:, 0] + 0.5 * X[:, 1] - 0.3 * groups))
+    return Sample(X, Surv.from_arrays(rng.random(n) < 0.6, time), sensitive_features=groups)
+
+
+def estimators(device, network, kind, **parameters):
+    """Three settings of one kind: what may differ within a batch does."""
+    shared = {"network": network, "hidden": (7,), "max_iter": STEPS, "random_state": 2, "device": device}
+    shared |= {"solver": "adam", **parameters}
+    if kind == "plain":
+        return [CoxPH(lr=lr, **shared) for lr in (0.01, 0.03, 0.1)]
+    if kind in PENALTIES:
+        settings = [(0.1, 0.01), (0.7, 0.03), (5.0, 0.01)]
+        return [RegularizedCox(kind, weight, lr=lr, **shared) for weight, lr in settings]
+    family, ball = kind.split(" ", 1)
+    if family == "split":
+        ball, sides = ball.split(" ")
+        return [DROCoxSplit(alpha, ball, sides=sides, **shared) for alpha in (0.2, 0.5, 1.0)]
+    return [DROCox(alpha, ball, **shared) for alpha in (0.2, 0.5, 1.0)]
+
+
+KINDS = [
+    "plain",
+    "dro chi2",
+    "dro paper",
+    "dro cvar",
+    "split chi2 both",
+    "split paper one",
+    *sorted(PENALTIES),
+]
+
+
+def assert_same_models(one, other, X, tolerance=5e-4):
+    found, expected = one.predict(X), other.predict(X)
+    if not isinstance(one, RegularizedCox):
+        # The likelihood does not see a shift of all scores, so rounding alone decides where a bias goes.
+        found, expected = found - found.mean(), expected - expected.mean()
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(one.history_, other.history_, rtol=tolerance)
+    assert one.objective_ == pytest.approx(other.objective_, rel=tolerance)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_training_sets_on_a_device_equal_each_on_the_processor(kind, network):
+    # The third set lacks a group.
+    samples = [sample(0), sample(1), sample(2, n_groups=2)]
+    on_device = [estimators(AS_DEVICE, network, kind) for _ in samples]
+    fit_grids(on_device, samples)
+    for grid, one in zip(on_device, samples, strict=True):
+        alone = estimators("cpu", network, kind)
+        fit_grid(alone, one.X, one.y, sensitive_features=one.sensitive_features)
+        for device_model, model in zip(grid, alone, strict=True):
+            assert_same_models(device_model, model, one.X)
+
+
+@pytest.mark.parametrize("kind", ["plain", "dro chi2", "split chi2 both", "rp_group"])
+def test_worst_cases_and_baselines_follow_from_the_device_model(kind):
+    one = sample(3)
+    models = {}
+    for device in (AS_DEVICE, "cpu"):
+        models[device] = estimators(device, "linear", kind)[:1]
+        fit_grid(models[device], one.X, one.y, sensitive_features=one.sensitive_features)
+    (found,), (expected,) = models[AS_DEVICE], models["cpu"]
+    np.testing.assert_allclose(
+        found.predict_survival_function(one.X, times=[1.0, 5.0, 20.0]),
+        expected.predict_survival_function(one.X, times=[1.0, 5.0, 20.0]),
+        atol=1e-4,
+    )
+    assert (found.n_iter_, found.status_) == (expected.n_iter_, expected.status_)
+    if kind.startswith(("dro", "split")):
+        np.testing.assert_allclose(found.worst_case_weights_, expected.worst_case_weights_, atol=1e-4)
+        np.testing.assert_allclose(found.eta_, expected.eta_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+@pytest.mark.parametrize("model", [CoxPH, RegularizedCox])
+def test_sample_weights_count_on_a_device(model, ties):
+    one, weight = sample(4), np.random.default_rng(0).integers(1, 4, size=120).astype(float)
+    shared = {"max_iter": STEPS, "random_state": 2, "ties": ties, "solver": "adam", "l2": 0.5}
+    fitted = [model(device=device, **shared).fit(one.X, one.y, weight) for device in (AS_DEVICE, "cpu")]
+    assert_same_models(*fitted, one.X)
+    unweighted = model(device=AS_DEVICE, **shared).fit(one.X, one.y)
+    assert np.abs(unweighted.coef_ - fitted[0].coef_).max() > 1e-3
+
+
+@pytest.mark.parametrize("model", [DROCox, DROCoxSplit])
+def test_a_robust_objective_refuses_weights_on_a_device(model):
+    one, weight = sample(4), np.random.default_rng(0).integers(1, 4, size=120)
+    with pytest.raises(ValueError, match=r"device='cpu:0'.*unweighted.*device='cpu' with sample_weight"):
+        model(device=AS_DEVICE, solver="adam", max_iter=2).fit(one.X, one.y, weight)
+
+
+def test_training_sets_of_two_sizes_are_named():
+    models = [estimators(AS_DEVICE, "linear", "plain") for _ in range(2)]
+    trainings = [
+        grid[0]._check_training(one.X, one.y, None)
+        for grid, one in zip(models, [sample(0), sample(1, n=100)], strict=True)
+    ]
+    with pytest.raises(ValueError, match=r"one shape, got \[\(100, 5\), \(120, 5\)\]"):
+        train_on_device(models, trainings, "cpu")
+
+
+def test_a_models_module_rests_on_the_processor_after_training():
+    one = sample(0)
+    model = CoxPH("mlp", device=AS_DEVICE, max_iter=2, random_state=0).fit(one.X, one.y)
+    assert {str(p.device) for p in model.network_.parameters()} == {"cpu"}
+    assert not model.network_.training
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device to train on")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+@pytest.mark.parametrize("make", [lambda d: CoxPH("mlp", device=d), lambda d: RegularizedCox(device=d)])
+def test_a_missing_accelerator_is_reported(make, device):
+    one = sample(0)
+    with pytest.raises(ValueError, match=f"device='{device}'.*no CUDA device; use device='cpu'"):
+        make(device).fit(one.X, one.y)
+
+
+def test_an_unknown_device_is_reported():
+    one = sample(0)
+    with pytest.raises(ValueError, match=r"device='abacus'.*'auto', 'cpu' or 'cuda'"):
+        CoxPH("mlp", device="abacus").fit(one.X, one.y)
+
+
+@pytest.mark.parametrize(
+    ("device", "worthwhile", "available", "expected"),
+    [
+        ("auto", True, True, "cuda"),
+        ("auto", True, False, "cpu"),
+        ("auto", False, True, "cpu"),
+        ("cpu", True, True, "cpu"),
+        ("cuda", False, True, "cuda"),
+        ("cuda:1", True, True, "cuda:1"),
+    ],
+)
+def test_auto_moves_only_what_is_worth_moving(monkeypatch, device, worthwhile, available, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: available)
+    assert resolve_device(device, worthwhile) == expected
+
+
+def test_mini_batches_stay_on_the_processor(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    one = sample(0)
+    model = RegularizedCox(batch_size=32, max_iter=2, random_state=0).fit(one.X, one.y)
+    assert len(model.history_) == 2 * 3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuda_equals_the_processor(kind, network):
+    samples = [sample(0), sample(1)]
+    grids = {device: [estimators(device, network, kind) for _ in samples] for device in ("cuda", "cpu")}
+    for models in grids.values():
+        fit_grids(models, samples)
+    for r, one in enumerate(samples):
+        for found, expected in zip(grids["cuda"][r], grids["cpu"][r], strict=True):
+            assert_same_models(found, expected, one.X, tolerance=2e-3)
