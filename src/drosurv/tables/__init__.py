@@ -1,0 +1,20 @@
+"""Tables: the front door for a user's own CSV or Parquet file, down to the numbers a model takes."""
+
+from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn
+from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.group_columns import group_labels
+from drosurv.tables.reading import read_frame
+from drosurv.tables.survival_table import SurvivalTable, read_survival_table
+from drosurv.tables.target_columns import TargetColumns
+
+__all__ = [
+    "CategoryColumn",
+    "LeftOutColumn",
+    "NumberColumn",
+    "SurvivalTable",
+    "TableEncoder",
+    "TargetColumns",
+    "group_labels",
+    "read_frame",
+    "read_survival_table",
+]

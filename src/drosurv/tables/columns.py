@@ -1,0 +1,254 @@
+"""What becomes of one column of a table: a standardised number, indicators of a category, or nothing."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from drosurv.tables.labels import label, labels, shown
+from drosurv.tables.number_values import holds_numbers, to_floats
+from drosurv.target import FloatArray
+
+# More levels than this are names or free text rather than categories, unless the user says otherwise.
+MOST_LEVELS = 50
+# Fewer rows than this could be in unit steps by chance.
+_FEWEST_COUNTED = 20
+_FEWEST_DIFFERENT = 100
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers: filled with its training median, then centred and scaled.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    median : float
+        Of the training values, in place of missing ones.
+    mean, deviation : float
+        Subtracted and divided by; 0 and 1 if the numbers stay as they are.
+    n_missing : int
+        Missing values in training.
+    """
+
+    name: str
+    median: float
+    mean: float
+    deviation: float
+    n_missing: int
+
+    kind: ClassVar[str] = "number"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features made of the column."""
+        return (self.name,)
+
+    @property
+    def fill(self) -> str:
+        """What stands in for a missing value, in words."""
+        return f"the median {self.median:.6g}"
+
+    @property
+    def done(self) -> str:
+        """What is done to the column, in words."""
+        scaled = f"standardised (mean {self.mean:.4g}, sd {self.deviation:.4g})"
+        return scaled if (self.mean, self.deviation) != (0.0, 1.0) else "kept as it is"
+
+    def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
+        """The features (n, 1) of a column of another table."""
+        values = to_floats(column)
+        filled = np.where(np.isnan(values), self.median, values)
+        return ((filled - self.mean) / self.deviation)[:, None]
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of categories: one indicator per level but the reference, which is the most frequent one.
+
+    Missing values, and levels that training never saw, count as the reference.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    levels : tuple of str
+        Labels seen in training.
+    reference : str
+        The most frequent of them.
+    means, deviations : tuple of float
+        Of the indicators of the other levels; 0 and 1 if they stay 0 and 1.
+    n_missing : int
+        Missing values in training.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    reference: str
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    n_missing: int
+
+    kind: ClassVar[str] = "category"
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The levels that have an indicator."""
+        return tuple(level for level in self.levels if level != self.reference)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features made of the column."""
+        return tuple(f"{self.name}={level}" for level in self.others)
+
+    @property
+    def fill(self) -> str:
+        """What stands in for a missing value, in words."""
+        return f"the most frequent level {self.reference!r}"
+
+    @property
+    def done(self) -> str:
+        """What is done to the column, in words."""
+        return f"indicators of {shown(self.others)} against {self.reference!r}"
+
+    def unseen(self, column: pd.Series[Any]) -> pd.Series[int]:
+        """Levels that training never saw, and in how many rows they stand."""
+        found = labels(column).value_counts()
+        return found[~found.index.isin(self.levels)]
+
+    def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
+        """The features (n, levels - 1) of a column of another table; `unseen` is "reference" or "error"."""
+        new = self.unseen(column)
+        if len(new):
+            problem = f"column {self.name!r} holds {shown(new.index)} in {int(new.sum()):,} rows, not seen in training"
+            if unseen == "error":
+                raise ValueError(f"{problem}; known are {shown(self.levels)}.")
+            warnings.warn(f"{problem}; taken as {self.reference!r}.", UserWarning, stacklevel=2)
+        found = labels(column).to_numpy(dtype=object)
+        indicators = (found[:, None] == np.array(self.others, dtype=object)[None, :]).astype(np.float64)
+        standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
+        return standard
+
+
+@dataclass(frozen=True)
+class LeftOutColumn:
+    """A column that carries nothing for a model.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    reason : str
+        Why, in words.
+    n_missing : int
+        Missing values in training.
+    """
+
+    name: str
+    reason: str
+    n_missing: int
+
+    kind: ClassVar[str] = "left out"
+    features: ClassVar[tuple[str, ...]] = ()
+    fill: ClassVar[str] = "nothing"
+
+    @property
+    def done(self) -> str:
+        """What is done to the column, in words."""
+        return f"not used: {self.reason}"
+
+
+Column = NumberColumn | CategoryColumn | LeftOutColumn
+
+
+def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool) -> Column:
+    """Decide what becomes of a column, from its training values.
+
+    Parameters
+    ----------
+    column : Series, (n,)
+        Training values; its name is the column's.
+    categorical : bool
+        Whether the user says it is a category, whatever it looks like.
+    standardize : bool
+        Whether features get mean 0 and standard deviation 1.
+    """
+    name, n_missing = str(column.name), int(column.isna().sum())
+    if column.dtype.kind in "mM":
+        raise ValueError(
+            f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or drop it."
+        )
+    if column.dtype.kind == "c":
+        raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
+    try:
+        distinct = column.dropna().unique()
+    except TypeError as error:
+        raise ValueError(
+            f"column {name!r} holds lists or other collections: drop it, or take them apart."
+        ) from error
+    if len(distinct) == 0:
+        return LeftOutColumn(name, "it is empty", n_missing)
+    if len(distinct) == 1:
+        return LeftOutColumn(name, f"it is {label(distinct[0])!r} in every row", n_missing)
+    if holds_numbers(column) and not categorical:
+        return _learn_number(column, name, n_missing, standardize)
+    return _learn_category(column, name, n_missing, categorical, standardize)
+
+
+def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
+    values = to_floats(column)
+    whole = not n_missing and bool((values == np.floor(values)).all())
+    if whole and len(values) >= _FEWEST_COUNTED and bool((np.diff(values) == 1).all()):
+        return LeftOutColumn(name, "it counts the rows", n_missing)
+    if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
+        warnings.warn(
+            f"column {name!r} is a different whole number in every row; drop it if it identifies patients.",
+            UserWarning,
+            stacklevel=2,
+        )
+    median = float(np.nanmedian(values))
+    filled = np.where(np.isnan(values), median, values)
+    mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
+    return NumberColumn(name, median, mean, deviation, n_missing)
+
+
+def _learn_category(
+    column: pd.Series[Any], name: str, n_missing: int, categorical: bool, standardize: bool
+) -> Column:
+    found = labels(column)
+    counts = found.value_counts()
+    if not categorical:
+        _refuse_other_texts(counts, name)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        order = [level for level in labels(pd.Series(column.dtype.categories)) if level in counts.index]
+    else:
+        order = sorted(counts.index)
+    reference = max(order, key=lambda level: counts[level])
+    shares = np.array([counts[level] for level in order if level != reference]) / len(column)
+    means = shares if standardize else np.zeros(len(shares))
+    deviations = np.sqrt(shares * (1 - shares)) if standardize else np.ones(len(shares))
+    return CategoryColumn(
+        name, tuple(order), reference, tuple(means.tolist()), tuple(deviations.tolist()), n_missing
+    )
+
+
+def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
+    """Raise if a column of text is rather numbers with slips, or names."""
+    numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
+    others = counts[~numeric]
+    if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):
+        raise ValueError(
+            f"column {name!r} holds numbers in {int(counts[numeric].sum()):,} rows and {shown(others.index)} in "
+            f"{int(others.sum()):,} rows: if those texts mean a missing value, name them in missing; if the column is "
+            "a category, name it in categorical; or correct the table."
+        )
+    if len(counts) > MOST_LEVELS:
+        raise ValueError(
+            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: drop it, or, if "
+            "they are categories all the same, name it in categorical."
+        )

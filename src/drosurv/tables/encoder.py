@@ -1,0 +1,220 @@
+"""From a table as users have it to the numbers a model takes, the same way in training and in prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
+from drosurv.tables.reading import require_columns
+
+UNSEEN = ("reference", "error")
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Fill, encode and standardise the columns of a table, and say what was done to which.
+
+    Numbers are filled with their median; texts and booleans become one indicator per level, named ``column=level``,
+    but the most frequent one, which also stands in for missing values; every feature then gets mean 0 and standard
+    deviation 1. Columns that are empty, constant or count the rows are left out. A column that could be read in two
+    ways is an error that says how to decide.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that are categories although they hold numbers, or very many different texts.
+    drop : sequence of str
+        Columns not to use.
+    standardize : bool
+        False keeps numbers and indicators as they are.
+    unseen : {"reference", "error"}
+        What a level that training never saw becomes: the most frequent one, with a warning, or an error.
+
+    Attributes
+    ----------
+    columns_ : list
+        What becomes of each column: a :class:`NumberColumn`, :class:`CategoryColumn` or :class:`LeftOutColumn`.
+    feature_names_in_, n_features_in_
+        Columns of the training table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.tables import TableEncoder
+    >>> table = pd.DataFrame({"age": [50, 60, None, 70], "sex": ["f", "m", "f", "f"]})
+    >>> encoder = TableEncoder(standardize=False).fit(table)
+    >>> encoder.transform(table).to_numpy().tolist()
+    [[50.0, 0.0], [60.0, 1.0], [60.0, 0.0], [70.0, 0.0]]
+    >>> encoder.describe()[["column", "done", "missing"]].to_numpy().tolist()
+    [['age', 'kept as it is', 1], ['sex', "indicators of 'm' against 'f'", 0]]
+    """
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        standardize: bool = True,
+        unseen: str = "reference",
+    ) -> None:
+        self.categorical = categorical
+        self.drop = drop
+        self.standardize = standardize
+        self.unseen = unseen
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing values and text are what this is for; what comes out is always float64."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what becomes of each column.
+
+        Parameters
+        ----------
+        X : DataFrame (n, d), or array
+            Training table; an array's columns are called x0, x1, ...
+        y : ignored
+        """
+        if self.unseen not in UNSEEN:
+            raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}.")
+        frame = _as_frame(X)
+        require_columns(frame, self.categorical, "categorical")
+        require_columns(frame, self.drop, "drop")
+        columns: list[Column] = [
+            learn_column(frame[name], categorical=name in self.categorical, standardize=self.standardize)
+            for name in frame.columns
+            if name not in self.drop
+        ]
+        names = pd.Series([name for column in columns for name in column.features], dtype=object)
+        if len(names) == 0:
+            raise ValueError(
+                f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)})."
+            )
+        if names.duplicated().any():
+            raise ValueError(
+                f"two features would be named {names[names.duplicated()].iloc[0]!r}: rename a column."
+            )
+        if isinstance(X, pd.DataFrame):
+            self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.columns_, self.n_features_in_ = columns, frame.shape[1]
+        return self
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """The features of a table, (n, features), as a DataFrame.
+
+        Parameters
+        ----------
+        X : DataFrame (n, ...), or array
+            Columns are found by name, in any order; those the encoder does not know are not used. An array must
+            have the training table's columns in their order.
+        """
+        check_is_fitted(self)
+        frame = self._known(X)
+        parts = [column.encode(frame[column.name], self.unseen) for column in self._used()]
+        return pd.DataFrame(np.hstack(parts), columns=self.get_feature_names_out(), index=frame.index)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features, (features,)."""
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.features], dtype=object)
+
+    def describe(self) -> pd.DataFrame:
+        """What is done to each column of the training table.
+
+        Returns
+        -------
+        DataFrame
+            ``column``, ``kind``, ``done`` in words, ``missing`` values in training, what they were ``filled_with``,
+            and the ``features`` made of it.
+        """
+        check_is_fitted(self)
+        return pd.DataFrame(
+            [
+                {
+                    "column": column.name,
+                    "kind": column.kind,
+                    "done": column.done,
+                    "missing": column.n_missing,
+                    "filled_with": column.fill if column.n_missing and column.features else "",
+                    "features": list(column.features),
+                }
+                for column in self.columns_
+            ]
+        )
+
+    def findings(self, X: Any) -> pd.DataFrame:
+        """What :meth:`transform` makes up or leaves aside in a table.
+
+        Returns
+        -------
+        DataFrame
+            One row per finding: ``column``, ``rows`` concerned, and what was ``done``, in words.
+        """
+        check_is_fitted(self)
+        frame = self._known(X)
+        found: list[tuple[str, int, str]] = []
+        for column in self._used():
+            values = frame[column.name]
+            if missing := int(values.isna().sum()):
+                found.append((column.name, missing, f"missing, filled with {column.fill}"))
+            if isinstance(column, CategoryColumn):
+                found += [
+                    (
+                        column.name,
+                        int(rows),
+                        f"{level!r} was not seen in training, taken as {column.reference!r}",
+                    )
+                    for level, rows in column.unseen(values).items()
+                ]
+        known = {column.name for column in self.columns_}
+        found += [(name, len(frame), "not used by the model") for name in frame.columns if name not in known]
+        return pd.DataFrame(found, columns=["column", "rows", "done"])
+
+    def _used(self) -> list[NumberColumn | CategoryColumn]:
+        return [column for column in self.columns_ if not isinstance(column, LeftOutColumn)]
+
+    def _known(self, X: Any) -> pd.DataFrame:
+        """A table to transform, with every column that is needed."""
+        frame = _as_frame(X)
+        if isinstance(X, pd.DataFrame):
+            require_columns(frame, [column.name for column in self._used()], "feature")
+            return frame
+        if frame.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+        if hasattr(self, "feature_names_in_"):
+            warnings.warn(
+                "X does not have valid feature names, but TableEncoder was fitted with feature names; columns are "
+                "taken in the order of the training table.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return frame.set_axis(self.feature_names_in_, axis="columns")
+        return frame
+
+
+def _as_frame(X: Any) -> pd.DataFrame:
+    if isinstance(X, pd.DataFrame):
+        frame = X.set_axis(X.columns.map(str), axis="columns")
+        if frame.columns.has_duplicates:
+            raise ValueError(f"X has two columns named {frame.columns[frame.columns.duplicated()][0]!r}.")
+    else:
+        values = check_array(X, dtype=None, ensure_all_finite=False)
+        frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
+    if len(frame) == 0 or frame.shape[1] == 0:
+        raise ValueError(f"X must have rows and columns, got shape {frame.shape}.")
+    return frame

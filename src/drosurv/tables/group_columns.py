@@ -1,0 +1,62 @@
+"""Groups of patients named by columns, or by a cut of a column of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from drosurv.tables.labels import labels
+from drosurv.tables.number_values import holds_numbers, to_floats
+from drosurv.tables.reading import require_columns
+
+MOST_NUMBERS = 12
+_CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?\d+(\.\d+)?)")
+
+
+def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
+    """Labels of each patient's groups, one column per entry of `groups`.
+
+    Parameters
+    ----------
+    frame : DataFrame, (n, ...)
+        The table.
+    groups : sequence of str
+        Names of columns, or cuts such as ``"age>65"``, whose labels are ``"<=65"`` and ``">65"``.
+
+    Returns
+    -------
+    DataFrame, (n, len(groups))
+        Labels; missing where the column is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.tables import group_labels
+    >>> group_labels(pd.DataFrame({"age": [50, 70]}), ["age>65"])["age>65"].tolist()
+    ['<=65', '>65']
+    """
+    return pd.DataFrame({spec: _labels(frame, spec) for spec in groups}, index=frame.index)
+
+
+def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
+    cut = _CUT.fullmatch(spec)
+    if spec in frame.columns or cut is None:
+        require_columns(frame, [spec], "groups")
+        column = frame[spec]
+        if holds_numbers(column) and column.nunique() > MOST_NUMBERS:
+            middle = f"{np.nanmedian(to_floats(column)):g}"
+            raise ValueError(
+                f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for example "
+                f"groups='{spec}>{middle}'."
+            )
+        return labels(column)
+    name, limit = cut["column"], cut["cut"]
+    require_columns(frame, [name], "groups")
+    if not holds_numbers(frame[name]):
+        raise ValueError(f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
+    values = to_floats(frame[name])
+    above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
+    return above.mask(np.isnan(values))

@@ -1,0 +1,42 @@
+"""Columns of numbers, whatever pandas type holds them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.target import FloatArray
+
+
+def holds_numbers(column: pd.Series[Any]) -> bool:
+    """Whether every value present is a number; booleans and numbers written as text are not."""
+    if column.dtype.kind in "iuf":
+        return True
+    if column.dtype.kind != "O" or isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return all(
+        isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+        for value in column.dropna().unique()
+    )
+
+
+def to_floats(column: pd.Series[Any]) -> FloatArray:
+    """The numbers of a column, (n,), NaN where it is missing; text that is no number is an error."""
+    numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+    values: FloatArray = numbers.to_numpy(dtype=np.float64)
+    wrong = np.isnan(values) & column.notna().to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"column {column.name!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
+            f"({int(wrong.sum()):,} such rows): correct it, or name it in missing."
+        )
+    if np.isinf(values).any():
+        raise ValueError(
+            f"column {column.name!r} holds infinite values: correct them, or leave the column out."
+        )
+    return values
