@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from drosurv.paper import find_experiments, write_outputs
+from drosurv.paper import find_experiments, tabulate, write_outputs
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def grid(random_grid):
 
 
 def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp_path):
-    written = write_outputs(grid, find_experiments(), tmp_path / "out")
+    written = write_outputs(tabulate(grid, find_experiments()), tmp_path / "out")
     names = {path.name for path in written}
     tables = [
         *("flc-age-ci", "flc-age-fa", "flc-age-comparison", "flc-gender-ci", "flc-gender-fa"),
@@ -24,7 +24,7 @@ def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp
 
 
 def test_the_csv_holds_the_unrounded_numbers(grid, tmp_path):
-    write_outputs(grid, find_experiments(["flc-age"]), tmp_path)
+    write_outputs(tabulate(grid, find_experiments(["flc-age"])), tmp_path)
     table = pd.read_csv(tmp_path / "flc-age-ci.csv").set_index(["method", "metric"])
     shown = (tmp_path / "flc-age-ci.md").read_text(encoding="utf-8")
     mean = table.loc[("dro-cox", "dynamic_auc"), "mean"]
@@ -33,12 +33,12 @@ def test_the_csv_holds_the_unrounded_numbers(grid, tmp_path):
 
 
 def test_a_choice_on_the_test_set_is_kept_apart_by_name(grid, tmp_path):
-    written = write_outputs(grid, find_experiments(["flc-age"]), tmp_path, select_on="test")
+    written = write_outputs(tabulate(grid, find_experiments(["flc-age"]), select_on="test"), tmp_path)
     assert len(written) == 3 * 4
     assert all(path.stem.endswith("-diagnostic") for path in written)
     assert all("DIAGNOSTIC" in path.read_text() for path in written if path.suffix == ".md")
 
 
 def test_nothing_finished_writes_nothing(grid, tmp_path):
-    assert write_outputs(grid.iloc[:0], find_experiments(), tmp_path / "out") == ()
+    assert write_outputs(tabulate(grid.iloc[:0], find_experiments()), tmp_path / "out") == ()
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,9 @@ from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import EXPERIMENTS, Experiment, find_experiments, plan_units
 from drosurv.paper.published import load_published
+from drosurv.paper.reproduction import Reproduction, reproduce
 from drosurv.paper.result import check_result, gather
+from drosurv.paper.run import evaluate_unit
 from drosurv.paper.schedule import Failure, Outcome, Progress, work_through
 from drosurv.paper.selection import choose_settings
 from drosurv.paper.shrinkage import gain_share
@@ -19,6 +21,7 @@ from drosurv.paper.summary import summarise
 from drosurv.paper.table import Table
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
+from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol, Unit
 
 __all__ = [
@@ -33,9 +36,11 @@ __all__ = [
     "Progress",
     "Protocol",
     "Reason",
+    "Reproduction",
     "Store",
     "Table",
     "TableMetric",
+    "Tabulation",
     "Unit",
     "agreement",
     "agreement_table",
@@ -48,15 +53,18 @@ __all__ = [
     "compare",
     "comparison_table",
     "data_fingerprint",
+    "evaluate_unit",
     "find_experiments",
     "gain_share",
     "gather",
     "known_reasons",
     "load_published",
     "plan_units",
+    "reproduce",
     "result_table",
     "save_figure",
     "summarise",
+    "tabulate",
     "work_through",
     "write_outputs",
     "write_table",

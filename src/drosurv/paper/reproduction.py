@@ -1,0 +1,189 @@
+"""The whole reproduction: plan, work through what is missing, and write what is finished."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drosurv.datasets import DataUnavailableError
+from drosurv.paper.characteristics import characteristics, characteristics_table
+from drosurv.paper.cohort import load_dataset
+from drosurv.paper.fingerprint import data_fingerprint
+from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
+from drosurv.paper.outputs import write_outputs, write_table
+from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
+from drosurv.paper.result import gather
+from drosurv.paper.run import evaluate_unit
+from drosurv.paper.run_log import RunLog, RunRecord
+from drosurv.paper.schedule import Outcome, Progress, work_through
+from drosurv.paper.selection import SelectOn
+from drosurv.paper.store import Store
+from drosurv.paper.tabulation import Tabulation, tabulate
+from drosurv.paper.unit import Protocol
+
+if TYPE_CHECKING:
+    from drosurv.datasets import Dataset
+
+# What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is
+# the full one, so a full run later reuses every unit.
+QUICK_EXPERIMENTS = ("flc-age", "support-gender", "seer-race")
+QUICK_METHODS = ("cox", "dro-cox", "dro-cox-split", "cox-scaled")
+QUICK_REPEATS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """What a run did and found.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Units reused, computed and failed.
+    tabulation : Tabulation
+        The tables, the comparison with the published values and the figure's curves.
+    files : tuple of Path
+        What was written.
+    unavailable : dict of dataset to str
+        Datasets that could not be loaded, and why; they are left out.
+    wall_seconds : float
+        How long the run took.
+    """
+
+    outcome: Outcome
+    tabulation: Tabulation
+    files: tuple[Path, ...]
+    unavailable: dict[str, str]
+    wall_seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything asked for is there."""
+        return not self.outcome.failures and not self.unavailable
+
+
+def reproduce(
+    output: str | Path,
+    *,
+    only: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    repeats: int = REPEATS,
+    quick: bool = False,
+    select_on: SelectOn = "validation",
+    device: str = "cpu",
+    jobs: int | None = None,
+    seer_file: str | Path | None = None,
+    protocol: Protocol | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Reproduction:
+    """Rebuild the paper's tables and figure, or the part asked for.
+
+    Finished units are kept under ``output/units``; a run that was stopped continues where it was, and a
+    changed setting looks for other files.
+
+    Parameters
+    ----------
+    output : path
+        Folder for units, tables, figure and the log of runs.
+    only : sequence of str, optional
+        Names of experiments or datasets, as in :func:`drosurv.paper.find_experiments`.
+    methods : sequence of str, optional
+        Names of ``METHODS``; Cox, and DeepSurv where an MLP is, are always added.
+    repeats : int
+        How many repeats.
+    quick : bool
+        The three tables with published numbers, linear methods, three repeats, unless `only`, `methods` or
+        `repeats` ask for something else. Units are those of a full run, which reuses them.
+    select_on : "validation" or "test"
+        Part on which settings are chosen; "test" is a diagnostic.
+    device : str
+        Where to train.
+    jobs : int, optional
+        Processes; by default one per processor core.
+    seer_file : path, optional
+        A copy of SEER to read instead of the downloaded one.
+    protocol : Protocol, optional
+        How units are trained and scored.
+    report : callable, optional
+        Told the progress.
+
+    Returns
+    -------
+    Reproduction
+    """
+    start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
+    if quick:
+        only = QUICK_EXPERIMENTS if only is None else only
+        methods = QUICK_METHODS if methods is None else methods
+        repeats = min(repeats, QUICK_REPEATS)
+    protocol = protocol or Protocol()
+    jobs = jobs or len(os.sched_getaffinity(0))
+    seer_file = None if seer_file is None else str(Path(seer_file).resolve())
+    experiments = find_experiments(only)
+    datasets, unavailable = _load(experiments, protocol, seer_file)
+    experiments = _shown(experiments, datasets)
+    fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
+    units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
+    store = Store(Path(output) / "units")
+    evaluate = partial(evaluate_unit, seer_file=seer_file, device=device)
+    outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
+    circumstances = [] if seer_file else [SEER_FROM_WHEEL]
+    circumstances += [] if protocol.as_published else [IMPUTED_FROM_TRAINING]
+    tabulation = tabulate(
+        gather(store.finished(units)), experiments, select_on=select_on, circumstances=circumstances
+    )
+    files = list(write_outputs(tabulation, output))
+    if datasets:
+        frame = characteristics(datasets.values())
+        files += write_table(characteristics_table(frame), frame, output, "characteristics")
+    seconds = time.perf_counter() - start
+    RunLog(output).add(
+        RunRecord(
+            started,
+            seconds,
+            outcome.computed,
+            outcome.reused,
+            len(outcome.failures),
+            jobs,
+            device,
+            _peak_memory_mb(jobs),
+        )
+    )
+    return Reproduction(outcome, tabulation, tuple(files), unavailable, seconds)
+
+
+def _load(
+    experiments: Sequence[Experiment], protocol: Protocol, seer_file: str | None
+) -> tuple[dict[str, Dataset], dict[str, str]]:
+    datasets, unavailable = {}, {}
+    for name in dict.fromkeys(name for experiment in experiments for name in experiment.datasets):
+        try:
+            datasets[name] = load_dataset(name, as_published=protocol.as_published, seer_file=seer_file)
+        except DataUnavailableError as error:
+            unavailable[name] = str(error)
+    return datasets, unavailable
+
+
+def _shown(experiments: Sequence[Experiment], datasets: Collection[str]) -> tuple[Experiment, ...]:
+    """The experiments with the cohorts whose data are there."""
+    shown = (
+        replace(experiment, cohorts=tuple(cohort for cohort in experiment.cohorts if cohort[0] in datasets))
+        for experiment in experiments
+    )
+    return tuple(experiment for experiment in shown if experiment.cohorts)
+
+
+def _peak_memory_mb(jobs: int) -> float:
+    """Peak resident memory: this process, and every worker as large as the largest."""
+    import resource
+
+    own, worker = (
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    # Linux counts kilobytes.
+    return (own + (jobs * worker if jobs > 1 else 0)) / 1024

@@ -1,0 +1,63 @@
+"""A record of every run into one folder: what it cost, and on what."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, complete or one of several that continued each other.
+
+    Parameters
+    ----------
+    started : str
+        When, ISO 8601.
+    wall_seconds : float
+        How long it took.
+    computed, reused, failed : int
+        Units evaluated, found finished, and failed.
+    jobs : int
+        Processes.
+    device : str
+        Where training ran.
+    peak_memory_mb : float
+        Largest sum of resident memory this process and the largest worker reached.
+    """
+
+    started: str
+    wall_seconds: float
+    computed: int
+    reused: int
+    failed: int
+    jobs: int
+    device: str
+    peak_memory_mb: float
+
+
+class RunLog:
+    """The runs of one output folder, one JSON object per line.
+
+    Parameters
+    ----------
+    folder : path
+        The output folder.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder) / "runs.jsonl"
+
+    def add(self, record: RunRecord) -> None:
+        """Append a run."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(record)) + "\n")
+
+    def read(self) -> list[RunRecord]:
+        """Every run that ended by itself, the first one first."""
+        if not self.path.exists():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        return [RunRecord(**json.loads(line)) for line in lines]

@@ -1,0 +1,110 @@
+"""Every table of the reproduction, from the scores of every grid point."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from drosurv.paper.alpha_curves import alpha_curves
+from drosurv.paper.comparison import agreement, compare
+from drosurv.paper.plan import ALPHA_FIGURE, TUNINGS, Experiment
+from drosurv.paper.published import load_published
+from drosurv.paper.selection import SelectOn, choose_settings
+from drosurv.paper.summary import summarise
+from drosurv.paper.table import Table
+from drosurv.paper.tables import agreement_table, comparison_table, result_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """The tables with the numbers behind them, and the curves of the figure.
+
+    Attributes
+    ----------
+    tables : dict of file name (without suffix) to (Table, DataFrame)
+        In the paper's order; an experiment without a finished unit is left out.
+    summary : DataFrame
+        Every cell of every result table: what :func:`drosurv.paper.summarise` gives.
+    comparison : DataFrame
+        Every published cell beside ours: what :func:`drosurv.paper.compare` gives.
+    curves : DataFrame, optional
+        What :func:`drosurv.paper.alpha_curves` gives, where the figure is among the experiments.
+    select_on : "validation" or "test"
+        The part on which settings were chosen.
+    """
+
+    tables: dict[str, tuple[Table, pd.DataFrame]]
+    summary: pd.DataFrame
+    comparison: pd.DataFrame
+    curves: pd.DataFrame | None = None
+    select_on: SelectOn = field(default="validation")
+
+
+def tabulate(
+    grid: pd.DataFrame,
+    experiments: Sequence[Experiment],
+    *,
+    select_on: SelectOn = "validation",
+    circumstances: Collection[str] = (),
+) -> Tabulation:
+    """Choose settings, average over repeats and compare with the published values.
+
+    Parameters
+    ----------
+    grid : DataFrame
+        From :func:`drosurv.paper.gather`.
+    experiments : sequence of Experiment
+        What to tabulate.
+    select_on : "validation" or "test"
+        Part on which settings are chosen; with "test" every table's name and title says diagnostic.
+    circumstances : collection of str
+        What was special about the run, for the reasons of differences.
+
+    Returns
+    -------
+    Tabulation
+    """
+    import pandas as pd
+
+    diagnostic = select_on == "test"
+    suffix = "-diagnostic" if diagnostic else ""
+    published = load_published()
+    tables: dict[str, tuple[Table, pd.DataFrame]] = {}
+    summaries, comparisons = [], []
+    for experiment in experiments:
+        if experiment.name == ALPHA_FIGURE.name:
+            continue
+        for tuned_by in TUNINGS if experiment.setting is None else ("ci",):
+            chosen = choose_settings(grid, experiment, tuned_by=tuned_by, select_on=select_on)
+            if chosen.empty:
+                continue
+            summary = summarise(chosen)
+            summaries.append(summary)
+            label = tuned_by if experiment.setting is None else "fixed"
+            tables[f"{experiment.name}-{label}{suffix}"] = (
+                result_table(summary, diagnostic=diagnostic),
+                summary,
+            )
+            theirs = published.loc[published["experiment"] == experiment.name]
+            if tuned_by == "ci" and len(theirs):
+                comparison = compare(summary, published=theirs, circumstances=circumstances)
+                comparisons.append(comparison)
+                beside = comparison_table(comparison, diagnostic=diagnostic)
+                tables[f"{experiment.name}-comparison{suffix}"] = beside, comparison
+    compared = pd.concat(comparisons, ignore_index=True) if comparisons else pd.DataFrame()
+    if comparisons:
+        counts = agreement(compared, by="experiment")
+        tables[f"agreement{suffix}"] = agreement_table(counts, diagnostic=diagnostic), counts
+    drawn = any(experiment.name == ALPHA_FIGURE.name for experiment in experiments)
+    curves = alpha_curves(grid) if drawn else None
+    return Tabulation(
+        tables,
+        pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(),
+        compared,
+        None if curves is None or curves.empty else curves,
+        select_on,
+    )
