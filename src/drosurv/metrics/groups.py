@@ -49,8 +49,8 @@ class Groups:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sum of the patients' values in each group, (n_groups,)."""
-        totals: FloatArray = np.bincount(self.codes, weights=values, minlength=len(self)).astype(np.float64)
-        return totals
+        totals = np.bincount(self.codes, weights=values, minlength=len(self))
+        return totals.astype(np.float64, copy=False)
 
 
 def parse_groups(

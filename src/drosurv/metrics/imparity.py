@@ -205,8 +205,9 @@ def concordance_imparity_over_cuts(
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
     below = groups.sums(denominator)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below != 0, groups.sums(numerator) / below, np.nan)
+    ratio: FloatArray = np.full(len(groups), np.nan)
+    np.divide(groups.sums(numerator), below, out=ratio, where=below != 0)
+    return ratio
 
 
 def largest_gap(values: FloatArray) -> FloatArray:
@@ -214,10 +215,11 @@ def largest_gap(values: FloatArray) -> FloatArray:
 
     NaN where fewer than two are.
     """
-    defined = ~np.isnan(values)
-    highest = np.where(defined, values, -np.inf).max(axis=-1)
-    lowest = np.where(defined, values, np.inf).min(axis=-1)
-    return np.where(defined.sum(axis=-1) >= 2, highest - lowest, np.nan)
+    # fmax and fmin pass over NaN.
+    spread = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
+    enough = np.count_nonzero(~np.isnan(values), axis=-1) >= 2
+    gap: FloatArray = np.where(enough, spread, np.nan)
+    return gap
 
 
 def _warn_of_groups_without_pairs(groups: Groups, values: FloatArray) -> None:
