@@ -80,8 +80,7 @@ def _parquet(path: Path) -> pd.DataFrame:
 def _csv(path: Path, separator: str, missing: Sequence[str]) -> pd.DataFrame:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            header = [name.strip() for name in next(csv.reader(file, delimiter=separator), [])]
-            _check_header(header, path, separator)
+            header = _header(next(csv.reader(file, delimiter=separator), []), path, separator)
         with warnings.catch_warnings():
             # Rows longer than the header: pandas only warns that it drops their end.
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -107,18 +106,25 @@ def _csv(path: Path, separator: str, missing: Sequence[str]) -> pd.DataFrame:
         ) from error
 
 
-def _check_header(header: list[str], path: Path, separator: str) -> None:
-    if not any(header):
+def _header(fields: list[str], path: Path, separator: str) -> list[str]:
+    if not any(field.strip() for field in fields):
         raise ValueError(f"{path} is empty: its first line must name the columns.")
-    if len(header) == 1:
-        other = next(
-            (mark for mark in (";", "\t", "|", ",") if mark != separator and mark in header[0]), None
-        )
+    names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
+    if len(names) == 1:
+        other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
         if other is not None:
             raise ValueError(
-                f"{path} has a single column {header[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
+                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
                 f"separator={other!r}."
             )
+    _refuse_repeated(names, path)
+    return names
+
+
+def _refuse_repeated(names: Sequence[str], path: Path) -> None:
+    repeated = next((name for name in names if list(names).count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{path} has two columns named {repeated!r}: rename one.")
 
 
 def _typed(column: pd.Series[str], decimal: str) -> pd.Series[float] | pd.Series[str]:
@@ -133,9 +139,7 @@ def _typed(column: pd.Series[str], decimal: str) -> pd.Series[float] | pd.Series
 
 def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     frame.columns = frame.columns.map(str)
-    repeated = frame.columns[frame.columns.duplicated()]
-    if len(repeated):
-        raise ValueError(f"{path} has two columns named {repeated[0]!r}: rename one.")
+    _refuse_repeated(list(frame.columns), path)
     if len(frame) == 0:
         raise ValueError(f"{path} has no rows.")
     return frame

@@ -1,0 +1,295 @@
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH, load, save
+from drosurv.tables import TableEncoder
+
+
+@parametrize_with_checks([TableEncoder()])
+def test_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(40, 90, n).astype(float),
+            "sex": rng.choice(["f", "m"], n, p=[0.7, 0.3]),
+            "grade": rng.choice(["low", "middle", "high"], n, p=[0.5, 0.3, 0.2]),
+            "smoker": rng.random(n) < 0.4,
+            "stage": rng.integers(1, 4, n),
+        }
+    )
+    frame.loc[[3, 10], "age"] = np.nan
+    frame.loc[5, "sex"] = None
+    return frame
+
+
+def test_features_equal_those_of_scikit_learns_steps(table):
+    ours = TableEncoder().fit(table)
+    features = ours.transform(table)
+    ages = StandardScaler().fit_transform(
+        SimpleImputer(strategy="median").fit_transform(table[["age", "stage"]])
+    )
+    np.testing.assert_allclose(features[["age", "stage"]], ages)
+    filled = table[["sex", "grade", "smoker"]].fillna({"sex": "f"}).astype(str)
+    reference = [filled[column].mode()[0] for column in filled]
+    hot = OneHotEncoder(drop=reference, sparse_output=False).fit(filled)
+    names = [
+        f"{c}={level}"
+        for c, levels, r in zip(filled, hot.categories_, reference, strict=True)
+        for level in levels
+        if level != r
+    ]
+    np.testing.assert_allclose(features[names], StandardScaler().fit_transform(hot.transform(filled)))
+    assert set(features.columns) == {"age", "stage", *names}
+    assert ours.get_feature_names_out().tolist() == list(features.columns)
+
+
+def test_training_statistics_serve_other_tables(table):
+    encoder = TableEncoder(standardize=False).fit(table)
+    other = pd.DataFrame(
+        {"stage": [2], "smoker": [True], "grade": [None], "sex": ["m"], "age": [np.nan], "id": [9]}
+    )
+    (row,) = encoder.transform(other).to_dict("records")
+    assert row["age"] == table["age"].median()
+    assert row["sex=m"] == 1
+    assert row["grade=high"] == row["grade=middle"] == 0
+    assert row["stage"] == 2
+
+
+def test_columns_are_found_by_name_in_any_order(table):
+    encoder = TableEncoder().fit(table)
+    shuffled = table[table.columns[::-1]]
+    pd.testing.assert_frame_equal(encoder.transform(shuffled), encoder.transform(table))
+
+
+def test_one_row_is_encoded_as_it_is_among_many(table):
+    encoder = TableEncoder().fit(table)
+    together = encoder.transform(table)
+    for row in range(0, len(table), 7):
+        np.testing.assert_array_equal(encoder.transform(table.iloc[[row]]), together.iloc[[row]])
+
+
+def test_equal_categories_are_equal_whatever_type_holds_them():
+    encoder = TableEncoder(categorical=["stage"], standardize=False).fit(
+        pd.DataFrame({"stage": [1, 1, 2, 3]})
+    )
+    for values in (
+        [2, 3],
+        [2.0, 3.0],
+        ["2", "3"],
+        pd.Categorical([2, 3]),
+        pd.array([2, 3], "Int64"),
+        [2.0, "3"],
+    ):
+        features = encoder.transform(pd.DataFrame({"stage": values}))
+        assert features.to_numpy().tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_level_training_never_saw_becomes_the_most_frequent_with_a_warning(table):
+    encoder = TableEncoder().fit(table)
+    other = table.head(2).assign(grade=["enormous", "low"])
+    with pytest.warns(
+        UserWarning, match=r"column 'grade' holds 'enormous' in 1 rows, not seen.*taken as 'low'"
+    ):
+        found = encoder.transform(other)
+    pd.testing.assert_frame_equal(found, encoder.transform(other.assign(grade="low")))
+
+
+def test_a_level_training_never_saw_can_be_an_error(table):
+    encoder = TableEncoder(unseen="error").fit(table)
+    with pytest.raises(
+        ValueError, match=r"column 'grade' holds 'enormous'.*known are 'high', 'low', 'middle'"
+    ):
+        encoder.transform(table.assign(grade="enormous"))
+
+
+def test_the_order_of_a_categorical_column_is_kept():
+    values = pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])
+    encoder = TableEncoder().fit(pd.DataFrame({"g": values}))
+    assert encoder.get_feature_names_out().tolist() == ["g=c", "g=a"]
+
+
+def test_columns_that_say_nothing_are_left_out_and_told(table):
+    extended = table.assign(site="A", empty=np.nan, row=range(1, len(table) + 1), half=[1.0, np.nan] * 30)
+    encoder = TableEncoder().fit(extended)
+    told = encoder.describe().set_index("column")
+    assert told.loc["site", "done"] == "not used: it is 'A' in every row"
+    assert told.loc["empty", "done"] == "not used: it is empty"
+    assert told.loc["row", "done"] == "not used: it counts the rows"
+    assert told.loc["half", "done"] == "not used: it is '1' in every row"
+    pd.testing.assert_frame_equal(encoder.transform(table), TableEncoder().fit_transform(table))
+
+
+def test_the_report_names_every_column_and_what_filled_it(table):
+    told = TableEncoder(drop=["smoker"]).fit(table).describe().set_index("column")
+    assert told.index.tolist() == ["age", "sex", "grade", "stage"]
+    assert told.loc["age", "missing"] == 2
+    assert told.loc["age", "filled_with"] == f"the median {table['age'].median():g}"
+    assert told.loc["sex", "filled_with"] == "the most frequent level 'f'"
+    assert told.loc["grade", "done"] == "indicators of 'high', 'middle' against 'low'"
+    assert told.loc["grade", "filled_with"] == ""
+    assert told.loc["grade", "features"] == ["grade=high", "grade=middle"]
+
+
+def test_findings_name_what_was_made_up_or_left_aside(table):
+    encoder = TableEncoder().fit(table)
+    other = table.head(4).assign(grade=["enormous", "low", "low", "enormous"], note="x")
+    found = encoder.findings(other).set_index(["column", "done"])["rows"]
+    assert found.to_dict() == {
+        ("age", f"missing, filled with the median {table['age'].median():g}"): 1,
+        ("grade", "'enormous' was not seen in training, taken as 'low'"): 2,
+        ("note", "not used by the model"): 4,
+    }
+
+
+def test_whole_numbers_that_all_differ_are_pointed_at():
+    numbers = np.random.default_rng(0).permutation(500)
+    with pytest.warns(UserWarning, match="column 'mrn' is a different whole number in every row"):
+        TableEncoder().fit(pd.DataFrame({"mrn": numbers}))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([f"name {i}" for i in range(60)], r"60 different texts.*drop it.*categorical"),
+        (
+            [*map(str, range(59)), "unknown"],
+            r"numbers in 59 rows and 'unknown' in 1 rows.*missing.*categorical",
+        ),
+        (pd.date_range("2020-01-01", periods=60), "holds dates"),
+        ([1.0, np.inf] * 30, "infinite"),
+        ([[1], [2]] * 30, "lists"),
+        (np.array([1 + 2j, 3] * 30), "complex"),
+    ],
+)
+def test_a_column_that_can_be_read_in_two_ways_is_a_question(values, message):
+    with pytest.raises(ValueError, match=message):
+        TableEncoder().fit(pd.DataFrame({"c": values, "x": np.arange(60) % 7}))
+
+
+def test_many_levels_are_categories_if_the_user_says_so():
+    frame = pd.DataFrame({"site": [f"s{i}" for i in range(60)] * 2})
+    assert TableEncoder(categorical=["site"]).fit_transform(frame).shape == (120, 59)
+
+
+def test_text_among_numbers_at_prediction_names_row_and_value(table):
+    encoder = TableEncoder().fit(table)
+    broken = table.astype({"age": object})
+    broken.loc[7, "age"] = "old"
+    with pytest.raises(ValueError, match=r"column 'age' holds 'old' \(row 8\), which is not a number"):
+        encoder.transform(broken)
+
+
+def test_a_missing_column_is_named(table):
+    encoder = TableEncoder().fit(table)
+    with pytest.raises(ValueError, match=r"feature column 'sex' is not in the table"):
+        encoder.transform(table.drop(columns="sex"))
+
+
+@pytest.mark.parametrize("parameter", ["drop", "categorical"])
+def test_a_parameter_that_names_no_column_is_refused(table, parameter):
+    with pytest.raises(
+        ValueError, match=rf"{parameter} column 'gradee' is not in the table. Did you mean 'grade'"
+    ):
+        TableEncoder(**{parameter: ["gradee"]}).fit(table)
+
+
+def test_other_impossible_requests_are_refused(table):
+    with pytest.raises(ValueError, match="unseen must be"):
+        TableEncoder(unseen="guess").fit(table)
+    with pytest.raises(ValueError, match="two columns named 'a'"):
+        TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="none of the 1 columns differs"):
+        TableEncoder().fit(pd.DataFrame({"a": [1, 1]}))
+    clash = pd.DataFrame({"sex=m": [1, 2, 3], "sex": ["m", "f", "f"]})
+    with pytest.raises(ValueError, match="two features would be named 'sex=m'"):
+        TableEncoder().fit(clash)
+
+
+def test_an_array_after_a_table_warns_that_names_are_missing(table):
+    encoder = TableEncoder().fit(table)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        found = encoder.transform(table.to_numpy())
+    np.testing.assert_allclose(found, encoder.transform(table))
+
+
+class TestInAPipeline:
+    @pytest.fixture
+    def patients(self):
+        data = make_hidden_minority(n_samples=300, random_state=1)
+        frame = data.X.iloc[:, :3].assign(sex=np.where(data.X["x4"] > 0, "f", "m"))
+        frame.loc[::9, "x1"] = np.nan
+        frame.loc[::11, "sex"] = None
+        return frame, data.y
+
+    def test_the_model_knows_the_features_by_name(self, patients):
+        model = make_pipeline(TableEncoder(), CoxPH()).fit(*patients)
+        rarer = patients[0]["sex"].value_counts().index[-1]
+        assert model[-1].feature_names_in_.tolist() == ["x1", "x2", "x3", f"sex={rarer}"]
+
+    def test_raw_tables_go_through_a_saved_pipeline(self, patients, tmp_path):
+        X, y = patients
+        model = make_pipeline(TableEncoder(categorical=["sex"]), CoxPH()).fit(X, y)
+        save(model, tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        raw = X.assign(extra="note")[["extra", "sex", "x3", "x2", "x1"]]
+        np.testing.assert_array_equal(loaded.predict(raw), model.predict(X))
+        np.testing.assert_array_equal(
+            loaded.predict_survival_function(raw, times=[0.5]),
+            model.predict_survival_function(X, times=[0.5]),
+        )
+        pd.testing.assert_frame_equal(loaded[0].describe(), model[0].describe())
+
+    def test_joblib_skops_and_clone_work(self, patients, tmp_path):
+        X, y = patients
+        model = make_pipeline(TableEncoder(), CoxPH()).fit(X, y)
+        joblib.dump(model, tmp_path / "model")
+        data = skops.io.dumps(model)
+        trusted = skops.io.get_untrusted_types(data=data)
+        assert all(name.startswith("drosurv.") for name in trusted)
+        for other in (
+            joblib.load(tmp_path / "model"),
+            skops.io.loads(data, trusted=trusted),
+            clone(model).fit(X, y),
+        ):
+            np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def _columns():
+    text = st.sampled_from(["a", "b", "<script>", "ü", " ", "1", "=x", None])
+    number = st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-5, 5))
+    return st.lists(st.tuples(number, text, st.sampled_from([True, False, None])), min_size=2, max_size=25)
+
+
+@given(_columns())
+@settings(deadline=None, max_examples=60)
+def test_any_table_gives_finite_standardised_features_or_a_clear_error(rows):
+    frame = pd.DataFrame(rows, columns=["n", "t", "b"])
+    if (frame.nunique() < 2).all():
+        with pytest.raises(ValueError, match="none of the 3 columns differs"):
+            TableEncoder().fit(frame)
+        return
+    features = TableEncoder().fit_transform(frame)
+    assert np.isfinite(features).all(axis=None)
+    np.testing.assert_allclose(features.mean(), 0, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pd.testing.assert_frame_equal(TableEncoder().fit(frame).transform(frame), features)

@@ -1,0 +1,57 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.tables import group_labels
+
+FRAME = pd.DataFrame(
+    {
+        "age": np.r_[40.0:70.0:30j],
+        "sex": ["f", "m", None] * 10,
+        "stage": [1, 2, 3] * 10,
+        "count": pd.array([1, None, 3] * 10, dtype="Int64"),
+        "a>1": ["x", "y", "x"] * 10,
+    }
+)
+
+
+def test_labels_of_a_column_are_its_values_and_stay_missing():
+    labels = group_labels(FRAME, ["sex", "stage"])
+    assert labels["sex"].iloc[:2].tolist() == ["f", "m"]
+    assert labels["sex"].isna().sum() == 10
+    assert labels["stage"].iloc[:3].tolist() == ["1", "2", "3"]
+
+
+def test_a_cut_divides_numbers_at_its_value():
+    labels = group_labels(FRAME, ["age>65", "age > 50.5", "stage>2"])
+    assert (labels["age>65"] == np.where(FRAME["age"] > 65, ">65", "<=65")).all()
+    assert (labels["age > 50.5"] == np.where(FRAME["age"] > 50.5, ">50.5", "<=50.5")).all()
+    assert labels["stage>2"].iloc[:3].tolist() == ["<=2", "<=2", ">2"]
+
+
+def test_a_missing_number_has_no_group():
+    labels = group_labels(FRAME, ["count>2"])["count>2"]
+    assert labels.isna().sum() == 10
+    assert labels.iloc[[0, 2]].tolist() == ["<=2", ">2"]
+
+
+def test_a_column_named_like_a_cut_is_that_column():
+    assert group_labels(FRAME, ["a>1"])["a>1"].iloc[0] == "x"
+
+
+def test_no_groups_give_a_frame_of_all_patients_without_columns():
+    assert group_labels(FRAME, []).shape == (30, 0)
+
+
+def test_many_different_numbers_ask_for_a_cut():
+    with pytest.raises(ValueError, match=r"30 different numbers.*groups='age>55'"):
+        group_labels(FRAME, ["age"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [("sexx", "Did you mean 'sex'"), ("ages>65", "Did you mean 'age'"), ("sex>1", "does not hold numbers")],
+)
+def test_unknown_columns_and_cuts_of_text_are_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        group_labels(FRAME, [spec])
