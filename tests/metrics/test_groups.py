@@ -108,6 +108,13 @@ def test_bad_labels_are_refused_with_the_reason(values, arguments, message):
         parse_groups(values, **arguments)
 
 
+def test_parsed_groups_parse_to_themselves_and_keep_their_length():
+    groups = parse_groups(["a", "b"])
+    assert parse_groups(groups, 2) is groups
+    with pytest.raises(ValueError, match="2 labels for 3 patients"):
+        parse_groups(groups, 3)
+
+
 def test_known_labels_set_the_order_and_may_be_empty():
     groups = parse_groups(["a", "b", None], labels=["c", "b", "a"])
     assert groups.labels == ("c", "b", "a", "missing")

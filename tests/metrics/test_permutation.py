@@ -53,6 +53,26 @@ def test_labels_that_mean_nothing_are_rejected_as_often_as_promised(studentized)
     assert np.mean(np.array(p_values) <= 0.1) < 0.18
 
 
+def test_standard_errors_keep_the_promise_when_groups_differ_in_more_than_concordance():
+    """A small group censored early has noisier fractions, though both groups are ordered at random."""
+    p_values = []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        small = rng.random(200) < 0.15
+        time, censoring = rng.exponential(size=200), np.where(small, rng.exponential(0.15, 200), 20.0)
+        y, risk = Surv.from_arrays(time <= censoring, np.minimum(time, censoring)), rng.normal(size=200)
+        options = {"permutations": 39, "random_state": seed, "threads": 1}
+        p_values.append(
+            [
+                concordance_imparity_test(y, risk, small, studentized=studentized, **options).p_value
+                for studentized in (True, False)
+            ]
+        )
+    with_errors, without = np.mean(np.array(p_values) <= 0.05, axis=0)
+    assert with_errors < 0.15
+    assert without > 0.2
+
+
 def test_a_group_ranked_at_random_is_found():
     rng = np.random.default_rng(2)
     risk = rng.normal(size=400)

@@ -16,6 +16,12 @@ from drosurv.metrics.fairness import (
     intersectional_disparity,
 )
 from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.gap_intervals import (
+    GapIntervals,
+    concordance_imparity_intervals,
+    gap_intervals,
+    ratio_intervals,
+)
 from drosurv.metrics.groups import Groups, parse_groups
 from drosurv.metrics.harm import (
     BrierAgainstNull,
@@ -31,15 +37,7 @@ from drosurv.metrics.imparity import (
     concordance_imparity_over_cuts,
 )
 from drosurv.metrics.imparity_influence import concordance_fraction_errors
-from drosurv.metrics.intervals import (
-    GapIntervals,
-    Interval,
-    Replicates,
-    bootstrap,
-    concordance_imparity_intervals,
-    gap_intervals,
-    ratio_intervals,
-)
+from drosurv.metrics.intervals import Interval, Replicates, bootstrap
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
 from drosurv.metrics.permutation import PermutationTest, concordance_imparity_test, permutation_test

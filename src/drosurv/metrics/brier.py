@@ -82,6 +82,14 @@ def brier_contributions(
     Returns
     -------
     (n,) float64
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
+    >>> brier_contributions(y, y, survival, times=[1.0, 2.0]).round(3).tolist()
+    [0.025, 0.085, 0.025, 0.01]
     """
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)

@@ -110,6 +110,13 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
     ----------
     Austin, Harrell, van Klaveren (2020), Graphical calibration curves and the integrated calibration index
     (ICI) for survival models, Statistics in Medicine 39.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False, False], [1.0, 2.0, 3.0, 4.0])
+    >>> round(integrated_calibration_index(y, [[0.6]] * 4, horizon=2.5, times=[2.0]), 4)
+    0.1
     """
     target = parse_target(y, require_event=False)
     t0 = np.array([horizon], dtype=np.float64)

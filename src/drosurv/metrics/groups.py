@@ -93,14 +93,11 @@ def parse_groups(
     [1, 0, -1]
     """
     if isinstance(groups, Groups):
-        return groups
+        return _of_length(groups, n)
     if missing not in ("group", "drop"):
         raise ValueError(f"missing must be 'group' or 'drop', got {missing!r}.")
     columns = [_coded(column, name, missing) for column in _columns(groups, name)]
-    length = len(columns[0].codes)
-    if n is not None and length != n:
-        raise ValueError(f"{name} has {length} labels for {n} patients: give one label per row.")
-    coded = columns[0] if len(columns) == 1 else _intersections(columns, name)
+    coded = _of_length(columns[0] if len(columns) == 1 else _intersections(columns, name), n)
     if labels is not None:
         coded = _relabelled(coded, tuple(labels), missing)
     if len(coded) < at_least:
@@ -127,6 +124,14 @@ def parse_grouped(
     if (kept := parsed.kept).all():
         return scored, parsed
     return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
+
+
+def _of_length(groups: Groups, n: int | None) -> Groups:
+    if n is not None and len(groups.codes) != n:
+        raise ValueError(
+            f"{groups.name} has {len(groups.codes)} labels for {n} patients: give one label per row."
+        )
+    return groups
 
 
 def _columns(groups: Any, name: str) -> list[Any]:

@@ -41,6 +41,15 @@ def brier_against_null(
     Returns
     -------
     BrierAgainstNull
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
+    >>> scores = brier_against_null(y, y, survival, times=[1.0, 2.0])
+    >>> (1 - scores.model[2:].sum() / scores.null[2:].sum()).round(3)
+    np.float64(0.888)
     """
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
@@ -192,6 +201,14 @@ def likelihood_gain(
     -------
     float
         Negative means that the patients are worse served than by no model.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> survival = [[0.2, 0.1], [0.5, 0.2], [0.9, 0.8], [0.9, 0.9]]
+    >>> likelihood_gain(y, y, survival, times=[1.0, 3.0], n_intervals=2) > 0
+    True
     """
     gains = likelihood_gains(y_train, y_test, survival, times, **options)
     weight = parse_weights(sample_weight, len(gains))
