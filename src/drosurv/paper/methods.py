@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
+from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS
+
 Network = Literal["linear", "mlp"]
 
-LEARNING_RATES = (0.01, 0.001, 0.0001)
-WEIGHTS = (1.0, 0.7, 0.4)
-ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Starts at 1: CI and the c-index do not change when scores are scaled, so a rule that looks only at them
 # ties and takes the first, which must be the plain model.
 FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)

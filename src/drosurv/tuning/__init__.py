@@ -1,17 +1,21 @@
 """Choosing a setting: grids, rules such as the accuracy budget, search."""
 
 from drosurv.tuning.candidates import average_folds
+from drosurv.tuning.grids import default_grid
 from drosurv.tuning.pareto import ParetoPoint, pareto_front
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, FixedSetting, OneStandardError, Rule
+from drosurv.tuning.search import GridSearch
 
 __all__ = [
     "AccuracyBudget",
     "BestScore",
     "Choice",
     "FixedSetting",
+    "GridSearch",
     "OneStandardError",
     "ParetoPoint",
     "Rule",
     "average_folds",
+    "default_grid",
     "pareto_front",
 ]

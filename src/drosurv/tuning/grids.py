@@ -1,0 +1,86 @@
+"""Grids to search: the paper's values, and one that suits an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drosurv.estimators.base import CoxEstimator
+
+LEARNING_RATES = (0.01, 0.001, 0.0001)
+WEIGHTS = (1.0, 0.7, 0.4)
+ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+
+Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+
+
+def default_grid(estimator: CoxEstimator) -> dict[str, list[Any]]:
+    """The paper's grid of an estimator: alpha or the penalty's weight, and Adam's learning rate.
+
+    The learning rate is left out where the convex solver finds the optimum, which does not depend on it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What will be tuned.
+
+    Returns
+    -------
+    dict of parameter to values
+
+    Examples
+    --------
+    >>> from drosurv import DROCox
+    >>> default_grid(DROCox())
+    {'alpha': [0.1, 0.15, 0.2, 0.3, 0.4, 0.5]}
+    >>> sorted(default_grid(DROCox(network="mlp")))
+    ['alpha', 'lr']
+    """
+    parameters = estimator.get_params(deep=False)
+    grid: dict[str, list[Any]] = {}
+    if "alpha" in parameters:
+        grid["alpha"] = list(ALPHAS)
+    if "weight" in parameters:
+        grid["weight"] = list(WEIGHTS)
+    if not estimator._uses_convex:
+        grid["lr"] = list(LEARNING_RATES)
+    if not grid:
+        raise ValueError(
+            f"grid must be given for {type(estimator).__name__} with the convex solver: it has no alpha, weight "
+            "or learning rate to tune. Name a parameter, for example grid={'l2': [0.0, 0.01, 0.1]}."
+        )
+    return grid
+
+
+def grid_points(grid: Grid) -> list[dict[str, Any]]:
+    """Every combination of the grid's values, the last parameter varying fastest.
+
+    Parameters
+    ----------
+    grid : mapping of parameter to values, or a sequence of such mappings
+        Several mappings are searched one after the other.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> grid_points({"alpha": [0.1, 0.2], "lr": [0.01]})
+    [{'alpha': 0.1, 'lr': 0.01}, {'alpha': 0.2, 'lr': 0.01}]
+    """
+    from itertools import product
+
+    points: list[dict[str, Any]] = []
+    for part in [grid] if isinstance(grid, Mapping) else grid:
+        for name, values in part.items():
+            if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
+                raise ValueError(
+                    f"grid[{name!r}] must be a list of at least one value, got {values!r}; "
+                    "put a single value in a list."
+                )
+        points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
+    if not points:
+        raise ValueError("grid holds no setting; name at least one parameter and its values.")
+    return points

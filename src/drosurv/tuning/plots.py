@@ -1,0 +1,153 @@
+"""Pictures of a search: the accuracy-disparity front with intervals, and the shrinkage control."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.target import FloatArray
+from drosurv.tuning.pareto import pareto_front
+from drosurv.tuning.rules import AccuracyBudget
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from drosurv.tuning.search import GridSearch
+
+# Okabe and Ito's colours, told apart with any colour vision.
+_SETTING, _FRONT, _CHOSEN, _PLAIN = "#56B4E9", "#0072B2", "#D55E00", "#000000"
+_LABELS = {
+    "concordance_index": "c-index",
+    "concordance_imparity": "concordance imparity",
+    "gain_share": "share of the unregularised model's gain in log partial likelihood",
+}
+
+
+def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> Axes:
+    """Draw the c-index against a disparity.
+
+    Every setting is a point with its 95 % interval; the line joins those that no other beats on both; the
+    chosen one is ringed. The cross is the unregularised model, the dotted line its scores multiplied by
+    c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where they are.
+    The vertical line is the accuracy budget, where the rule has one.
+
+    Parameters
+    ----------
+    search : GridSearch
+        Fitted.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+    minimise : str
+        Column of ``results_`` on the other axis.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    results = _with(search.results_, "concordance_index", minimise)
+    x, y = (_numbers(results, name) for name in ("concordance_index", minimise))
+    ax.errorbar(
+        x, y, xerr=_reach(results, "concordance_index"), yerr=_reach(results, minimise),
+        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, zorder=1, label="settings, 95 % interval",
+    )  # fmt: skip
+    front = pareto_front(results, minimise=minimise)
+    ax.plot(
+        _numbers(front, "concordance_index"), _numbers(front, minimise), "o-", color=_FRONT, markersize=5, zorder=2,
+        label="no other setting beats both",
+    )  # fmt: skip
+    control = search.control_
+    if minimise in control:
+        heights = _numbers(control, minimise)
+        accuracy = _numbers(control, "concordance_index")
+        ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
+        ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
+    rule = search.rule_
+    if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
+        ax.axvline(
+            (1 - rule.tolerance) * rule.reference, color="grey", linewidth=0.8, label="accuracy budget"
+        )
+    _ring(ax, results, search.best_index_, "concordance_index", minimise)
+    return _finish(ax, "concordance_index", minimise)
+
+
+def plot_shrinkage(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> Axes:
+    """Draw a disparity against the share of the unregularised model's gain over no model at all.
+
+    The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
+    the line has bought its low disparity by saying less, and nothing else; one below it has done better.
+
+    Parameters
+    ----------
+    search : GridSearch
+        Fitted.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+    minimise : str
+        Column of ``results_`` on the vertical axis.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    results = _with(search.results_, "gain_share", minimise)
+    control = _with(search.control_, "gain_share", minimise)
+    ax.plot(
+        _numbers(control, "gain_share"), _numbers(control, minimise), "x-", color=_PLAIN, markersize=5,
+        label="unregularised model x c",
+    )  # fmt: skip
+    ax.errorbar(
+        _numbers(results, "gain_share"), _numbers(results, minimise), yerr=_reach(results, minimise),
+        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, label="settings",
+    )  # fmt: skip
+    ax.axvline(0.0, color="grey", linewidth=0.8)
+    _ring(ax, results, search.best_index_, "gain_share", minimise)
+    return _finish(ax, "gain_share", minimise)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(layout="constrained").subplots()
+
+
+def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
+    for name in names:
+        if name not in table:
+            raise ValueError(
+                f"minimise: the search did not measure {name!r}; it has {list(table.columns)}. Name it in metrics."
+            )
+    return table.dropna(subset=list(names))
+
+
+def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
+    return table[name].to_numpy(dtype=float)
+
+
+def _reach(table: pd.DataFrame, name: str) -> FloatArray | None:
+    """Distances (2, settings) from a value to the ends of its interval; None where no interval is known."""
+    if f"{name}_low" not in table:
+        return None
+    value, low, high = (_numbers(table, column) for column in (name, f"{name}_low", f"{name}_high"))
+    return np.nan_to_num(np.maximum(np.stack([value - low, high - value]), 0.0))
+
+
+def _ring(ax: Axes, results: pd.DataFrame, chosen: int, x: str, y: str) -> None:
+    if chosen in results.index:
+        row = results.loc[chosen]
+        ax.plot(
+            [row[x]], [row[y]], "o", markersize=11, markerfacecolor="none", markeredgecolor=_CHOSEN, zorder=3,
+            label="chosen",
+        )  # fmt: skip
+
+
+def _finish(ax: Axes, x: str, y: str) -> Axes:
+    ax.set_xlabel(_LABELS.get(x, x.replace("_", " ")))
+    ax.set_ylabel(_LABELS.get(y, y.replace("_", " ")))
+    ax.legend(fontsize="small")
+    return ax

@@ -1,0 +1,298 @@
+"""Search over a grid of settings: train it through the batched solver, score it, and let a rule pick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from drosurv.estimators import CoxPH
+from drosurv.estimators.grid import batches, fit_grid
+from drosurv.target import FloatArray, parse_target
+from drosurv.tuning.fold_scores import KNOWN_METRICS, NEED_GROUPS, Scoring
+from drosurv.tuning.folds import Fold, parse_folds
+from drosurv.tuning.grids import Grid, default_grid, grid_points
+from drosurv.tuning.late_bar import late_bar
+from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, Rule
+from drosurv.tuning.search_tables import (
+    FACTOR,
+    Scored,
+    attribute_frame,
+    fold_table,
+    gain_share,
+    setting_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from drosurv.estimators.base import CoxEstimator
+
+# Always measured: accuracy, and what the shrinkage control needs.
+_ALWAYS = (
+    "concordance_index",
+    "log_partial_likelihood",
+    "null_log_partial_likelihood",
+    "calibration_slope",
+)
+_DISPARITIES = ("concordance_imparity", "group_disparity", "intersectional_disparity")
+# The first is the model itself, the others its shrunk versions.
+FACTORS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
+
+
+class GridSearch(MetaEstimatorMixin, BaseEstimator):
+    """Tune any estimator of drosurv over a grid, under an accuracy budget or any other rule.
+
+    Settings that may share a batch are trained as one. Each is scored on folds or on one validation part,
+    and the rule picks one, which is trained again on everybody.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What to tune; its parameters that the grid does not name stay.
+    grid : mapping of parameter to values, or a list of such, optional
+        By default the paper's: alpha or the penalty's weight, and the learning rate where Adam trains.
+    rule : Rule, optional
+        Picks a row of ``results_``. By default the paper's :class:`AccuracyBudget`; without sensitive
+        features, the best c-index.
+    cv : int, float, splitter or iterable
+        Number of folds; or the share of patients in one validation part; or folds of one's own (see
+        :func:`drosurv.tuning.folds.parse_folds`).
+    metrics : sequence of str, optional
+        Measured beside those that the rule reads, such as ``integrated_brier_score``, ``dynamic_auc``,
+        ``individual_disparity``.
+    bootstrap : int
+        Replicates behind the standard errors of the c-index and of concordance imparity when there is only
+        one validation part; folds give theirs by themselves.
+    refit : bool
+        Train the chosen setting on everybody.
+    n_jobs : int, optional
+        Processes, as in joblib.
+    random_state : int, RandomState or None
+        Draws the folds.
+    verbose : bool, optional
+        Show a progress bar when it takes long; by default only in a terminal.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen setting, trained on everybody.
+    best_params_ : dict
+        The chosen setting.
+    best_index_ : int
+        Its row in ``results_``.
+    choice_ : Choice
+        The rule's choice, with its reason and whether it had to fall back.
+    results_ : DataFrame
+        One row per setting: its parameters; the mean over folds of every metric, with ``<metric>_se`` and,
+        for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
+        partial likelihood over no model as a share of the unregularised model's. With several sensitive
+        features a disparity is that of the attribute where it is largest; each one's own stands in
+        ``<metric>_<attribute>``.
+    fold_results_ : DataFrame
+        The same per setting and fold.
+    reference_ : Series
+        The unregularised model's row: a Cox model of the same network, at the best c-index of its settings.
+    control_ : DataFrame
+        What multiplying the unregularised model's scores by c does: the shrinkage control.
+
+    Examples
+    --------
+    >>> from drosurv import DROCox, datasets
+    >>> from drosurv.tuning import GridSearch
+    >>> data = datasets.make_hidden_minority(n_samples=400, random_state=0)
+    >>> search = GridSearch(DROCox(), {"alpha": [0.2, 0.5]}, cv=3, random_state=0)
+    >>> search = search.fit(data.X, data.y, sensitive_features=data.sensitive_features)
+    >>> search.best_params_["alpha"] in (0.2, 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: CoxEstimator,
+        grid: Grid | None = None,
+        *,
+        rule: Rule | None = None,
+        cv: Any = 5,
+        metrics: Sequence[str] | None = None,
+        bootstrap: int = 200,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.rule = rule
+        self.cv = cv
+        self.metrics = metrics
+        self.bootstrap = bootstrap
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+        """Search.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+            Features.
+        y : structured array (n,)
+            Event flag and time.
+        sensitive_features : Series, DataFrame or array, optional
+            One column of labels per attribute: disparities compare its groups, and penalties that compare
+            groups are trained with them.
+
+        Returns
+        -------
+        self
+        """
+        target = parse_target(y)
+        groups = attribute_frame(sensitive_features, len(target))
+        rule = self._rule(groups)
+        points = grid_points(default_grid(self.estimator) if self.grid is None else self.grid)
+        candidates = [clone(self.estimator).set_params(**point) for point in points]
+        references = self._references(candidates)
+        folds = parse_folds(self.cv, target.event, self.random_state)
+        metrics = self._metrics(rule, groups)
+        replicates = self.bootstrap if len(folds) == 1 else 0
+        scoring = Scoring(X, target.to_structured(), groups, metrics, replicates)
+        scored = self._score([*candidates, *references], scoring, folds, len(candidates))
+        self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
+        self.results_ = setting_table(self.fold_results_, metrics)
+        self._compare(references, scored[len(points) :], metrics)
+        if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
+            rule = rule.against(float(self.reference_[rule.metric]))
+        self.rule_: Rule = rule
+        self.choice_: Choice = rule.choose(self.results_)
+        self.best_index_ = int(self.choice_.index)
+        self.best_params_ = points[self.best_index_]
+        if self.refit:
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
+            fit_grid([self.best_estimator_], X, y, sensitive_features=groups)
+            self.n_features_in_ = self.best_estimator_.n_features_in_
+        return self
+
+    def _compare(self, references: Sequence[CoxEstimator], scored: Scored, metrics: Sequence[str]) -> None:
+        """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain."""
+        import pandas as pd
+
+        plain = fold_table([{"lr": model.lr} for model in references], scored, FACTORS)
+        tables = [setting_table(plain.loc[plain[FACTOR] == factor], metrics) for factor in FACTORS]
+        best = tables[0]["concordance_index"].idxmax()
+        self.control_ = pd.concat([table.loc[[best]] for table in tables], ignore_index=True)
+        self.reference_ = self.control_.iloc[0].drop(FACTOR)
+        for table in (self.results_, self.control_):
+            table["gain_share"] = gain_share(table, self.reference_)
+
+    def _rule(self, groups: pd.DataFrame | None) -> Rule:
+        if self.rule is not None:
+            return self.rule
+        return BestScore() if groups is None else AccuracyBudget()
+
+    def _metrics(self, rule: Rule, groups: pd.DataFrame | None) -> tuple[str, ...]:
+        read = [
+            name
+            for name in (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))
+            if isinstance(name, str)
+        ]
+        asked = [*(self.metrics or ()), *read]
+        unknown = [name for name in asked if name not in KNOWN_METRICS]
+        if unknown:
+            raise ValueError(
+                f"metrics: {unknown[0]!r} is not a metric that a search measures; choose from "
+                f"{', '.join(KNOWN_METRICS)}."
+            )
+        grouped = [name for name in asked if name in NEED_GROUPS]
+        if groups is None and grouped:
+            raise ValueError(
+                f"{grouped[0]} compares groups: pass sensitive_features to fit, or choose by a metric that does "
+                "not, for example rule=BestScore('concordance_index')."
+            )
+        return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked]))
+
+    def _references(self, candidates: Sequence[CoxEstimator]) -> list[CoxEstimator]:
+        """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
+        known = CoxPH().get_params()
+        models: list[CoxEstimator] = []
+        for candidate in candidates:
+            shared = {
+                name: value for name, value in candidate.get_params(deep=False).items() if name in known
+            }
+            # Like is compared with like: 500 steps of Adam are not the optimum.
+            shared["solver"] = "convex" if candidate._uses_convex else "adam"
+            if candidate._uses_convex:
+                shared["lr"] = known["lr"]
+            model = CoxPH(**shared)
+            # Parameters that no batch may differ in and equal learning rates: the same model.
+            if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
+                models.append(model)
+        return models
+
+    def _score(
+        self, models: list[CoxEstimator], scoring: Scoring, folds: Sequence[Fold], n_candidates: int
+    ) -> list[list[list[dict[str, float]]]]:
+        """Metrics per model, fold and factor."""
+        from joblib import Parallel, delayed
+
+        # Only the unregularised models, which come last, are also scored shrunk.
+        plain = [[n_candidates + k for k in part] for part in batches(models[n_candidates:])]
+        tasks: list[tuple[list[int], tuple[float, ...], int]] = [
+            (part, factors, k)
+            for parts, factors in ((batches(models[:n_candidates]), (1.0,)), (plain, FACTORS))
+            for part in parts
+            for k in range(len(folds))
+        ]
+        work = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(scoring.fold)([clone(models[m]) for m in part], folds[k], factors)
+            for part, factors, k in tasks
+        )
+        out: list[list[list[dict[str, float]]]] = [[[] for _ in folds] for _ in models]
+        with late_bar(f"{type(self.estimator).__name__} search", len(tasks), show=self.verbose) as advance:
+            for (part, _, k), rows in zip(tasks, work, strict=True):
+                for m, found in zip(part, rows, strict=True):
+                    out[m][k] = found
+                advance()
+        return out
+
+    def predict(self, X: Any) -> FloatArray:
+        """Log risk (n,) by the chosen setting; higher means sooner."""
+        return self._best().predict(X)
+
+    def predict_survival_function(self, X: Any, return_array: bool = False, times: Any = None) -> Any:
+        """Survival curves by the chosen setting."""
+        return self._best().predict_survival_function(X, return_array, times)
+
+    def predict_cumulative_hazard_function(
+        self, X: Any, return_array: bool = False, times: Any = None
+    ) -> Any:
+        """Cumulative hazards by the chosen setting."""
+        return self._best().predict_cumulative_hazard_function(X, return_array, times)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Harrell's c-index of the chosen setting."""
+        return self._best().score(X, y)
+
+    def _best(self) -> CoxEstimator:
+        check_is_fitted(self, "best_estimator_")
+        best: CoxEstimator = self.best_estimator_
+        return best
+
+    def plot_front(self, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
+        """Accuracy against a disparity: every setting with its interval, the front, the choice, the control."""
+        from drosurv.tuning.plots import plot_front
+
+        check_is_fitted(self, "results_")
+        return plot_front(self, ax, minimise=minimise)
+
+    def plot_shrinkage(self, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
+        """A disparity against the share of plain Cox's gain: settings on the curve have only shrunk."""
+        from drosurv.tuning.plots import plot_shrinkage
+
+        check_is_fitted(self, "results_")
+        return plot_shrinkage(self, ax, minimise=minimise)

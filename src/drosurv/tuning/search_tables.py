@@ -1,0 +1,128 @@
+"""Tables of a search: scores per setting and fold, their averages, and the shrinkage control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FACTOR = "factor"
+# These carry an interval, because a choice by them is only as good as they are known.
+WITH_INTERVAL = ("concordance_index", "concordance_imparity")
+_NORMAL = 1.959963984540054
+
+# Scores by setting, fold and factor.
+Scored = Sequence[Sequence[Sequence[dict[str, float]]]]
+
+
+def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequence[float]) -> pd.DataFrame:
+    """One row per setting, fold and factor.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        The settings.
+    scored : metrics by setting, fold and factor
+        In the order of `points` and `factors`.
+    factors : sequence of float
+        What the scores were multiplied by.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``candidate``, ``fold``, ``factor``, the parameters and the metrics.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {CANDIDATE: number, FOLD: fold, FACTOR: factor, **point, **metrics}
+            for number, (point, folds) in enumerate(zip(points, scored, strict=True))
+            for fold, rows in enumerate(folds)
+            for factor, metrics in zip(factors, rows, strict=True)
+        ]
+    )
+
+
+def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per setting, indexed by its number: means over folds, standard errors and intervals.
+
+    With a single fold the standard errors and intervals are those that the fold brought along.
+
+    Parameters
+    ----------
+    folds : DataFrame
+        From :func:`fold_table`, of one factor.
+    metrics : sequence of str
+        Columns to average.
+
+    Returns
+    -------
+    DataFrame
+    """
+    if (folds[FOLD] == 0).all():
+        return folds.drop(columns=FOLD).set_index(CANDIDATE)
+    table = average_folds(folds, metrics)
+    for metric in WITH_INTERVAL:
+        if metric in table:
+            half = _NORMAL * table[f"{metric}_se"]
+            # A disparity is never negative.
+            table[f"{metric}_low"] = (table[metric] - half).clip(lower=0.0)
+            table[f"{metric}_high"] = table[metric] + half
+    return table
+
+
+def gain_share(table: pd.DataFrame, reference: pd.Series[Any]) -> pd.Series[float]:
+    """Gain in log partial likelihood over no model, as a share of the unregularised model's.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With ``log_partial_likelihood`` and ``null_log_partial_likelihood``.
+    reference : Series
+        The unregularised model's row.
+
+    Returns
+    -------
+    Series; NaN where the unregularised model gains nothing itself.
+    """
+    own = float(reference["log_partial_likelihood"] - reference["null_log_partial_likelihood"])
+    gain = table["log_partial_likelihood"] - table["null_log_partial_likelihood"]
+    share: pd.Series[float] = gain / (own if own > 0 else np.nan)
+    return share
+
+
+def attribute_frame(sensitive_features: Any, n: int) -> pd.DataFrame | None:
+    """Sensitive features as a DataFrame with one named column per attribute, rows numbered.
+
+    Parameters
+    ----------
+    sensitive_features : Series, DataFrame, array, list or None
+        Labels; a Series keeps its name, unnamed columns are numbered.
+    n : int
+        Number of patients.
+    """
+    import pandas as pd
+
+    if sensitive_features is None:
+        return None
+    if isinstance(sensitive_features, pd.DataFrame):
+        frame = sensitive_features.reset_index(drop=True)
+    elif isinstance(sensitive_features, pd.Series):
+        name = "group" if sensitive_features.name is None else str(sensitive_features.name)
+        frame = sensitive_features.reset_index(drop=True).to_frame(name)
+    else:
+        frame = pd.DataFrame(np.asarray(sensitive_features, dtype=object))
+        frame.columns = ["group"] if frame.shape[1] == 1 else [f"group_{k}" for k in frame.columns]
+    if len(frame) != n:
+        raise ValueError(
+            f"sensitive_features must have one row per patient, got {len(frame)} for {n} patients."
+        )
+    frame.columns = [str(name) for name in frame.columns]
+    return frame
