@@ -14,30 +14,29 @@ if TYPE_CHECKING:
     from drosurv.estimators import CoxPH as CoxPH
     from drosurv.estimators import DROCox as DROCox
     from drosurv.estimators import DROCoxSplit as DROCoxSplit
+    from drosurv.estimators import GroupDROCox as GroupDROCox
     from drosurv.estimators import RegularizedCox as RegularizedCox
+    from drosurv.estimators import SubgroupRobustCox as SubgroupRobustCox
+    from drosurv.estimators import load as load
     from drosurv.target import Surv as Surv
 
-_ROOMS = ("datasets", "losses", "metrics", "objectives")
-_HOME = {
-    "CoxPH": "drosurv.estimators",
-    "DROCox": "drosurv.estimators",
-    "DROCoxSplit": "drosurv.estimators",
-    "RegularizedCox": "drosurv.estimators",
-    "Surv": "drosurv.target",
-}
-
-__all__ = [
+_ROOMS = ("datasets", "insight", "losses", "metrics", "objectives", "tuning")
+_ESTIMATORS = (
     "CoxPH",
     "DROCox",
     "DROCoxSplit",
+    "GroupDROCox",
     "RegularizedCox",
-    "Surv",
-    "__version__",
-    "datasets",
-    "losses",
-    "metrics",
-    "objectives",
-]
+    "SubgroupRobustCox",
+    "load",
+)
+_HOME = {
+    **dict.fromkeys(_ESTIMATORS, "drosurv.estimators"),
+    "Surv": "drosurv.target",
+    "evaluate": "drosurv.evaluation",
+}
+
+__all__ = ["__version__", *_ROOMS, *_HOME]  # noqa: PLE0604 - names are strings, built in one place
 
 
 def __getattr__(name: str) -> Any:

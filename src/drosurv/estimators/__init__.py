@@ -3,15 +3,19 @@
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
+from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.saved_model import SavedModel, load, read_saved_model, save
+from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 
 __all__ = [
     "CoxPH",
     "DROCox",
     "DROCoxSplit",
+    "GroupDROCox",
     "RegularizedCox",
     "SavedModel",
+    "SubgroupRobustCox",
     "load",
     "read_saved_model",
     "save",

@@ -20,7 +20,7 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from drosurv.estimators.base import CoxEstimator
 
-_STATUS = {
+STATUS = {
     "max_iter": "it ran out of iterations; raise max_iter or scale the features",
     "stalled": "no further progress was possible in floating point; scale the features or raise tol",
     "separated": (
@@ -81,7 +81,7 @@ def _fit_convex(estimator: CoxEstimator, training: Training) -> None:
     if not estimator.converged_:
         warnings.warn(
             f"{type(estimator).__name__} stopped before the optimum (status {solution.status!r}, relative gap "
-            f"{solution.gap:.1e}): {_STATUS[solution.status]}.",
+            f"{solution.gap:.1e}): {STATUS[solution.status]}.",
             ConvergenceWarning,
             stacklevel=5,
         )

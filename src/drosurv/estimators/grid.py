@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.fitting import fit_batches
+from drosurv.estimators.fitting import fit_batch, fit_batches
 from drosurv.estimators.training import Training
 
 
@@ -123,45 +123,58 @@ def fit_grids(
     errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):
         together = [[grid[k] for k in positions] for grid in grids]
+        if not _joins_batches(together[0][0]):
+            for found, batch, sample in zip(errors, together, samples, strict=True):
+                for k, estimator in zip(positions, batch, strict=True):
+                    found[k] = _error(_fit_alone, estimator, sample)
+            continue
         trainings = []
         for batch, sample in zip(together, samples, strict=True):
             # Each estimator checks for itself, because it also remembers the features' names.
             checked = [_training(estimator, sample) for estimator in batch]
             trainings.append(checked[0])
-        try:
-            fit_batches(together, trainings)
-        except ValueError:
+        if _error(fit_batches, together, trainings) is not None:
             for found, batch, training in zip(errors, together, trainings, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
-                    found[k] = _error_alone(estimator, training)
+                    found[k] = _error(fit_batch, [estimator], training)
     return errors
 
 
-def _error_alone(estimator: CoxEstimator, training: Training) -> ValueError | None:
+def _error(train: Callable[..., None], *arguments: Any) -> ValueError | None:
     try:
-        fit_batch([estimator], training)
+        train(*arguments)
     except ValueError as error:
         return error
     return None
+
+
+def _joins_batches(estimator: CoxEstimator) -> bool:
+    """Whether its training is that of a batch: an estimator with a ``fit`` of its own trains alone."""
+    return type(estimator).fit is CoxEstimator.fit or hasattr(estimator, "_with_groups")
+
+
+def _fit_alone(estimator: CoxEstimator, sample: Sample) -> None:
+    from inspect import signature
+
+    groups = {}
+    if "sensitive_features" in signature(estimator.fit).parameters:
+        groups["sensitive_features"] = sample.sensitive_features
+    estimator.fit(sample.X, sample.y, sample.sample_weight, **groups)
 
 
 def _training(estimator: CoxEstimator, sample: Sample) -> Training:
     given = (sample.X, sample.y, sample.sample_weight)
     if not hasattr(estimator, "_with_groups"):
         return estimator._check_training(*given)
-    groups = sample.sensitive_features if _reads_groups(estimator) else None
+    # Group labels are for those that read them: the others would warn of every one they ignore.
+    penalty = PENALTIES.get(getattr(estimator, "penalty", ""))
+    groups = sample.sensitive_features if penalty is None or penalty.needs_groups else None
     training: Training = estimator._with_groups(*given, groups)
     return training
 
 
-def _reads_groups(estimator: CoxEstimator) -> bool:
-    """Whether training looks at group labels: it does unless its penalty compares no groups."""
-    penalty = PENALTIES.get(getattr(estimator, "penalty", ""))
-    return penalty is None or penalty.needs_groups
-
-
 def _together(one: CoxEstimator, other: CoxEstimator) -> bool:
-    if type(one) is not type(other):
+    if type(one) is not type(other) or not _joins_batches(one):
         return False
     ours, theirs = one.get_params(deep=False), other.get_params(deep=False)
     return all(_same(ours[name], theirs[name]) for name in ours if name not in one._batched)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drosurv.losses.intervals import Intervals, cumulative_baseline, interval_sums
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +69,11 @@ class PiecewiseExponential:
         """K, the number of intervals."""
         return self.intervals.n_intervals
 
+    @property
+    def event_share(self) -> float:
+        """Share of the patients who had the event."""
+        return float(self._event.mean())
+
     def null_losses(self) -> FloatArray:
         """Losses (n,) of the null model, against which a regret is measured."""
         base = self.intervals.cumulative(np.exp(self.null_psi), self._index, self._within)
@@ -119,6 +125,23 @@ class PiecewiseExponential:
             hessian[..., j, d:] = hessian[..., d:, j] = self._through_psi(curvature * X[:, j])
         hessian[..., range(d, size), range(d, size)] = self._through_psi(curvature)
         return hessian
+
+    def jacobian(self, X: FloatArray) -> FloatArray:
+        """Gradients (n, d + K) of each patient's loss in (theta, psi) at the last call, for scores X theta.
+
+        The one n x K array of this loss; for the first row of the batch.
+        """
+        hazard, base, n = self._hazard[0], self._base[0], len(X)
+        rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
+        by_psi = self.intervals.exposures(self._index, self._within) * np.exp(self._psi[0]) * rate[:, None]
+        by_psi[np.arange(n), self._index] -= self._event
+        return np.concatenate([(hazard - self._event)[:, None] * X, by_psi], axis=1)
+
+    def take(self, rows: IntArray) -> PiecewiseExponential:
+        """The same loss, intervals and null model among fewer patients."""
+        part = copy.copy(self)
+        part._event, part._index, part._within = self._event[rows], self._index[rows], self._within[rows]
+        return part
 
     def _curvature(self, weights: FloatArray) -> FloatArray:
         """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""

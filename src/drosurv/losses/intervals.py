@@ -83,6 +83,13 @@ class Intervals:
         np.cumsum(rates[..., :-1] * self.widths, axis=-1, out=before[..., 1:])
         return before[..., index] + rates[..., index] * within
 
+    def exposures(self, index: IntArray, within: FloatArray) -> FloatArray:
+        """Time E_im (n, K) that each patient spent in each interval."""
+        whole = np.append(self.widths, 0.0)
+        out: FloatArray = np.where(np.arange(self.n_intervals) < index[:, None], whole, 0.0)
+        out[np.arange(len(index)), index] = within
+        return out
+
     def exposure_sums(self, values: FloatArray, index: IntArray, within: FloatArray) -> FloatArray:
         """The adjoint of :meth:`cumulative`: sum_i values_i E_im for every m, (..., n) -> (..., K)."""
         entered = interval_sums(values, index, self.n_intervals)

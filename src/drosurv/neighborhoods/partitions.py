@@ -37,6 +37,10 @@ class Partitions:
         mass = np.array([np.bincount(row, self._weight, self.labels.max() + 1) for row in self.labels])
         self._scale = np.divide(1 / len(mass), mass, out=np.zeros_like(mass), where=mass > 0)
 
+    def take(self, rows: NDArray[Any]) -> Partitions:
+        """The same partitions of fewer patients."""
+        return Partitions(self.labels[:, rows], self._weight[rows])
+
     def average(self, values: FloatArray) -> FloatArray:
         """Cell means W values, (..., n) -> (..., n)."""
         rows = np.reshape(values * self._weight, (-1, values.shape[-1]))

@@ -1,6 +1,7 @@
 """Solvers: find the parameters that minimise an objective."""
 
 from drosurv.solvers.adam import adam
+from drosurv.solvers.averaged_problem import AveragedCriterion, AveragedProblem, AveragedTrainee
 from drosurv.solvers.compiled import compiled_adam, compiles
 from drosurv.solvers.composite import Composite
 from drosurv.solvers.convex import Solution, minimise
@@ -9,6 +10,9 @@ from drosurv.solvers.linear_problem import LinearProblem
 from drosurv.solvers.mini_batches import MiniBatches
 
 __all__ = [
+    "AveragedCriterion",
+    "AveragedProblem",
+    "AveragedTrainee",
     "Composite",
     "DeviceComposite",
     "LinearProblem",

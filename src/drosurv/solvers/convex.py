@@ -26,6 +26,7 @@ _ROUNDING = 4e-15
 _RIDGE = 1e-12
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
+_PATIENCE = 150
 
 
 class Problem(Protocol):
@@ -46,6 +47,10 @@ class Problem(Protocol):
 
     def smoothed(self, smoothing: float) -> Any:
         """The problem with its objective smoothed."""
+        ...
+
+    def scale(self, value: float) -> float:
+        """The size against which a gap at this value counts as small."""
         ...
 
     def value(self, theta: FloatArray) -> float:
@@ -81,6 +86,8 @@ class Solution:
     n_iter : int
     history : (n_iter + 1,) float64
         Objective at the start and after each iteration.
+    scale : float
+        What the gap is relative to.
     """
 
     x: FloatArray
@@ -89,11 +96,12 @@ class Solution:
     status: str
     n_iter: int
     history: FloatArray
+    scale: float
 
     @property
     def gap(self) -> float:
-        """Distance between value and lower bound, relative to the value."""
-        return max(self.value - self.lower_bound, 0.0) / max(abs(self.value), np.finfo(float).tiny)
+        """Distance between value and lower bound, relative to the problem's scale (mostly the value itself)."""
+        return max(self.value - self.lower_bound, 0.0) / max(self.scale, np.finfo(float).tiny)
 
 
 def minimise(problem: Problem, *, tol: float, max_iter: int, start: FloatArray | None = None) -> Solution:
@@ -110,30 +118,37 @@ def minimise(problem: Problem, *, tol: float, max_iter: int, start: FloatArray |
         First point; zeros if not given.
     """
     x = np.zeros(problem.size) if start is None else start
-    if problem.smooth:
-        return _descend(problem, x, tol, max_iter)
-    return _continue(problem, x, tol, max_iter)
+    if not problem.smooth:
+        value = problem.value(x)
+        first = Solution(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))
+        return _continue(problem, first, tol, max_iter)
+    found = _descend(problem, x, tol, min(max_iter, _PATIENCE))
+    if found.status in ("converged", "separated"):
+        return found
+    # The chi-square objective has kinks where largest losses are equal, and its optimum may lie on one.
+    return _continue(problem, found, tol, max_iter)
 
 
-def _continue(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:
+def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> Solution:
     """Solve smoothed problems of falling price; their weights are feasible, so they certify the true one."""
-    value = problem.value(x)
-    price, history, used = 0.1 * abs(value), [value], 0
-    best = Solution(x, value, -np.inf, "max_iter", 0, np.array(history))
+    price, history, used = 0.1 * best.scale, list(best.history), best.n_iter
     while used < max_iter:
         stage = problem.smoothed(price)
-        inner = _descend(stage, best.x, 0.1 * tol, max_iter - used)
+        # A stage need not be solved better than its price allows it to speak of the true problem.
+        precision = max(0.1 * tol, 0.01 * price / max(best.scale, price))
+        inner = _descend(stage, best.x, precision, max_iter - used)
         used += max(inner.n_iter, 1)
         value = problem.value(inner.x)
         history.append(value)
         lower = max(best.lower_bound, inner.lower_bound)
         x, value = (inner.x, value) if value <= best.value else (best.x, best.value)
-        best = Solution(x, value, lower, "max_iter", used, np.array(history))
+        scale = problem.scale(value)
+        best = Solution(x, value, lower, "max_iter", used, np.array(history), scale)
         if best.gap <= tol:
-            return Solution(x, value, lower, "converged", used, best.history)
-        if inner.status == "separated" or price < 1e-13 * abs(value):
+            return Solution(x, value, lower, "converged", used, best.history, scale)
+        if inner.status == "separated" or price < 1e-13 * scale:
             status = inner.status if inner.status == "separated" else "stalled"
-            return Solution(x, value, lower, status, used, best.history)
+            return Solution(x, value, lower, status, used, best.history, scale)
         price *= 0.1
     return best
 
@@ -197,14 +212,15 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         # Letting the weights follow only adds curvature, so this is the least the gap can be: no need to look
         # closer before it is small.
         gap = float(gradient @ bending.solve(gradient))
-        if gap <= tol * abs(value):
+        if gap <= tol * problem.scale(value):
             rigid = rigid or (bending if following is fixed else _Metric(fixed))
-            lower = max(lower, problem.lower_value(x) - float(gradient @ rigid.solve(gradient)))
-            gap = value - lower
-        if gap <= tol * abs(value):
+            # Not value - lower: that speaks of the true problem, above the smoothed one that is being solved here.
+            gap = float(gradient @ rigid.solve(gradient))
+            lower = problem.lower_value(x) - gap
+        if gap <= tol * problem.scale(value):
             status, polished = "converged", polished + 1
             # Coefficients lag behind the objective they minimise: a few cheap further steps settle them.
-            if gap <= _POLISHED * tol * abs(value) or polished > _POLISHING_STEPS:
+            if gap <= _POLISHED * tol * problem.scale(value) or polished > _POLISHING_STEPS:
                 break
         if problem.separated:
             status = "separated"
@@ -216,7 +232,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         length, found = 1.0, False
         while not found and length > 1e-12:
             moved = problem.value(x + length * direction)
-            found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * abs(value)
+            found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * problem.scale(value)
             length = length if found else length / 2
         if not found or (moved >= value and length < 1e-3):
             status = "converged" if status == "converged" else "stalled"
@@ -229,4 +245,4 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         history.append(value)
     if lower == -np.inf:
         lower = problem.lower_value(x) - float(gradient @ _Metric(fixed).solve(gradient))
-    return Solution(x, value, lower, status, n_iter, np.array(history))
+    return Solution(x, value, lower, status, n_iter, np.array(history), problem.scale(value))

@@ -54,15 +54,19 @@ class LinearProblem:
     @property
     def smooth(self) -> bool:
         """Whether the objective is differentiable."""
-        return bool(getattr(self.objective, "smooth", False))
+        return self.objective.smooth
 
     def smoothed(self, smoothing: float) -> LinearProblem:
         """The same problem with the smoothed objective."""
         other = copy.copy(self)
-        other.objective = self.objective.smoothed(smoothing)  # type: ignore[attr-defined]
+        other.objective = self.objective.smoothed(smoothing)
         if self.sample is not None:
             other.sample = self.sample.smoothed(smoothing)
         return other
+
+    def scale(self, value: float) -> float:
+        """Gaps are relative to the objective itself."""
+        return abs(value)
 
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""

@@ -1,0 +1,101 @@
+"""Group DRO: the worst of groups that the user knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from drosurv.estimators.averaged import AveragedEstimator
+from drosurv.estimators.group_labels import with_groups
+from drosurv.neighborhoods import known_groups
+from drosurv.objectives import CVaR
+from drosurv.objectives.objective import check_alpha
+
+
+class GroupDROCox(AveragedEstimator):
+    """Cox model trained on the average loss of the worst of known groups: the upper bound for models that must guess.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Share of patients in the worst groups to train on; by default the single worst group.
+    regret : bool
+        True compares groups by their regret against the null model, so that a group with a high risk is not taken
+        for a badly served one; False by the plain full-likelihood loss.
+    n_intervals : int
+        Intervals of the piecewise-constant baseline hazard.
+    network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
+        As in :class:`drosurv.CoxPH`.
+
+    Attributes
+    ----------
+    subgroup_regret_ : (n,) float64
+        Average regret (or loss) of each training patient's group.
+    worst_case_weights_, null_loss_, coef_, ...
+        As in :class:`drosurv.SubgroupRobustCox`.
+
+    Examples
+    --------
+    >>> from drosurv import GroupDROCox, datasets
+    >>> data = datasets.make_hidden_minority(n_samples=1000, random_state=0)
+    >>> model = GroupDROCox().fit(data.X, data.y, sensitive_features=data.sensitive_features)
+    >>> len(set(model.subgroup_regret_.round(9)))
+    2
+    """
+
+    _tol = 1e-5
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        regret: bool = True,
+        *,
+        n_intervals: int = 20,
+        network: str | Callable[[int], Any] = "linear",
+        hidden: Sequence[int] = (24,),
+        solver: str = "auto",
+        lr: float = 0.01,
+        max_iter: int = 500,
+        tol: float | None = None,
+        l2: float = 0.0,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.regret = regret
+        self.n_intervals = n_intervals
+        self.network = network
+        self.hidden = hidden
+        self.solver = solver
+        self.lr = lr
+        self.max_iter = max_iter
+        self.tol = tol
+        self.l2 = l2
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
+    ) -> Self:
+        """Fit the model; parameters as in :meth:`drosurv.RegularizedCox.fit`, ``sensitive_features`` required."""
+        if self.alpha is not None:
+            check_alpha(self.alpha)
+        training = self._check_training(X, y, sample_weight)
+        if sensitive_features is None:
+            raise ValueError(
+                "GroupDROCox compares groups: pass sensitive_features to fit (one label per patient)."
+            )
+        training = with_groups(training, sensitive_features)
+        if training.n_groups < 2 or training.codes is None:
+            raise ValueError(
+                "sensitive_features holds a single group: there is nothing to compare. Use CoxPH."
+            )
+        share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
+        groups = known_groups(training.codes, sample_weight=training.weight)
+        self._train(training, lambda: CVaR(share), lambda _: groups, self.regret)
+        return self
