@@ -36,7 +36,7 @@ _HOME = {
     "evaluate": "drosurv.evaluation",
 }
 
-__all__ = ["__version__", *_ROOMS, *_HOME]  # noqa: PLE0604 - names are strings, built in one place
+__all__ = ["__version__", *_ROOMS, *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -76,15 +77,16 @@ class AveragedEstimator(CoxEstimator):
         trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion)
         with maybe_bar(self) as on_step:
             history = adam(trainee, trainee, np.array([self.lr]), self.max_iter, self.l2, on_step)
-        (self.network_,) = trainee.network.trained()
-        scores = module_scores(self.network_, training.X)
+        trained: Any = trainee.network.trained()[0]
+        scores = module_scores(trained, training.X)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"training diverged to infinite scores; lower lr (now {self.lr}) or standardise the features."
             )
         if self._is_linear:
-            self.coef_ = self.network_.weight.detach().numpy().reshape(-1).astype(np.float64)
-            del self.network_
+            self.coef_ = trained.weight.detach().numpy().reshape(-1).astype(np.float64)
+        else:
+            self.network_ = trained
         self.n_iter_, self.converged_, self.status_, self.gap_ = self.max_iter, True, "steps_done", np.nan
         self.history_ = history[0]
         return scores, trainee.delta[0]
