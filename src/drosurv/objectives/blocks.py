@@ -26,11 +26,11 @@ class Blocks:
         self.parts = [make() for _ in self.rows]
         self._mass: FloatArray | None = None
         self._own: list[FloatArray] = []
-        self.smooth = all(getattr(part, "smooth", False) for part in self.parts)
+        self.smooth = all(part.smooth for part in self.parts)
 
     def smoothed(self, smoothing: float) -> Blocks:
         """Every block's objective in its smoothed form."""
-        return Blocks(lambda: self.make().smoothed(smoothing), self.rows)  # type: ignore[attr-defined]
+        return Blocks(lambda: self.make().smoothed(smoothing), self.rows)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Summed value; weights that sum to one in each block; the thresholds side by side, (B, blocks)."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
+from drosurv.objectives.priced_chi_square import PricedChiSquare
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class ChiSquare:
         self.constant = np.atleast_1d(radius_constant(alpha, constant))
         self._start: FloatArray = np.full(1, -np.inf)
 
+    def smoothed(self, smoothing: float) -> PricedChiSquare:
+        """The objective without its kinks, at a price."""
+        return PricedChiSquare(self, smoothing)
+
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and exact eta; the last eta is where the next search starts."""
         batch = len(losses)
@@ -70,6 +75,8 @@ class ChiSquare:
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative in one row of losses, the threshold eliminated; None at the kink where it is undefined."""
         constant, eta = float(self.constant[0]), float(at.eta[0])
+        if constant == 1.0:
+            return None
         excess = np.maximum(losses - eta, 0.0)
         active = mass * (losses > eta)
         spread = float(mass @ excess**2)
@@ -79,7 +86,7 @@ class ChiSquare:
         along = mass * excess
         share, total = float(active.sum()), float(along.sum())
         bend = share - total**2 / spread
-        if constant == 1.0 or bend <= 1e-12 * share:
+        if bend <= 1e-12 * share:
             return Curvature(scale * active, np.array([-scale / spread]), along[None, :])
         across = active - along * (total / spread)
         return Curvature(

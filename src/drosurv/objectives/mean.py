@@ -13,6 +13,10 @@ class Mean:
 
     smooth = True
 
+    def smoothed(self, smoothing: float) -> Mean:
+        """The mean itself: it has no kinks to smooth."""
+        return self
+
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and (for a uniform surface) the value again as threshold."""
         value = losses @ mass

@@ -42,12 +42,19 @@ class Curvature:
 class Objective(Protocol):
     """Maps losses (B, n) and the patients' masses (n,) to one number per row."""
 
+    smooth: bool
+    """Whether it has a gradient almost everywhere, so that a solver may try Newton's method on it as it is."""
+
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and threshold at the losses."""
         ...
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative at one row of losses (n,), or None where it is zero."""
+        ...
+
+    def smoothed(self, smoothing: float) -> Objective:
+        """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
         ...
 
 

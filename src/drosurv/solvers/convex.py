@@ -27,6 +27,8 @@ _RIDGE = 1e-12
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
 _PATIENCE = 150
+_STILL_FALLING = 0.5
+_LONGEST = 1e3
 
 
 class Problem(Protocol):
@@ -80,7 +82,7 @@ class Solution:
     value : float
         The objective at x.
     lower_bound : float
-        No point has an objective below this.
+        No point has an objective below this, as long as no more can be gained than twice what Newton's model says.
     status : {"converged", "max_iter", "stalled", "separated"}
         "separated": the data drive a coefficient to infinity; "stalled": no further progress in floating point.
     n_iter : int
@@ -238,8 +240,15 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             status = "converged" if status == "converged" else "stalled"
             problem.value(x)
             break
-        step = length * direction
         following_gradient = problem.gradient()
+        # Between the kinks of a nearly nonsmooth objective Newton's steps are far too short: it still falls as before.
+        while float(following_gradient @ direction) < _STILL_FALLING * slope and length < _LONGEST:
+            farther = problem.value(x + 2 * length * direction)
+            if not farther < moved:
+                problem.value(x + length * direction)
+                break
+            length, moved, following_gradient = 2 * length, farther, problem.gradient()
+        step = length * direction
         steps.remember(step, following_gradient - gradient)
         x, value, gradient = x + step, moved, following_gradient
         history.append(value)

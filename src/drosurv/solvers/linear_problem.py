@@ -15,6 +15,7 @@ from drosurv.target import FloatArray
 _NEWTON_WORK = 3e6
 _SAMPLE_SEED = 0
 _SEPARATED = 500.0
+_VANISHED = 1e-10
 _CONSTANT = 1e-14
 
 
@@ -50,6 +51,7 @@ class LinearProblem:
         self._scores: FloatArray = np.empty(0)
         self._losses: FloatArray = np.empty(0)
         self._at: Evaluation | None = None
+        self._first = self._last = np.nan
 
     @property
     def smooth(self) -> bool:
@@ -74,7 +76,9 @@ class LinearProblem:
         self._scores = self.network.scores()
         self._losses = self.composite.losses(self._scores)
         self._at = self.objective(self._losses, self.composite.mass)
-        return float(self._at.value[0]) + 0.5 * self.l2 * float(theta @ theta)
+        self._last = float(self._at.value[0]) + 0.5 * self.l2 * float(theta @ theta)
+        self._first = self._last if np.isnan(self._first) else self._first
+        return self._last
 
     def lower_value(self, theta: FloatArray) -> float:
         """The objective at theta with the adversary's current weights held fixed."""
@@ -107,8 +111,9 @@ class LinearProblem:
 
     @property
     def separated(self) -> bool:
-        """Whether the scores have run so far apart that the optimum must lie at infinity."""
-        return bool(np.ptp(self._scores) > _SEPARATED)
+        """Whether the optimum must lie at infinity: the scores have run far apart, or next to nothing is left to lose."""
+        vanished = abs(self._last) <= _VANISHED * abs(self._first)
+        return vanished or bool(np.ptp(self._scores) > _SEPARATED)
 
     @property
     def _current(self) -> Evaluation:
