@@ -15,7 +15,7 @@ LAYERS = [
     {"estimators", "datasets"},
     {"evaluation"},
     {"tuning", "insight"},
-    {"paper", "audit"},
+    {"paper", "audit", "demo"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -131,11 +131,26 @@ def test_columns_that_say_nothing_are_left_out_and_told(table):
     extended = table.assign(site="A", empty=np.nan, row=range(1, len(table) + 1), half=[1.0, np.nan] * 30)
     encoder = TableEncoder().fit(extended)
     told = encoder.describe().set_index("column")
-    assert told.loc["site", "done"] == "not used: it is 'A' in every row"
+    assert told.loc["site", "done"] == "not used: its only value is 'A'"
     assert told.loc["empty", "done"] == "not used: it is empty"
-    assert told.loc["row", "done"] == "not used: it counts the rows"
-    assert told.loc["half", "done"] == "not used: it is '1' in every row"
+    assert told.loc["row", "done"] == "not used: it numbers the rows"
+    assert told.loc["half", "done"] == "not used: its only value is '1'"
     pd.testing.assert_frame_equal(encoder.transform(table), TableEncoder().fit_transform(table))
+
+
+def test_a_count_of_rows_is_known_by_its_rise_when_rows_are_missing():
+    rows = np.flatnonzero(np.random.default_rng(0).random(400) < 0.7)
+    frame = pd.DataFrame({"column 1": rows, "age": rows % 37})
+    assert TableEncoder().fit_transform(frame).columns.tolist() == ["age"]
+
+
+def test_columns_that_give_the_outcome_away_are_warned_about():
+    data = make_hidden_minority(n_samples=300, random_state=1)
+    frame = data.X.iloc[:, :2].assign(cause=np.where(data.y["event"], ["cancer", "heart"] * 150, None))
+    with pytest.warns(
+        UserWarning, match=r"column 'cause' may give the outcome away: it tells the event of 100 %"
+    ):
+        TableEncoder().fit(pd.DataFrame(frame), data.y)
 
 
 def test_the_report_names_every_column_and_what_filled_it(table):

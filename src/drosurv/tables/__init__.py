@@ -3,6 +3,7 @@
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.group_columns import group_labels
+from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import read_frame
 from drosurv.tables.survival_table import SurvivalTable, read_survival_table
 from drosurv.tables.target_columns import TargetColumns
@@ -14,6 +15,7 @@ __all__ = [
     "SurvivalTable",
     "TableEncoder",
     "TargetColumns",
+    "find_leaks",
     "group_labels",
     "read_frame",
     "read_survival_table",

@@ -15,9 +15,13 @@ from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50
-# Fewer rows than this could be in unit steps by chance.
+# With fewer rows, numbers could be in unit steps, all different or sorted by chance.
 _FEWEST_COUNTED = 20
 _FEWEST_DIFFERENT = 100
+
+
+class UnseenLevelWarning(UserWarning):
+    """A category holds a level that training never saw."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class CategoryColumn:
             problem = f"column {self.name!r} holds {shown(new.index)} in {int(new.sum()):,} rows, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
-            warnings.warn(f"{problem}; taken as {self.reference!r}.", UserWarning, stacklevel=2)
+            warnings.warn(f"{problem}; taken as {self.reference!r}.", UnseenLevelWarning, stacklevel=2)
         found = labels(column).to_numpy(dtype=object)
         indicators = (found[:, None] == np.array(self.others, dtype=object)[None, :]).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
@@ -194,7 +198,7 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     if len(distinct) == 0:
         return LeftOutColumn(name, "it is empty", n_missing)
     if len(distinct) == 1:
-        return LeftOutColumn(name, f"it is {label(distinct[0])!r} in every row", n_missing)
+        return LeftOutColumn(name, f"its only value is {label(distinct[0])!r}", n_missing)
     if holds_numbers(column) and not categorical:
         return _learn_number(column, name, n_missing, standardize)
     return _learn_category(column, name, n_missing, categorical, standardize)
@@ -203,8 +207,12 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
     values = to_floats(column)
     whole = not n_missing and bool((values == np.floor(values)).all())
-    if whole and len(values) >= _FEWEST_COUNTED and bool((np.diff(values) == 1).all()):
-        return LeftOutColumn(name, "it counts the rows", n_missing)
+    steps = np.diff(values)
+    counted = len(values) >= _FEWEST_COUNTED and bool((steps == 1).all())
+    # Patients kept away from training leave gaps in a count of rows.
+    counted_with_gaps = len(values) >= _FEWEST_DIFFERENT and bool((steps > 0).all())
+    if whole and (counted or counted_with_gaps):
+        return LeftOutColumn(name, "it numbers the rows", n_missing)
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warnings.warn(
             f"column {name!r} is a different whole number in every row; drop it if it identifies patients.",

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
+from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import require_columns
 
 UNSEEN = ("reference", "error")
@@ -23,7 +24,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Numbers are filled with their median; texts and booleans become one indicator per level, named ``column=level``,
     but the most frequent one, which also stands in for missing values; every feature then gets mean 0 and standard
-    deviation 1. Columns that are empty, constant or count the rows are left out. A column that could be read in two
+    deviation 1. Columns that are empty, constant or number the rows are left out. A column that could be read in two
     ways is an error that says how to decide.
 
     Parameters
@@ -83,7 +84,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame (n, d), or array
             Training table; an array's columns are called x0, x1, ...
-        y : ignored
+        y : structured array (n,), optional
+            Event and time; columns of a DataFrame that give them away are warned about.
         """
         if self.unseen not in UNSEEN:
             raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}.")
@@ -109,7 +111,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.columns_, self.n_features_in_ = columns, frame.shape[1]
+        if isinstance(X, pd.DataFrame) and getattr(getattr(y, "dtype", None), "names", None):
+            self._warn_of_leaks(frame, y)
         return self
+
+    def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
+        for name, reason in find_leaks(frame[[column.name for column in self._used()]], y).items():
+            warnings.warn(
+                f"column {name!r} may give the outcome away: {reason}. Drop it if it is not known beforehand.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def transform(self, X: Any) -> pd.DataFrame:
         """The features of a table, (n, features), as a DataFrame.

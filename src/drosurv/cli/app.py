@@ -1,0 +1,50 @@
+"""The ``drosurv`` command. A command is one line here; its module imports nothing heavy until it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from drosurv import __version__
+from drosurv.cli import datasets
+from drosurv.cli.demo import demo
+from drosurv.cli.fit import fit
+from drosurv.cli.plain_messages import PlainMessages
+from drosurv.cli.predict import predict
+
+app = typer.Typer(
+    name="drosurv",
+    cls=PlainMessages,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"drosurv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def drosurv(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Survival analysis that stays accurate for the patients a model serves worst.
+
+    Example: drosurv demo
+    """
+
+
+app.command()(demo)
+app.command()(fit)
+app.command()(predict)
+app.add_typer(datasets.app, name="datasets")
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="drosurv")

@@ -1,0 +1,115 @@
+"""A saved model opened together with a table that it is to be used on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drosurv.tables import SurvivalTable, TableEncoder
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedModel:
+    """What a model's file holds, for the commands that use it.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    encoder : TableEncoder or None
+        Makes features of a table; None for a model that was saved without one.
+    estimator : estimator
+        Takes those features.
+    notes : dict
+        What `drosurv fit` noted: ``target`` columns and the ``trained_on`` fingerprint.
+    """
+
+    path: Path
+    encoder: TableEncoder | None
+    estimator: Any
+    notes: dict[str, Any]
+
+    @staticmethod
+    def open(path: Path) -> OpenedModel:
+        """Open a model's file."""
+        from sklearn.pipeline import Pipeline
+
+        from drosurv.estimators import read_saved_model
+        from drosurv.tables import TableEncoder
+
+        saved = read_saved_model(path)
+        model, encoder = saved.model, None
+        if isinstance(model, Pipeline) and len(model) == 2 and isinstance(model[0], TableEncoder):
+            encoder, model = model[0], model[1]
+        return OpenedModel(path, encoder, model, saved.notes)
+
+    def features(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The estimator's features of a table."""
+        from drosurv.tables.reading import require_columns
+
+        if self.encoder is not None:
+            return self.encoder.transform(frame)
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is None:
+            raise ValueError(
+                f"{self.path} was trained on an array without column names, so no column of a table can be told to "
+                "be its feature: fit it on a DataFrame."
+            )
+        require_columns(frame, list(names), "feature")
+        return frame[list(names)]
+
+    def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """What was made up or left aside in a table, apart from the target's columns."""
+        import pandas as pd
+
+        if self.encoder is None:
+            return pd.DataFrame({"column": [], "rows": [], "done": []})
+        target = self.notes.get("target", {})
+        known = [
+            column for column in frame.columns if column not in (target.get("time"), target.get("event"))
+        ]
+        return self.encoder.findings(frame[known])
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        *,
+        groups: Sequence[str] = (),
+        time: str | None = None,
+        event: str | None = None,
+        event_value: str | None = None,
+    ) -> SurvivalTable:
+        """The patients of a table with their target, read from the columns named here or else at training."""
+        from drosurv.tables import SurvivalTable, TargetColumns
+
+        noted = self.notes.get("target", {})
+        time, event = time or noted.get("time"), event or noted.get("event")
+        if time is None or event is None:
+            raise ValueError(
+                f"{self.path} does not say which columns hold time and event: pass time=COLUMN and event=COLUMN."
+            )
+        if event_value is None and event == noted.get("event"):
+            event_value = noted.get("event_value")
+        return SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups)
+
+    def warn_if_trained_on(self, data: Path) -> None:
+        """Say so if the table is the one the model was trained on: every number is then too good."""
+        if self.notes.get("trained_on") == fingerprint(data):
+            typer.echo(
+                f"Warning: {self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
+                "`drosurv fit ... --hold-out test.csv` and use that file here.",
+                err=True,
+            )

@@ -1,0 +1,75 @@
+"""Errors and warnings of every command as one clear line each."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# What the library calls something and the command line calls otherwise.
+_ALIASES = {"sensitive_features": "groups", "random_state": "seed"}
+_BAD_INPUT = 2
+
+
+class PlainMessages(TyperGroup):
+    """A group of commands whose bad inputs end in one line on stderr and exit code 2, never in a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        with warnings.catch_warnings():
+            for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", category)
+            warnings.showwarning = lambda message, *_, **__: say("Warning", str(message), self._options(ctx))
+            try:
+                return super().invoke(ctx)
+            except OSError as error:
+                say("Error", _os_message(error), set())
+            except ValueError as error:
+                say("Error", str(error), self._options(ctx))
+            raise typer.Exit(_BAD_INPUT)
+
+    def _options(self, ctx: Any) -> set[str]:
+        """Names of the options of the command that ran."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        return {str(parameter.name) for parameter in command.params} if command is not None else set()
+
+
+def say(kind: str, message: str, options: set[str]) -> None:
+    """Print a message as one line on stderr, in the words of the command line.
+
+    Parameters
+    ----------
+    kind : str
+        "Error" or "Warning".
+    message : str
+        As the library words it, with arguments such as ``event_value='yes'``.
+    options : set of str
+        The arguments that are options here, and become ``--event-value 'yes'``.
+    """
+    typer.echo(f"{kind}: {in_options(printable(' '.join(message.split())), options)}", err=True)
+
+
+def in_options(message: str, options: set[str]) -> str:
+    """A library message with its arguments written as command line options."""
+    for name, alias in _ALIASES.items():
+        if alias in options:
+            message = message.replace(name, alias)
+    for name in sorted(options, key=len, reverse=True):
+        option = f"--{name.replace('_', '-')}"
+        message = re.sub(rf"(?<![\w-]){name}=(?='|\"|[\w.])", f"{option} ", message)
+        message = re.sub(rf"(?<=\bpass ){name}\b|(?<=\bin ){name}\b", option, message)
+        if "_" in name:
+            message = re.sub(rf"(?<![\w-]){name}(?!\w)", option, message)
+    return message
+
+
+def printable(text: str) -> str:
+    """Text without control characters, so that a value in a table cannot steer the terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
+
+
+def _os_message(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)

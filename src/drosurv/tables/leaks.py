@@ -1,0 +1,68 @@
+"""Columns that give the outcome away: copies of it, or things recorded only once it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.labels import labels
+from drosurv.tables.number_values import holds_numbers, to_floats
+from drosurv.target import parse_target
+
+# So close to the outcome that chance or a good marker cannot explain it.
+_AGREEMENT = 0.99
+_FEWEST_PATIENTS = 50
+
+
+def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
+    """Columns that tell the event or the time of nearly every patient, with the reason to doubt them.
+
+    Parameters
+    ----------
+    frame : DataFrame, (n, d)
+        Columns as they stand.
+    y : structured array, (n,)
+        Event and time.
+
+    Returns
+    -------
+    dict
+        Column to reason, in words.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv import Surv
+    >>> from drosurv.tables import find_leaks
+    >>> y = Surv.from_arrays([True, False] * 50, range(1, 101))
+    >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
+    {'cause': 'it tells the event of 100 % of the patients'}
+    """
+    target = parse_target(y, require_event=False)
+    n, rate = len(target), target.event.mean()
+    found: dict[str, str] = {}
+    if n < _FEWEST_PATIENTS or len(frame) != n:
+        return found
+    for name in frame.columns:
+        column = frame[name]
+        if holds_numbers(column) and column.nunique() > MOST_LEVELS:
+            values = to_floats(column)
+            known = np.isfinite(values)
+            if known.mean() > 0.5 and abs(_correlation(values[known], target.time[known])) > 0.9999:
+                found[str(name)] = "it is the time in other units"
+            continue
+        levels, _ = pd.factorize(labels(column), use_na_sentinel=False)
+        if levels.max() >= MOST_LEVELS:
+            continue
+        events = np.bincount(levels, target.event)
+        told = float(np.maximum(events, np.bincount(levels) - events).sum()) / n
+        if told >= _AGREEMENT and told > max(rate, 1 - rate) + 0.05:
+            found[str(name)] = f"it tells the event of {100 * told:.0f} % of the patients"
+    return found
+
+
+def _correlation(a: Any, b: Any) -> float:
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0

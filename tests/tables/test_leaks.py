@@ -1,0 +1,58 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.tables import find_leaks
+from drosurv.target import Surv
+
+RNG = np.random.default_rng(0)
+EVENT = RNG.random(400) < 0.3
+TIME = RNG.exponential(1000, 400)
+Y = Surv.from_arrays(EVENT, TIME)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        EVENT,
+        ~EVENT,
+        EVENT.astype(int) + 1,
+        np.where(EVENT, "dead", "alive"),
+        pd.Series(np.where(EVENT, RNG.choice(["cancer", "heart"], 400), None)),
+        pd.Series(np.where(EVENT, RNG.integers(1, 9, 400), np.nan)),
+        np.where(np.arange(400) == np.flatnonzero(EVENT)[0], ~EVENT, EVENT),
+    ],
+)
+def test_a_column_that_tells_the_event_is_found(column):
+    assert find_leaks(pd.DataFrame({"c": column}), Y) == {"c": "it tells the event of 100 % of the patients"}
+
+
+def test_the_time_in_other_units_is_found():
+    assert find_leaks(pd.DataFrame({"years": np.round(TIME / 365.25, 3)}), Y) == {
+        "years": "it is the time in other units"
+    }
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.where(RNG.random(400) < 0.9, EVENT, ~EVENT),
+        np.log(TIME),
+        RNG.normal(size=400),
+        pd.Series([f"name {i}" for i in range(400)]),
+        pd.Series(np.where(RNG.random(400) < 0.5, "a", None)),
+        np.full(400, "same"),
+        np.full(400, np.nan),
+    ],
+)
+def test_markers_noise_and_names_are_not(column):
+    assert find_leaks(pd.DataFrame({"c": column}), Y) == {}
+
+
+def test_a_rare_event_does_not_make_every_column_suspicious():
+    rare = Surv.from_arrays(np.arange(400) < 3, TIME)
+    assert find_leaks(pd.DataFrame({"c": RNG.choice(["a", "b"], 400)}), rare) == {}
+
+
+def test_few_patients_say_nothing():
+    assert find_leaks(pd.DataFrame({"c": EVENT[:20]}), Y[:20]) == {}
