@@ -1,0 +1,250 @@
+"""How badly off a subgroup can be under a model: an estimate over covariates, and a guarantee over everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from drosurv.insight.curves import predicted_curves
+from drosurv.insight.horizon import Censoring, outcomes_at
+from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
+from drosurv.target import FloatArray, parse_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+LEAST_PATIENTS = 50
+
+
+def certify(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    horizon: float,
+    y_train: Any = None,
+    features: Any = None,
+    censoring: Censoring = "ipcw",
+    alphas: ArrayLike | None = None,
+    confidence: float = 0.95,
+    random_state: int | np.random.Generator | None = 0,
+) -> Certificate:
+    """Bound the loss of every subgroup of held-out patients, for all group sizes at once.
+
+    The loss is the squared error of the predicted survival at the horizon (Brier). Two curves over the size
+    alpha of the smallest subgroup are drawn: an *estimate* of the loss of the worst subgroup that covariates
+    define, with a confidence band, and a *guarantee* that holds for subgroups defined in any way.
+
+    Parameters
+    ----------
+    model : fitted survival model, or a pair (times, survival)
+        Anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function``,
+        or survival probabilities (n, p) at p increasing times.
+    X : array or DataFrame, (n, d)
+        Features, as the model takes them, of patients it was not trained on.
+    y : structured array, (n,)
+        Events and times of the same patients.
+    horizon : float
+        Time at which predictions are judged.
+    y_train : structured array, optional
+        Target of the training set, for the censoring distribution; ``y`` by default.
+    features : DataFrame or array, (n, d'), optional
+        Columns that may define subgroups of the estimate; ``X`` by default.
+    censoring : {"ipcw", "worst_case"}
+        What patients censored before the horizon count for. "ipcw" weighs the others up, which is right on
+        average if censoring is independent of survival and its distribution is known. "worst_case" gives them
+        the larger of their two possible losses: no assumption at all, but a higher curve.
+    alphas : array, optional
+        Group sizes of the curves, in (0, 1].
+    confidence : float
+        Of the band and, separately, of the guarantee.
+    random_state : int, Generator or None
+        Seed or source of folds, trees and band.
+
+    Returns
+    -------
+    Certificate
+        With ``.guarantee(alpha)``, ``.smallest_alpha(tolerance)``, ``.to_frame()`` and ``.plot(ax=...)``.
+
+    Examples
+    --------
+    >>> from sksurv.linear_model import CoxPHSurvivalAnalysis
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.insight import certify
+    >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
+    >>> model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    >>> certificate = certify(model, test.X, test.y, horizon=0.5, y_train=train.y)
+    >>> round(certificate.smallest_alpha(0.35), 2)
+    0.62
+    """
+    target = parse_target(y)
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}.")
+    if len(target) < LEAST_PATIENTS:
+        raise ValueError(
+            f"{len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}."
+        )
+    survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
+    train = target if y_train is None else parse_target(y_train, name="y_train")
+    outcomes = outcomes_at(float(horizon), target, train, censoring, survival)
+    curve = subgroup_curve(
+        _covariates(X if features is None else features, len(target)),
+        survival,
+        outcomes,
+        alphas=_checked_alphas(alphas),
+        confidence=confidence,
+        random_state=random_state,
+    )
+    return Certificate(
+        curve=curve,
+        losses=np.sort(outcomes.losses(survival))[::-1],
+        bound=outcomes.bound,
+        horizon=float(horizon),
+        confidence=confidence,
+        censoring=censoring,
+    )
+
+
+def _covariates(X: Any, n: int) -> FloatArray:
+    """The table of features in numbers, one column per category."""
+    import pandas as pd
+
+    table = pd.DataFrame(X)
+    if len(table) != n:
+        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
+    numbers: FloatArray = pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
+
+
+def _checked_alphas(alphas: ArrayLike | None) -> FloatArray:
+    if alphas is None:
+        return np.linspace(0.05, 1.0, 39)
+    sizes = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    if not ((sizes > 0) & (sizes <= 1)).all():
+        raise ValueError(f"alphas must be shares of patients in (0, 1], got {alphas}.")
+    return np.unique(sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    r"""How badly off subgroups are, over the size alpha of the smallest subgroup counted.
+
+    **Estimate** (``curve``): the loss of the worst subgroup of share alpha that trees find from covariates,
+    measured on patients it did not learn from. It says what was found; a worse subgroup may have been missed.
+
+    **Guarantee**: with probability at least `confidence` over the n held-out patients, no subpopulation of
+    mass alpha or more, defined by covariates, outcomes or anything else, has a mean loss above
+
+    .. math:: U(\alpha) = \frac{1}{\alpha} \Bigl( \min(\epsilon, \alpha) B
+              + \int_{1-(\alpha-\epsilon)_+}^1 F_n^{-1}(u)\,du \Bigr),
+              \quad \epsilon = \sqrt{\log(1/\delta) / (2n)}, \quad \delta = 1 - \mathrm{confidence}
+
+    for all alpha at once: U(alpha) is the CVaR of the observed losses after the best share epsilon of them
+    was raised to the largest possible loss B. Proof: by the Dvoretzky-Kiefer-Wolfowitz inequality with
+    Massart's constant, with probability 1 - delta the distribution F of losses satisfies
+    F(z) >= F_n(z) - epsilon for every z, so its quantiles satisfy F^{-1}(u) <= F_n^{-1}(u + epsilon), and <= B
+    where u + epsilon > 1. A subpopulation of mass alpha has a density of at most 1/alpha, so its mean loss is
+    at most CVaR_alpha(F), the mean of F^{-1} over the top alpha; put the bound on F^{-1} under that integral. One
+    event serves every alpha. It needs independent patients and losses in [0, B], nothing else; with
+    censoring="ipcw" the mean of the weighted loss is the mean squared error if the censoring distribution,
+    estimated on the training set, is right.
+
+    Parameters
+    ----------
+    curve : SubgroupCurve
+        The estimate and its band.
+    losses : (n,)
+        Held-out losses, largest first.
+    bound : float
+        B, the largest loss possible.
+    horizon, confidence, censoring
+        As given to :func:`certify`.
+    """
+
+    curve: SubgroupCurve
+    losses: FloatArray
+    bound: float
+    horizon: float
+    confidence: float
+    censoring: Censoring
+    _tops: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tops", np.concatenate([[0.0], np.cumsum(self.losses)]) / len(self.losses))
+
+    @property
+    def margin(self) -> float:
+        """Epsilon, the mass by which the observed distribution of losses may flatter the true one."""
+        return float(np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * len(self.losses))))
+
+    def guarantee(self, alpha: ArrayLike) -> FloatArray:
+        """Upper bound (...) on the loss of every subpopulation of mass alpha (...) or more."""
+        sizes, n = np.asarray(alpha, dtype=np.float64), len(self.losses)
+        counted = np.maximum(sizes - self.margin, 0)
+        top = np.interp(counted, np.arange(n + 1) / n, self._tops)
+        return (np.minimum(self.margin, sizes) * self.bound + top) / sizes
+
+    def smallest_alpha(
+        self, tolerance: float, which: Literal["guarantee", "estimate"] = "guarantee"
+    ) -> float | None:
+        """Smallest share alpha such that all subgroups of that size or more stay within the tolerance.
+
+        Parameters
+        ----------
+        tolerance : float
+            Largest mean loss that is acceptable.
+        which : {"guarantee", "estimate"}
+            Under the guarantee (for any subpopulation, exact), or where the estimate's upper band stays
+            within the tolerance (subgroups by covariates, on the grid of ``curve.alphas``).
+
+        Returns
+        -------
+        float or None
+            None if not even the whole population stays within it.
+        """
+        if which == "estimate":
+            within = self.curve.high <= tolerance
+            kept = np.flatnonzero(np.logical_and.accumulate(within[::-1])[::-1])
+            return float(self.curve.alphas[kept[0]]) if len(kept) else None
+        if self.guarantee(1.0) > tolerance:
+            return None
+        low, high = 0.0, 1.0
+        # The guarantee falls in alpha without jumps, so halving finds where it meets the tolerance.
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.guarantee(middle) <= tolerance else (middle, high)
+        return high
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per alpha: the estimate with its band, and the guarantee."""
+        import pandas as pd
+
+        curve = self.curve
+        columns = {"alpha": curve.alphas, "estimate": curve.estimate, "low": curve.low, "high": curve.high}
+        return pd.DataFrame({**columns, "guarantee": self.guarantee(curve.alphas)})
+
+    def plot(self, ax: Axes | None = None, *, tolerance: float | None = None) -> Axes:
+        """Both curves over alpha; with a tolerance, also the share from which the guarantee holds it."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        curve, percent = self.curve, f"{self.confidence:.0%}"
+        ax.plot(curve.alphas, curve.estimate, color="C0", label="worst subgroup by covariates (estimate)")
+        ax.fill_between(
+            curve.alphas, curve.low, curve.high, color="C0", alpha=0.2, label=f"its {percent} band"
+        )
+        ax.plot(
+            curve.alphas, self.guarantee(curve.alphas), "C3--", label=f"any subgroup ({percent} guarantee)"
+        )
+        if tolerance is not None:
+            ax.axhline(tolerance, color="0.5", linewidth=0.8)
+            if (smallest := self.smallest_alpha(tolerance)) is not None:
+                ax.axvline(smallest, color="0.5", linewidth=0.8)
+        ax.set_xlabel("share of patients in the subgroup, at least")
+        ax.set_ylabel(f"Brier loss at {self.horizon:g}")
+        ax.legend()
+        return ax

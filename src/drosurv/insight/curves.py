@@ -1,0 +1,55 @@
+"""Survival curves of any fitted model, or predictions made elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
+from drosurv.target import FloatArray
+
+
+def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
+    """Predicted survival of n patients, to be read at any time.
+
+    Parameters
+    ----------
+    model : fitted survival model, or a pair (times, survival)
+        Anything with scikit-survival's ``predict_survival_function`` or
+        ``predict_cumulative_hazard_function``; or predictions made elsewhere: an increasing array of p times
+        and the survival probabilities (n, p) at them.
+    X : array or DataFrame, (n, d)
+        Features as the model takes them; not used with predictions made elsewhere.
+    n : int
+        Number of patients.
+    """
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ValueError(f"predictions must be a pair (times, survival), got {len(model)} items.")
+        return parse_survival(model[1], n, model[0])
+    if hasattr(model, "predict_survival_function"):
+        return parse_survival(model.predict_survival_function(X), n)
+    if hasattr(model, "predict_cumulative_hazard_function"):
+        return parse_survival([_survival(f) for f in model.predict_cumulative_hazard_function(X)], n)
+    raise ValueError(
+        "model must be a fitted survival model with predict_survival_function or "
+        f"predict_cumulative_hazard_function, or a pair (times, survival); got {type(model).__name__}."
+    )
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """A step function through (x, y), as scikit-survival's."""
+
+    x: FloatArray
+    y: FloatArray
+
+    def __call__(self, times: FloatArray) -> FloatArray:
+        held: FloatArray = self.y[np.maximum(np.searchsorted(self.x, times, side="right") - 1, 0)]
+        return held
+
+
+def _survival(hazard: Any) -> _Steps:
+    return _Steps(hazard.x, np.exp(-(hazard.a * np.asarray(hazard.y) + hazard.b)))

@@ -1,0 +1,206 @@
+"""What was found about the patients a model serves worst: data first, then a table, a text and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.insight.rules import Rule
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval (Student's t; Welch's for a difference)."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def mean(cls, values: FloatArray, confidence: float) -> Estimate:
+        """Mean of the values; NaN where fewer than two make an interval."""
+        if len(values) < 2:
+            return cls(np.nan, np.nan, np.nan)
+        low = cls.lower_bound(values, (1 + confidence) / 2)
+        center = float(values.mean())
+        return cls(center, low, 2 * center - low)
+
+    @classmethod
+    def difference(cls, first: FloatArray, second: FloatArray, confidence: float) -> Estimate:
+        """Mean of the first group minus that of the second."""
+        from scipy import stats
+
+        if min(len(first), len(second)) < 2:
+            return cls(np.nan, np.nan, np.nan)
+        interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
+        return cls(float(first.mean() - second.mean()), float(interval.low), float(interval.high))
+
+    @staticmethod
+    def lower_bound(values: FloatArray, confidence: float) -> float:
+        """One-sided lower confidence bound of the mean."""
+        from scipy import stats
+
+        n = len(values)
+        return float(values.mean() - stats.t.ppf(confidence, n - 1) * values.std(ddof=1) / np.sqrt(n))
+
+    def __str__(self) -> str:
+        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule and what is known about its patients.
+
+    Parameters
+    ----------
+    rule : Rule
+        Found on all patients.
+    n_patients, share, n_events : int, float, int
+        Patients who meet the rule, their share of all, and their events.
+    n_checked : int
+        Patients held by the rule as found without them.
+    harm, rest, difference : Estimate
+        Mean harm of the checked patients, of the others, and the difference.
+    harm_found : float
+        Mean harm of the patients on whom the rule was found: too high, since the search chose it.
+    folds_found : int
+        In how many folds the search found the group again without the patients it is checked on.
+    stability : float
+        Share of bootstraps in which it did.
+    harmed, stable : bool
+        Whether the checked harm is above 0 with confidence, and whether the group comes back often enough.
+    """
+
+    rule: Rule
+    n_patients: int
+    share: float
+    n_events: int
+    n_checked: int
+    harm: Estimate
+    rest: Estimate
+    difference: Estimate
+    harm_found: float
+    folds_found: int
+    stability: float
+    harmed: bool
+    stable: bool
+
+    @property
+    def verdict(self) -> str:
+        """Why the rule is, or is not, reported as a group."""
+        if self.harmed and self.stable:
+            return "harmed"
+        if self.harmed:
+            return "not stable: other samples give other rules"
+        return "not confirmed on patients not used to find it"
+
+
+@dataclass(frozen=True)
+class WorstOff:
+    """The patients a model serves worst.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        Every rule the search proposed, confirmed or not, in the order found.
+    overall : Estimate
+        Mean harm of all patients; negative is a gain over no model.
+    n_patients, n_events : int
+        In the data searched.
+    confidence : float
+    min_group : int
+    """
+
+    findings: tuple[Finding, ...]
+    overall: Estimate
+    n_patients: int
+    n_events: int
+    confidence: float
+    min_group: int
+
+    @property
+    def groups(self) -> tuple[Finding, ...]:
+        """The rules that hold: harmed on patients not used to find them, and stable."""
+        return tuple(finding for finding in self.findings if finding.harmed and finding.stable)
+
+    @property
+    def status(self) -> str:
+        """One sentence that says what was found."""
+        if self.groups:
+            rules = "; ".join(str(group.rule) for group in self.groups)
+            return f"The model serves these patients worse than no model: {rules}."
+        tried = (
+            f"{len(self.findings)} rule(s) were tried and did not hold up"
+            if self.findings
+            else "no rule came up"
+        )
+        return f"No stable group of at least {self.min_group} patients is served worse than by no model ({tried})."
+
+    def __str__(self) -> str:
+        return self.status
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for f in self.findings:
+            row: dict[str, Any] = {"rule": str(f.rule), "verdict": f.verdict, "patients": f.n_patients}
+            row |= {"share": f.share, "events": f.n_events, "checked": f.n_checked}
+            for name in ("harm", "rest", "difference"):
+                estimate: Estimate = getattr(f, name)
+                row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+            row |= {"harm_found": f.harm_found, "folds_found": f.folds_found, "stability": f.stability}
+            rows.append(row)
+        return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
+
+    def to_markdown(self) -> str:
+        """The status, and a table of the rules with harm measured on patients not used to find them."""
+        lines = [self.status]
+        if self.findings:
+            lines += [
+                "",
+                "| rule | patients | events | harm on patients not used to find it | the rest | bootstraps | verdict |",
+                "|---|---|---|---|---|---|---|",
+            ]
+        lines += [
+            f"| {f.rule} | {f.n_patients} ({f.share:.0%}) | {f.n_events} | {f.harm} | {f.rest} "
+            f"| {f.stability:.0%} | {f.verdict} |"
+            for f in self.findings
+        ]
+        lines += [
+            "",
+            f"Harm is the mean full-likelihood loss over the null model per patient, with {self.confidence:.0%} "
+            f"intervals; all {self.n_patients} patients: {self.overall}.",
+        ]
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Checked harm of each rule with its interval, beside that of all patients."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        rows = [("all patients", self.overall, "0.5")]
+        rows += [(str(f.rule), f.harm, "C3" if f in self.groups else "0.7") for f in self.findings]
+        for position, (_, estimate, color) in enumerate(reversed(rows)):
+            ax.plot([estimate.low, estimate.high], [position, position], color=color)
+            ax.plot(estimate.value, position, "o", color=color)
+        ax.axvline(0, color="0.3", linewidth=0.8)
+        ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
+        ax.set_xlabel("mean loss over no model (right: harmed)")
+        ax.set_title("Worse off than without a model" if self.groups else "No stable harmed group")
+        return ax
+
+
+COLUMNS = [
+    "rule", "verdict", "patients", "share", "events", "checked", "harm", "harm_low", "harm_high", "rest",
+    "rest_low", "rest_high", "difference", "difference_low", "difference_high", "harm_found", "folds_found",
+    "stability",
+]  # fmt: skip

@@ -1,0 +1,236 @@
+"""Who a model serves worst, as rules found on some patients and checked on others."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.insight.curves import predicted_curves
+from drosurv.insight.findings import Estimate, Finding, WorstOff
+from drosurv.insight.rule_search import Atom, CodedTable, search_rules
+from drosurv.metrics.harm import likelihood_gains
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Two rules are the same group when they share at least half of the patients that either holds.
+SAME_GROUP = 0.5
+LEAST_CHECKED = 20
+
+
+def worst_off(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    y_train: Any = None,
+    features: pd.DataFrame | None = None,
+    harm: Any = None,
+    max_rules: int = 3,
+    max_conditions: int = 3,
+    min_group: int = 50,
+    confidence: float = 0.95,
+    min_stability: float = 0.5,
+    n_folds: int = 5,
+    n_bootstraps: int = 50,
+    random_state: int | np.random.Generator | None = 0,
+) -> WorstOff:
+    """Describe, in rules one can read, the patients whom a model serves worse than no model would.
+
+    Harm is a patient's full-likelihood loss under the model minus that under the null model (everyone has the
+    training set's curve). The search looks for rules whose patients bear the most harm together. What it finds
+    on all patients is then checked: the search is repeated without each fifth of the patients, and the same
+    group's harm is measured on the fifth left out; and it is repeated on bootstrap samples. A rule is reported
+    as a group only if the harm on patients not used to find it is above 0 with the given confidence (shared
+    over the rules found) and the group comes back in at least `min_stability` of the bootstraps.
+
+    Parameters
+    ----------
+    model : fitted survival model, or a pair (times, survival), or None
+        Anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function``,
+        or survival probabilities (n, p) at p increasing times; None if `harm` is given.
+    X : array or DataFrame, (n, d)
+        Features as the model takes them, preferably of patients it was not trained on.
+    y : structured array, (n,)
+        Events and times of the same patients.
+    y_train : structured array, optional
+        Target of the training set, for the null model; ``y`` by default.
+    features : DataFrame, (n, d'), optional
+        Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
+    harm : (n,), optional
+        Another measure of harm, positive where a patient is badly served, for example the loss minus that of
+        another model.
+    max_rules, max_conditions : int
+        At most so many rules with so many conditions each.
+    min_group : int
+        Least number of patients a rule may hold.
+    confidence : float
+        Of the intervals, and of the statement that a group is harmed.
+    min_stability : float
+        Least share of bootstraps in which a group must come back.
+    n_folds, n_bootstraps : int
+        How often the search is repeated for the check and for the stability.
+    random_state : int, Generator or None
+        Seed or source of folds and bootstraps.
+
+    Returns
+    -------
+    WorstOff
+        With ``.groups``, ``.status``, ``.to_frame()``, ``.to_markdown()`` and ``.plot(ax=...)``.
+
+    Examples
+    --------
+    >>> from sksurv.linear_model import CoxPHSurvivalAnalysis
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.insight import worst_off
+    >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
+    >>> model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    >>> result = worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=5)
+    >>> str(result.groups[0].rule)
+    'x5 > 1.02'
+    """
+    target = parse_target(y)
+    table = _table(model, X if features is None else features, len(target))
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
+    if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
+        raise ValueError(
+            f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group}; "
+            "use n_folds >= 2 and a smaller min_group, or more patients."
+        )
+    if harm is None:
+        curves = predicted_curves(model, X, len(target))
+        values = -likelihood_gains(target if y_train is None else y_train, target, curves)
+    else:
+        values = _given_harm(harm, len(target))
+    search = _Search(CodedTable.from_table(table), values, max_rules, max_conditions, min_group)
+    rng = np.random.default_rng(random_state)
+    rules, covered = search.rules()
+    checked, again = search.check(covered, _folds(target, n_folds, rng))
+    stability = search.stability(covered, n_bootstraps, rng)
+    findings = []
+    for j, rule in enumerate(rules):
+        inside, outside = values[checked[j] == 1], values[checked[j] == 0]
+        findings.append(
+            Finding(
+                rule=rule,
+                n_patients=int(covered[j].sum()),
+                share=float(covered[j].mean()),
+                n_events=int(target.event[covered[j]].sum()),
+                n_checked=len(inside),
+                harm=Estimate.mean(inside, confidence),
+                rest=Estimate.mean(outside, confidence),
+                difference=Estimate.difference(inside, outside, confidence),
+                harm_found=float(values[covered[j]].mean()),
+                folds_found=int(again[j]),
+                stability=float(stability[j]),
+                # The confidence is shared over the rules, since each had its chance to look harmful.
+                harmed=len(inside) >= LEAST_CHECKED
+                and Estimate.lower_bound(inside, 1 - (1 - confidence) / len(rules)) > 0,
+                stable=bool(stability[j] >= min_stability),
+            )
+        )
+    return WorstOff(
+        findings=tuple(findings),
+        overall=Estimate.mean(values, confidence),
+        n_patients=len(target),
+        n_events=target.n_events,
+        confidence=confidence,
+        min_group=min_group,
+    )
+
+
+class _Search:
+    """The search on all patients, and its repetitions without some of them."""
+
+    def __init__(
+        self, table: CodedTable, harm: FloatArray, max_rules: int, max_conditions: int, min_group: int
+    ) -> None:
+        self.table, self.harm = table, harm
+        self.search = partial(
+            search_rules, table, harm, max_rules=max_rules, max_conditions=max_conditions, min_group=min_group
+        )
+
+    def rules(self) -> tuple[list[Any], list[BoolArray]]:
+        """The rules, and the patients each holds: one who meets several counts under the first."""
+        found = self.search()
+        return [self.table.rule(atoms) for atoms in found], self._held(found)
+
+    def check(self, covered: list[BoolArray], folds: IntArray) -> tuple[IntArray, IntArray]:
+        """Each group's members (1) and non-members (0) by rules found without them; -1 where not found."""
+        checked = np.full((len(covered), len(folds)), -1)
+        again = np.zeros(len(covered), dtype=np.intp)
+        for fold in range(folds.max() + 1) if covered else ():
+            used = folds != fold
+            repeated = self._repeat(used.astype(np.float64))
+            for j, group in enumerate(covered):
+                # Likeness is judged on the patients used, so that those left out decide nothing.
+                overlaps = [_overlap(other[used], group[used]) for other in repeated]
+                if overlaps and max(overlaps) >= SAME_GROUP:
+                    checked[j, ~used] = repeated[int(np.argmax(overlaps))][~used]
+                    again[j] += 1
+        return checked, again
+
+    def stability(self, covered: list[BoolArray], n_bootstraps: int, rng: np.random.Generator) -> FloatArray:
+        """Share of bootstraps that find each group again."""
+        again = np.zeros(len(covered))
+        n = len(self.harm)
+        for _ in range(n_bootstraps if covered else 0):
+            repeated = self._repeat(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64))
+            again += [any(_overlap(other, group) >= SAME_GROUP for other in repeated) for group in covered]
+        return again / max(n_bootstraps, 1)
+
+    def _repeat(self, weight: FloatArray) -> list[BoolArray]:
+        return self._held(self.search(weight=weight))
+
+    def _held(self, found: list[tuple[Atom, ...]]) -> list[BoolArray]:
+        held, taken = [], np.zeros(len(self.harm), dtype=np.bool_)
+        for atoms in found:
+            held.append(self.table.covers(atoms) & ~taken)
+            taken |= held[-1]
+        return held
+
+
+def _overlap(first: BoolArray, second: BoolArray) -> float:
+    """Jaccard index of two groups."""
+    return float((first & second).sum() / max((first | second).sum(), 1))
+
+
+def _folds(target: Target, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """A random fold for each patient, events spread evenly over the folds."""
+    order = np.lexsort((rng.random(len(target)), target.event))
+    folds = np.empty(len(target), dtype=np.intp)
+    folds[order] = np.arange(len(target)) % n_folds
+    return folds
+
+
+def _table(model: Any, X: Any, n: int) -> pd.DataFrame:
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        table = X.reset_index(drop=True)
+    else:
+        values = np.asarray(X)
+        if values.ndim != 2:
+            raise ValueError(f"X must be a table with one row per patient, got shape {values.shape}.")
+        names = getattr(model, "feature_names_in_", None)
+        known = names is not None and len(names) == values.shape[1]
+        table = pd.DataFrame(
+            values, columns=names if known else [f"x{j + 1}" for j in range(values.shape[1])]
+        )
+    if len(table) != n:
+        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
+    if not table.columns.is_unique:
+        repeated = sorted(set(table.columns[table.columns.duplicated()]))
+        raise ValueError(f"columns {repeated} occur more than once: a rule could not say which one it means.")
+    return table
+
+
+def _given_harm(harm: Any, n: int) -> FloatArray:
+    values = np.asarray(harm, dtype=np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ValueError(f"harm must be {n} finite numbers, one per patient; got shape {values.shape}.")
+    return values

@@ -1,0 +1,141 @@
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.insight import Estimate, worst_off
+from drosurv.metrics.harm import likelihood_gains
+
+mpl.use("Agg")
+
+
+def audit(minority, seed=0, **options):
+    train = make_hidden_minority(minority=minority, random_state=seed)
+    test = make_hidden_minority(minority=minority, random_state=seed + 1)
+    model = CoxPHSurvivalAnalysis().fit(train.X.to_numpy(), train.y)
+    settings = {"y_train": train.y, "n_bootstraps": 10} | options
+    return worst_off(model, test.X.to_numpy(), test.y, **settings), test, model, train
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return audit(0.15)
+
+
+def test_a_planted_minority_is_found_and_its_harm_measured_on_others(planted):
+    result, test, model, train = planted
+    (group,) = result.groups
+    assert [(c.column, c.comparison) for c in group.rule.conditions] == [("x5", ">")]
+    inside = group.rule.holds(test.X)
+    minority = (test.sensitive_features["membership"] == "minority").to_numpy()
+    assert (inside & minority).sum() / (inside | minority).sum() > 0.8
+    assert group.n_patients == inside.sum()
+    assert group.n_events == test.y["event"][inside].sum()
+    curves = model.predict_survival_function(test.X.to_numpy())
+    harm = -likelihood_gains(train.y, test.y, curves)
+    assert group.harm_found == pytest.approx(harm[inside].mean())
+    assert group.harm.low < harm[minority].mean() < group.harm.high
+    assert result.overall.value == pytest.approx(harm.mean())
+    assert group.rest.value < 0 < group.harm.low
+    assert group.difference.value == pytest.approx(group.harm.value - group.rest.value)
+
+
+def test_where_nobody_is_harmed_the_result_says_so_plainly():
+    result, *_ = audit(0.0)
+    assert result.groups == ()
+    assert result.status.startswith("No stable group of at least 50 patients")
+    assert result.to_markdown().startswith("No stable group")
+    assert list(result.to_frame().columns[:3]) == ["rule", "verdict", "patients"]
+
+
+def test_a_rule_of_pure_chance_is_proposed_and_then_refused():
+    rng = np.random.default_rng(0)
+    data = make_hidden_minority(n_samples=800, random_state=0)
+    reported = 0
+    for _ in range(10):
+        result = worst_off(None, data.X, data.y, harm=rng.normal(size=800), n_bootstraps=5)
+        assert result.findings, "noise always offers a rule on the patients it was found on"
+        assert result.findings[0].harm_found > 0.1
+        reported += len(result.groups)
+    assert reported <= 2
+
+
+def test_groups_are_told_in_the_readers_own_categories():
+    data = make_hidden_minority(n_samples=1500, random_state=0)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(30, 90, 1500),
+            "sex": pd.Series(rng.choice(["female", "male"], 1500)),
+            "stage": pd.Categorical(rng.choice(["I", "II", "III"], 1500)),
+        }
+    )
+    harmed = (table["age"] > 65) & (table["sex"] == "female")
+    harm = np.where(harmed, 0.5, -0.3) + rng.normal(size=1500) * 0.5
+    result = worst_off(None, data.X, data.y, features=table, harm=harm, n_bootstraps=5)
+    (group,) = result.groups
+    age, sex = group.rule.conditions
+    assert (age.column, age.comparison) == ("age", ">")
+    assert abs(age.value - 65) <= 2
+    assert str(sex) in ("sex is female", "sex is not male")
+    assert str(group.rule) in result.to_markdown()
+
+
+def test_a_patient_who_meets_several_rules_counts_under_the_first():
+    data = make_hidden_minority(n_samples=2000, random_state=0)
+    noise = np.random.default_rng(0).normal(size=2000)
+    harm = np.where(data.X["x5"].abs() > 1, 0.6, -0.3) + 0.5 * noise
+    result = worst_off(None, data.X, data.y, harm=harm, n_bootstraps=5)
+    assert len(result.groups) == 2
+    assert sum(finding.n_patients for finding in result.findings) <= 2000
+    counted = np.zeros(2000, dtype=bool)
+    for finding in result.findings:
+        inside = finding.rule.holds(data.X) & ~counted
+        assert finding.n_patients == inside.sum()
+        counted |= inside
+
+
+def test_table_and_figure_show_every_rule_tried(planted):
+    result, *_ = planted
+    frame = result.to_frame()
+    assert len(frame) == len(result.findings)
+    assert (frame["harm_low"] < frame["harm"]).all()
+    ax = result.plot()
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels[-1] == "all patients"
+    assert set(labels[:-1]) == set(frame["rule"])
+    mpl.pyplot.close("all")
+
+
+def test_intervals_are_student_and_welch():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=30), rng.normal(1, 2, size=50)
+    mean = Estimate.mean(first, 0.9)
+    expected = stats.ttest_1samp(first, 0).confidence_interval(0.9)
+    assert (mean.low, mean.high) == pytest.approx((expected.low, expected.high))
+    assert Estimate.lower_bound(first, 0.95) == pytest.approx(mean.low)
+    difference = Estimate.difference(first, second, 0.9)
+    assert difference.value == pytest.approx(first.mean() - second.mean())
+    assert np.isnan(Estimate.mean(first[:1], 0.9).value)
+    assert np.isnan(Estimate.difference(first[:1], second, 0.9).value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.5}, "confidence must lie"),
+        ({"min_group": 500}, "cannot hold two groups of min_group=500"),
+        ({"n_folds": 1}, "n_folds >= 2"),
+        ({"harm": np.zeros(3)}, "harm must be 400 finite numbers"),
+        ({"features": pd.DataFrame({"a": [1.0]})}, "1 rows, but y has 400"),
+        ({"features": pd.DataFrame(np.zeros((400, 2)), columns=["a", "a"])}, "occur more than once"),
+        ({"harm": None}, "fitted survival model"),
+    ],
+)
+def test_bad_questions_are_refused(options, message):
+    data = make_hidden_minority(n_samples=400, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        worst_off(None, data.X, data.y, **({"harm": np.zeros(400)} | options))
