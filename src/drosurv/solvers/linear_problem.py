@@ -111,7 +111,7 @@ class LinearProblem:
 
     @property
     def separated(self) -> bool:
-        """Whether the optimum must lie at infinity: the scores have run far apart, or next to nothing is left to lose."""
+        """Whether the optimum lies at infinity: the scores have run far apart, or next to nothing is left to lose."""
         vanished = abs(self._last) <= _VANISHED * abs(self._first)
         return vanished or bool(np.ptp(self._scores) > _SEPARATED)
 
