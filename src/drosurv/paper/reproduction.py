@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,23 +11,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import joblib
+
 from drosurv.datasets import DataUnavailableError
+from drosurv.estimators.device import resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
+from drosurv.paper.document import repeat_command, write_document
 from drosurv.paper.fingerprint import data_fingerprint
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
 from drosurv.paper.result import gather
-from drosurv.paper.run import evaluate_unit
+from drosurv.paper.run import evaluate_trained, evaluate_unit, train_units
 from drosurv.paper.run_log import RunLog, RunRecord
 from drosurv.paper.schedule import Outcome, Progress, work_through
-from drosurv.paper.selection import SelectOn
+from drosurv.paper.selection import parse_select_on
 from drosurv.paper.store import Store
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from drosurv.datasets import Dataset
 
 # What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is
@@ -62,6 +68,12 @@ class Reproduction:
     wall_seconds: float
 
     @property
+    def agreement(self) -> pd.DataFrame | None:
+        """How many published cells agree, by experiment; None where nothing published was rebuilt."""
+        found = [frame for name, (_, frame) in self.tabulation.tables.items() if name.startswith("agreement")]
+        return found[0] if found else None
+
+    @property
     def complete(self) -> bool:
         """Whether everything asked for is there."""
         return not self.outcome.failures and not self.unavailable
@@ -74,11 +86,12 @@ def reproduce(
     methods: Sequence[str] | None = None,
     repeats: int = REPEATS,
     quick: bool = False,
-    select_on: SelectOn = "validation",
-    device: str = "cpu",
+    select_on: str = "validation",
+    device: str = "auto",
     jobs: int | None = None,
     seer_file: str | Path | None = None,
     protocol: Protocol | None = None,
+    document: str | Path | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Reproduction:
     """Rebuild the paper's tables and figure, or the part asked for.
@@ -102,13 +115,16 @@ def reproduce(
     select_on : "validation" or "test"
         Part on which settings are chosen; "test" is a diagnostic.
     device : str
-        Where to train.
+        Where to train: "cpu", "cuda", or "auto" for CUDA where there is one. On an accelerator all repeats of a
+        method are one batch, and processes score meanwhile.
     jobs : int, optional
         Processes; by default one per processor core.
     seer_file : path, optional
         A copy of SEER to read instead of the downloaded one.
     protocol : Protocol, optional
         How units are trained and scored.
+    document : path, optional
+        Also write everything as one Markdown document to this file.
     report : callable, optional
         Told the progress.
 
@@ -121,8 +137,9 @@ def reproduce(
         only = QUICK_EXPERIMENTS if only is None else only
         methods = QUICK_METHODS if methods is None else methods
         repeats = min(repeats, QUICK_REPEATS)
-    protocol = protocol or Protocol()
-    jobs = jobs or len(os.sched_getaffinity(0))
+    protocol, part = protocol or Protocol(), parse_select_on(select_on)
+    jobs = joblib.cpu_count() if jobs is None else jobs
+    device = resolve_device(device, worthwhile=True)
     seer_file = None if seer_file is None else str(Path(seer_file).resolve())
     experiments = find_experiments(only)
     datasets, unavailable = _load(experiments, protocol, seer_file)
@@ -130,30 +147,40 @@ def reproduce(
     fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
     units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
     store = Store(Path(output) / "units")
-    evaluate = partial(evaluate_unit, seer_file=seer_file, device=device)
-    outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
+    if device == "cpu":
+        evaluate = partial(evaluate_unit, seer_file=seer_file)
+        outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
+    else:
+        train = partial(train_units, seer_file=seer_file, device=device)
+        score = partial(evaluate_trained, seer_file=seer_file)
+        outcome = work_through(units, store, score, train=train, n_jobs=jobs, report=report)
     circumstances = [] if seer_file else [SEER_FROM_WHEEL]
     circumstances += [] if protocol.as_published else [IMPUTED_FROM_TRAINING]
-    tabulation = tabulate(
-        gather(store.finished(units)), experiments, select_on=select_on, circumstances=circumstances
-    )
+    finished = list(store.finished(units))
+    grid = gather(finished)
+    tabulation = tabulate(grid, experiments, select_on=part, circumstances=circumstances)
     files = list(write_outputs(tabulation, output))
-    if datasets:
-        frame = characteristics(datasets.values())
-        files += write_table(characteristics_table(frame), frame, output, "characteristics")
+    frame = characteristics(datasets.values())
+    data_table = characteristics_table(frame)
+    files += write_table(data_table, frame, output, "characteristics")
     seconds = time.perf_counter() - start
-    RunLog(output).add(
-        RunRecord(
-            started,
-            seconds,
-            outcome.computed,
-            outcome.reused,
-            len(outcome.failures),
-            jobs,
-            device,
-            _peak_memory_mb(jobs),
+    log = RunLog(output)
+    counts = (outcome.computed, outcome.reused, len(outcome.failures))
+    log.add(RunRecord(started, seconds, *counts, jobs, device, _peak_memory_mb(jobs)))
+    if document is not None:
+        validated = (
+            tabulation if part == "validation" else tabulate(grid, experiments, circumstances=circumstances)
         )
-    )
+        files += write_document(
+            document,
+            tabulation=validated,
+            characteristics=data_table,
+            diagnostic=tabulate(grid, experiments, select_on="test", circumstances=circumstances),
+            runs=log.read(),
+            results=[result for _, result in finished],
+            protocol=protocol,
+            command=repeat_command(only, methods, repeats, seer_file),
+        )
     return Reproduction(outcome, tabulation, tuple(files), unavailable, seconds)
 
 
@@ -179,11 +206,14 @@ def _shown(experiments: Sequence[Experiment], datasets: Collection[str]) -> tupl
 
 
 def _peak_memory_mb(jobs: int) -> float:
-    """Peak resident memory: this process, and every worker as large as the largest."""
-    import resource
-
+    """Peak resident memory: this process, and every worker as large as the largest; NaN where unknown."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
     own, worker = (
         resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    # Linux counts kilobytes.
-    return (own + (jobs * worker if jobs > 1 else 0)) / 1024
+    # Linux counts kilobytes, macOS bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return (own + (jobs * worker if jobs > 1 else 0)) * unit / 2**20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,6 +42,36 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
         cohort = cohort_of(unit, seer_file)
         (predictions,) = train([unit], [cohort], device=device)
         rows = score_unit(unit, cohort, predictions)
+    return {"rows": rows, "cpu_seconds": time.process_time() - start}
+
+
+def train_units(
+    units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cuda"
+) -> list[dict[str, Predictions]]:
+    """Train units that differ only in their repeat, as one batch.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        Of one dataset, method and protocol.
+    seer_file, device
+        As in :func:`evaluate_unit`.
+
+    Returns
+    -------
+    list of dict of attribute to Predictions
+        What :func:`evaluate_trained` takes, one per unit.
+    """
+    return train(units, [cohort_of(unit, seer_file) for unit in units], device=device)
+
+
+def evaluate_trained(
+    unit: Unit, *, trained: Mapping[str, Predictions], seer_file: str | None = None
+) -> dict[str, Any]:
+    """Score a unit that :func:`train_units` has trained; parameters and result as in :func:`evaluate_unit`."""
+    start = time.process_time()
+    with one_thread():
+        rows = score_unit(unit, cohort_of(unit, seer_file), trained)
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
 

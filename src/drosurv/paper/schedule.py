@@ -6,16 +6,19 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
 from drosurv.paper.store import Store
 from drosurv.paper.unit import Unit
 
-Evaluate = Callable[[Unit], Mapping[str, Any]]
+Evaluate = Callable[..., Mapping[str, Any]]
+Train = Callable[[Sequence[Unit]], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def work_through(
     store: Store,
     evaluate: Evaluate,
     *,
+    train: Train | None = None,
     n_jobs: int = 1,
     report: Callable[[Progress], None] | None = None,
 ) -> Outcome:
@@ -78,6 +82,9 @@ def work_through(
     evaluate : callable
         Takes a unit, returns the result that :func:`drosurv.paper.check_result` accepts. With more than one
         job it must be importable by name (a module's function, or a ``functools.partial`` of one).
+    train : callable, optional
+        Trains units that differ only in their repeat, all at once and in this process, as an accelerator wants
+        it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.
     n_jobs : int
         Processes; 1 works in this one.
     report : callable, optional
@@ -107,8 +114,13 @@ def work_through(
             report(Progress(len(units) - len(left), len(units), unit, clock.seconds_left(list(left))))
 
     tell(None)
-    ended = _serial if n_jobs == 1 or len(waiting) < 2 else _parallel
-    for unit, seconds, failure in ended(waiting, store, evaluate, n_jobs):
+    if train is not None:
+        ends = _bundled(waiting, store, train, evaluate, n_jobs)
+    elif n_jobs == 1 or len(waiting) < 2:
+        ends = _serial(waiting, store, evaluate)
+    else:
+        ends = _parallel(waiting, store, evaluate, n_jobs)
+    for unit, seconds, failure in ends:
         del left[unit]
         clock.learn(unit, seconds)
         if failure is not None:
@@ -117,21 +129,55 @@ def work_through(
     return Outcome(reused, len(waiting) - len(failures), tuple(failures))
 
 
+# Trained units that may wait to be scored, per process.
+_AHEAD = 4
 _End = tuple[Unit, float | None, Failure | None]
 
 
-def _serial(units: Sequence[Unit], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
+def _serial(units: Sequence[Unit], store: Store, evaluate: Evaluate) -> Iterator[_End]:
     for unit in units:
         yield _finish(unit, store, evaluate)
 
 
 def _parallel(units: Sequence[Unit], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
-    # Forking a process that holds torch's threads or a GPU hangs; fresh interpreters do not.
-    pool = ProcessPoolExecutor(min(n_jobs, len(units)), get_context("spawn"), initializer=_one_thread)
-    try:
+    with _workers(min(n_jobs, len(units))) as pool:
         futures = [pool.submit(_finish, unit, store, evaluate) for unit in units]
         for future in as_completed(futures):
             yield future.result()
+
+
+def _bundled(
+    units: Sequence[Unit], store: Store, train: Train, evaluate: Evaluate, n_jobs: int
+) -> Iterator[_End]:
+    bundles: dict[tuple[str, str], list[Unit]] = {}
+    for unit in units:
+        bundles.setdefault((unit.dataset, unit.method.name), []).append(unit)
+    with _workers(n_jobs) as pool:
+        pending: set[Future[_End]] = set()
+        for bundle in bundles.values():
+            start = time.perf_counter()
+            try:
+                trained = train(bundle)
+            except Exception as error:
+                yield from ((unit, None, _failure(unit, error)) for unit in bundle)
+                continue
+            share = (time.perf_counter() - start) / len(bundle)
+            for unit, given in zip(bundle, trained, strict=True):
+                pending.add(pool.submit(_finish, unit, store, partial(evaluate, trained=given), share))
+            # Waiting scores are held in memory, so training does not run far ahead.
+            while len(pending) > _AHEAD * n_jobs:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        for future in as_completed(pending):
+            yield future.result()
+
+
+@contextmanager
+def _workers(n: int) -> Iterator[ProcessPoolExecutor]:
+    # Forking a process that holds torch's threads or a GPU hangs; fresh interpreters do not.
+    pool = ProcessPoolExecutor(n, get_context("spawn"), initializer=_one_thread)
+    try:
+        yield pool
     except BrokenProcessPool as error:
         raise RuntimeError(
             "a worker process was killed, most often for lack of memory. What was finished is stored: run "
@@ -146,15 +192,20 @@ def _one_thread() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def _finish(unit: Unit, store: Store, evaluate: Evaluate) -> _End:
+def _finish(unit: Unit, store: Store, evaluate: Evaluate, spent: float = 0.0) -> _End:
+    """Evaluate and store a unit on which some seconds were already spent."""
     start = time.perf_counter()
     try:
         result = dict(evaluate(unit))
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start + spent
         store.put(unit, {**result, "seconds": seconds})
     except Exception as error:
-        return unit, None, Failure(unit, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return unit, None, _failure(unit, error)
     return unit, seconds, None
+
+
+def _failure(unit: Unit, error: Exception) -> Failure:
+    return Failure(unit, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 class _Clock:

@@ -59,8 +59,7 @@ def choose_settings(
 
     if tuned_by not in TUNINGS:
         raise ValueError(f"tuned_by must be one of {', '.join(TUNINGS)}, got {tuned_by!r}.")
-    if select_on not in ("validation", "test"):
-        raise ValueError(f"select_on must be 'validation' or 'test', got {select_on!r}.")
+    select_on = parse_select_on(select_on)
     label = tuned_by if experiment.setting is None else "fixed"
     grid = grid.assign(gain_share=gain_share(grid, select_on=select_on))
     records: list[dict[str, Any]] = []
@@ -73,6 +72,15 @@ def choose_settings(
             )
     columns = [*CELL, "repeat", "candidate", *_SHOWN, "fallback", "reason"]
     return pd.DataFrame(records, columns=columns)
+
+
+def parse_select_on(value: str) -> SelectOn:
+    """The part that a choice looks at, checked."""
+    if value == "validation":
+        return "validation"
+    if value == "test":
+        return "test"
+    raise ValueError(f"select_on must be 'validation' or 'test', got {value!r}.")
 
 
 def _choices(

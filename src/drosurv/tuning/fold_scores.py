@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # F_A is the mean of these three.
 AVERAGED = ("individual_disparity", "group_disparity", "intersectional_disparity")
 KNOWN_METRICS = (*OVERALL_METRICS, *ATTRIBUTE_METRICS, "average_disparity")
+# A log hazard ratio of this size is no prediction any more.
+_LARGEST = 1e6
 NEED_GROUPS = (*ATTRIBUTE_METRICS, "intersectional_disparity", "average_disparity")
 
 
@@ -35,6 +37,8 @@ class Scoring:
     ----------
     X, y, sensitive_features
         All patients of the search; sensitive_features a DataFrame or None.
+    preparation : transformer or None
+        Makes features of X; fitted anew on the training patients of each fold.
     metrics : tuple of str
         Of ``KNOWN_METRICS``.
     replicates : int
@@ -44,12 +48,13 @@ class Scoring:
     X: Any
     y: Any
     sensitive_features: pd.DataFrame | None
+    preparation: Any
     metrics: tuple[str, ...]
     replicates: int
 
     def fold(
         self, estimators: Sequence[CoxEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
-    ) -> list[list[dict[str, float]]]:
+    ) -> list[list[dict[str, Any]]]:
         """Train and score on one fold.
 
         Parameters
@@ -64,12 +69,17 @@ class Scoring:
         Returns
         -------
         list of lists of dict
-            Per estimator and factor the metrics; all NaN where training diverged.
+            Per estimator and factor the metrics, and ``error``, empty unless training failed; the metrics are
+            then NaN.
         """
+        from sklearn.base import clone
         from sklearn.utils import _safe_indexing
 
         train, validation = fold
         X, X_held = (_safe_indexing(self.X, rows) for rows in fold)
+        if self.preparation is not None:
+            prepare = clone(self.preparation).fit(X, self.y[train])
+            X, X_held = prepare.transform(X), prepare.transform(X_held)
         groups = [None if self.sensitive_features is None else self.sensitive_features.iloc[r] for r in fold]
         sample = Sample(X, self.y[train], sensitive_features=groups[0])
         (errors,) = fit_grids([estimators], [sample])
@@ -77,21 +87,24 @@ class Scoring:
         held_out = HeldOut(self.y[train], features, self.y[validation], groups[1])
         out = []
         for estimator, error in zip(estimators, errors, strict=True):
-            if error is not None:
-                out.append([self._score(held_out, None, None) for _ in factors])
+            scores = None if error is not None else (estimator.predict(X_held), estimator.predict(X))
+            problem = str(error or "") or _runaway(scores)
+            if scores is None or problem:
+                out.append([{"error": problem, **dict.fromkeys(self.metrics, float("nan"))} for _ in factors])
                 continue
-            risk, train_risk = estimator.predict(X_held), estimator.predict(X)
+            risk, train_risk = scores
             # Risks are relative: where the features' origin puts their level must not change a disparity.
             risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
-            out.append([self._score(held_out, factor * risk, factor * train_risk) for factor in factors])
+            out.append(
+                [
+                    {"error": "", **self._score(held_out, factor * risk, factor * train_risk)}
+                    for factor in factors
+                ]
+            )
         return out
 
-    def _score(
-        self, held_out: HeldOut, risk: FloatArray | None, train_risk: FloatArray | None
-    ) -> dict[str, float]:
+    def _score(self, held_out: HeldOut, risk: FloatArray, train_risk: FloatArray) -> dict[str, float]:
         wanted = {*self.metrics, *(AVERAGED if "average_disparity" in self.metrics else ())}
-        if risk is None or train_risk is None:
-            return dict.fromkeys(self.metrics, float("nan"))
         found = held_out.overall(risk, train_risk, wanted)
         by_attribute = held_out.by_attribute(risk, wanted)
         if self.replicates:
@@ -110,6 +123,12 @@ class Scoring:
                 if metric in row
             }
         return found
+
+
+def _runaway(scores: tuple[FloatArray, FloatArray] | None) -> str:
+    """What to say of log hazards that no population has; empty for others."""
+    largest = 0.0 if scores is None else max(float(np.abs(part).max()) for part in scores)
+    return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."
 
 
 def _worst(by_attribute: dict[str, dict[str, float]], wanted: set[str]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.estimators import CoxPH
+from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.fold_scores import KNOWN_METRICS, NEED_GROUPS, Scoring
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from drosurv.estimators.base import CoxEstimator
 
 # Always measured: accuracy, and what the shrinkage control needs.
 _ALWAYS = (
@@ -51,10 +51,12 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator
-        What to tune; its parameters that the grid does not name stay.
+    estimator : estimator, or Pipeline that ends in one
+        What to tune; its parameters that the grid does not name stay. The steps before it are fitted anew on
+        the training patients of each fold.
     grid : mapping of parameter to values, or a list of such, optional
-        By default the paper's: alpha or the penalty's weight, and the learning rate where Adam trains.
+        Of the estimator's own parameters, without a step's name. By default the paper's: alpha or the penalty's
+        weight, and the learning rate where Adam trains.
     rule : Rule, optional
         Picks a row of ``results_``. By default the paper's :class:`AccuracyBudget`; without sensitive
         features, the best c-index.
@@ -78,7 +80,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     Attributes
     ----------
-    best_estimator_ : estimator
+    best_estimator_ : estimator or Pipeline
         The chosen setting, trained on everybody.
     best_params_ : dict
         The chosen setting.
@@ -91,7 +93,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
         partial likelihood over no model as a share of the unregularised model's. With several sensitive
         features a disparity is that of the attribute where it is largest; each one's own stands in
-        ``<metric>_<attribute>``.
+        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did.
     fold_results_ : DataFrame
         The same per setting and fold.
     reference_ : Series
@@ -112,7 +114,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: CoxEstimator,
+        estimator: Any,
         grid: Grid | None = None,
         *,
         rule: Rule | None = None,
@@ -155,16 +157,19 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         target = parse_target(y)
         groups = attribute_frame(sensitive_features, len(target))
         rule = self._rule(groups)
-        points = grid_points(default_grid(self.estimator) if self.grid is None else self.grid)
-        candidates = [clone(self.estimator).set_params(**point) for point in points]
-        references = self._references(candidates)
+        preparation, model = self._steps()
+        points = grid_points(default_grid(model) if self.grid is None else self.grid)
+        candidates = [clone(model).set_params(**point) for point in points]
+        references = _references(candidates)
         folds = parse_folds(self.cv, target.event, self.random_state)
         metrics = self._metrics(rule, groups)
         replicates = self.bootstrap if len(folds) == 1 else 0
-        scoring = Scoring(X, target.to_structured(), groups, metrics, replicates)
+        scoring = Scoring(X, target.to_structured(), groups, preparation, metrics, replicates)
         scored = self._score([*candidates, *references], scoring, folds, len(candidates))
         self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
         self.results_ = setting_table(self.fold_results_, metrics)
+        if (self.results_["error"] != "").all():
+            raise ValueError(f"no setting could be trained; the first: {self.results_['error'].iloc[0]}")
         self._compare(references, scored[len(points) :], metrics)
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
@@ -173,10 +178,33 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.best_index_ = int(self.choice_.index)
         self.best_params_ = points[self.best_index_]
         if self.refit:
-            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
-            fit_grid([self.best_estimator_], X, y, sensitive_features=groups)
-            self.n_features_in_ = self.best_estimator_.n_features_in_
+            self.best_estimator_ = self._refitted(X, y, groups)
         return self
+
+    def _steps(self) -> tuple[Any, CoxEstimator]:
+        """The steps before the estimator, as one transformer or None, and the estimator."""
+        from sklearn.pipeline import Pipeline
+
+        *before, last = (
+            self.estimator.steps if isinstance(self.estimator, Pipeline) else [("", self.estimator)]
+        )
+        if not isinstance(last[1], CoxEstimator):
+            raise TypeError(
+                f"estimator must be one of drosurv's, or a Pipeline that ends in one, got {type(last[1]).__name__}."
+            )
+        return Pipeline(before) if before else None, last[1]
+
+    def _refitted(self, X: Any, y: Any, groups: pd.DataFrame | None) -> Any:
+        from sklearn.pipeline import Pipeline
+
+        preparation, model = self._steps()
+        model = clone(model).set_params(**self.best_params_)
+        if preparation is None:
+            fit_grid([model], X, y, sensitive_features=groups)
+            return model
+        preparation = clone(preparation).fit(X, y)
+        fit_grid([model], preparation.transform(X), y, sensitive_features=groups)
+        return Pipeline([*preparation.steps, (self.estimator.steps[-1][0], model)])
 
     def _compare(self, references: Sequence[CoxEstimator], scored: Scored, metrics: Sequence[str]) -> None:
         """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain."""
@@ -216,27 +244,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             )
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked]))
 
-    def _references(self, candidates: Sequence[CoxEstimator]) -> list[CoxEstimator]:
-        """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
-        known = CoxPH().get_params()
-        models: list[CoxEstimator] = []
-        for candidate in candidates:
-            shared = {
-                name: value for name, value in candidate.get_params(deep=False).items() if name in known
-            }
-            # Like is compared with like: 500 steps of Adam are not the optimum.
-            shared["solver"] = "convex" if candidate._uses_convex else "adam"
-            if candidate._uses_convex:
-                shared["lr"] = known["lr"]
-            model = CoxPH(**shared)
-            # Parameters that no batch may differ in and equal learning rates: the same model.
-            if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
-                models.append(model)
-        return models
-
     def _score(
         self, models: list[CoxEstimator], scoring: Scoring, folds: Sequence[Fold], n_candidates: int
-    ) -> list[list[list[dict[str, float]]]]:
+    ) -> list[list[list[dict[str, Any]]]]:
         """Metrics per model, fold and factor."""
         from joblib import Parallel, delayed
 
@@ -252,8 +262,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             delayed(scoring.fold)([clone(models[m]) for m in part], folds[k], factors)
             for part, factors, k in tasks
         )
-        out: list[list[list[dict[str, float]]]] = [[[] for _ in folds] for _ in models]
-        with late_bar(f"{type(self.estimator).__name__} search", len(tasks), show=self.verbose) as advance:
+        out: list[list[list[dict[str, Any]]]] = [[[] for _ in folds] for _ in models]
+        with late_bar(f"{type(models[0]).__name__} search", len(tasks), show=self.verbose) as advance:
             for (part, _, k), rows in zip(tasks, work, strict=True):
                 for m, found in zip(part, rows, strict=True):
                     out[m][k] = found
@@ -262,26 +272,33 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> FloatArray:
         """Log risk (n,) by the chosen setting; higher means sooner."""
-        return self._best().predict(X)
+        model, features = self._chosen(X)
+        return model.predict(features)
 
     def predict_survival_function(self, X: Any, return_array: bool = False, times: Any = None) -> Any:
         """Survival curves by the chosen setting."""
-        return self._best().predict_survival_function(X, return_array, times)
+        model, features = self._chosen(X)
+        return model.predict_survival_function(features, return_array, times)
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False, times: Any = None
     ) -> Any:
         """Cumulative hazards by the chosen setting."""
-        return self._best().predict_cumulative_hazard_function(X, return_array, times)
+        model, features = self._chosen(X)
+        return model.predict_cumulative_hazard_function(features, return_array, times)
 
     def score(self, X: Any, y: Any) -> float:
         """Harrell's c-index of the chosen setting."""
-        return self._best().score(X, y)
+        model, features = self._chosen(X)
+        return model.score(features, y)
 
-    def _best(self) -> CoxEstimator:
+    def _chosen(self, X: Any) -> tuple[CoxEstimator, Any]:
+        """The chosen model and its features of X."""
+        from sklearn.pipeline import Pipeline
+
         check_is_fitted(self, "best_estimator_")
-        best: CoxEstimator = self.best_estimator_
-        return best
+        best = self.best_estimator_
+        return (best[-1], best[:-1].transform(X)) if isinstance(best, Pipeline) else (best, X)
 
     def plot_front(self, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
         """Accuracy against a disparity: every setting with its interval, the front, the choice, the control."""
@@ -296,3 +313,20 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
         check_is_fitted(self, "results_")
         return plot_shrinkage(self, ax, minimise=minimise)
+
+
+def _references(candidates: Sequence[CoxEstimator]) -> list[CoxEstimator]:
+    """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
+    known = CoxPH().get_params()
+    models: list[CoxEstimator] = []
+    for candidate in candidates:
+        shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
+        # Like is compared with like: 500 steps of Adam are not the optimum.
+        shared["solver"] = "convex" if candidate._uses_convex else "adam"
+        if candidate._uses_convex:
+            shared["lr"] = known["lr"]
+        model = CoxPH(**shared)
+        # Parameters that no batch may differ in and equal learning rates: the same model.
+        if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
+            models.append(model)
+    return models

@@ -18,7 +18,7 @@ WITH_INTERVAL = ("concordance_index", "concordance_imparity")
 _NORMAL = 1.959963984540054
 
 # Scores by setting, fold and factor.
-Scored = Sequence[Sequence[Sequence[dict[str, float]]]]
+Scored = Sequence[Sequence[Sequence[dict[str, Any]]]]
 
 
 def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequence[float]) -> pd.DataFrame:
@@ -69,6 +69,7 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=FOLD).set_index(CANDIDATE)
     table = average_folds(folds, metrics)
+    table["error"] = folds.groupby(CANDIDATE, sort=False)["error"].agg(lambda errors: max(errors, key=len))
     for metric in WITH_INTERVAL:
         if metric in table:
             half = _NORMAL * table[f"{metric}_se"]

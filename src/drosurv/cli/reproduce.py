@@ -1,0 +1,165 @@
+"""``drosurv reproduce``: rebuild the paper's tables and figure, and compare them with the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drosurv.cli.options import AsJson, listed
+from drosurv.cli.rendering import print_frame, print_json, records
+
+if TYPE_CHECKING:
+    from drosurv.paper import Progress, Reproduction
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+def reproduce(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets "
+            "(flc, support, seer), separated by commas; all by default."
+        ),
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help="Methods, such as cox,dro-cox,deep-dro-cox-split; all by default."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Repeats, each with another validation part.")] = 10,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Three tables, linear methods, three repeats: under two minutes."),
+    ] = False,
+    select_on: Annotated[
+        str, typer.Option(help="Where settings are chosen: validation, or test (a diagnostic, not a result).")
+    ] = "validation",
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda or auto.")] = "auto",
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one per processor core.")] = None,
+    seer_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Copy of SEER in the authors' row order; by default the public file, ordered otherwise."
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for finished units, tables and the figure.")
+    ] = Path("reproduction"),
+    document: Annotated[
+        Path | None, typer.Option(help="Also write everything as one Markdown document to this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the paper's tables and figure. Stop it at any time: running again continues.
+
+    Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
+    """
+    from drosurv.paper import reproduce as run
+
+    if seer_file is not None and not seer_file.is_file():
+        raise ValueError(f"seer_file={str(seer_file)!r} is not a file.")
+    with _progress() as report:
+        found = run(
+            output,
+            only=listed(only) or None,
+            methods=listed(methods) or None,
+            repeats=repeats,
+            quick=quick,
+            select_on=select_on,
+            device=device,
+            jobs=jobs,
+            seer_file=seer_file,
+            document=document,
+            report=report,
+        )
+    if as_json:
+        print_json(_summary(found, output))
+    else:
+        _show(found, output)
+    if not found.complete:
+        raise typer.Exit(1)
+
+
+def _summary(found: Reproduction, output: Path) -> dict[str, Any]:
+    agreement = found.agreement
+    return {
+        "output": str(output),
+        "computed": found.outcome.computed,
+        "reused": found.outcome.reused,
+        "failures": [
+            {"unit": str(failure.unit), "error": failure.error} for failure in found.outcome.failures
+        ],
+        "unavailable": found.unavailable,
+        "wall_seconds": found.wall_seconds,
+        "agreement": [] if agreement is None else records(agreement),
+        "files": [str(path) for path in found.files],
+    }
+
+
+def _show(found: Reproduction, output: Path) -> None:
+    if found.agreement is not None:
+        title = "Published cells (IBS aside) within two published standard deviations"
+        print_frame(found.agreement, title)
+    outcome = found.outcome
+    typer.echo(
+        f"{outcome.computed} units computed and {outcome.reused} reused in {_duration(found.wall_seconds)}; "
+        f"{len(found.files)} files written to {output}."
+    )
+    for dataset, reason in found.unavailable.items():
+        typer.echo(f"Error: {dataset} is left out: {reason}", err=True)
+    for failure in outcome.failures:
+        typer.echo(f"Error: {failure.unit} failed: {failure.error}", err=True)
+    if outcome.failures:
+        typer.echo("Run the same command again to try the failed units once more.", err=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar with the time left in a terminal; in a log a line now and then."""
+    import time
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        last = 0.0
+
+        def line(step: Progress) -> None:
+            nonlocal last
+            if time.monotonic() - last > _SECONDS_BETWEEN_LINES or step.done == step.total:
+                last = time.monotonic()
+                typer.echo(f"{step.done} of {step.total} units; {_left(step)}", err=True)
+
+        yield line
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reproducing", total=None, left="")
+
+        def show(step: Progress) -> None:
+            bar.update(task, completed=step.done, total=step.total, left=_left(step))
+
+        yield show
+
+
+def _left(step: Progress) -> str:
+    if step.done == step.total:
+        return "done"
+    return "time left not known yet" if step.seconds_left is None else f"{_duration(step.seconds_left)} left"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
