@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.metrics.cox_newton import event_probability
 from drosurv.metrics.kaplan_meier import kaplan_meier
 from drosurv.metrics.scores import parse_weights, warn_undefined
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
+# A trace of ridge keeps the fit finite where few events order perfectly.
+_RIDGE = 1e-4
 
 
 def calibration_at(
@@ -130,7 +133,11 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
         return float("nan")
     basis = _spline_basis(np.log(-np.log1p(-np.clip(predicted, 1e-8, 1 - 1e-8))))
     # Predictions that do not vary leave nothing to smooth over: everybody's observed probability is the same.
-    observed = _smoothed(target, basis, horizon) if basis.shape[1] else np.full(len(target), 1.0 - overall)
+    observed = (
+        event_probability(target, basis, horizon, _RIDGE)
+        if basis.shape[1]
+        else np.full(len(target), 1.0 - overall)
+    )
     return float(np.abs(predicted - observed).mean())
 
 
@@ -152,12 +159,3 @@ def _spline_basis(x: FloatArray) -> FloatArray:
     varying = spread > 1e-12 * np.abs(basis).max(axis=0)
     standard: FloatArray = (basis[:, varying] - basis[:, varying].mean(axis=0)) / spread[varying]
     return standard
-
-
-def _smoothed(target: Target, basis: FloatArray, horizon: float) -> FloatArray:
-    from sksurv.linear_model import CoxPHSurvivalAnalysis
-
-    # A trace of ridge keeps the fit finite where few events order perfectly.
-    model = CoxPHSurvivalAnalysis(alpha=1e-4, ties="breslow").fit(basis, target.to_structured())
-    curves = parse_survival(model.predict_survival_function(basis), len(target))
-    return 1.0 - curves.at(np.array([horizon]))[:, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from drosurv.target import FloatArray
 _ROUNDING = 1e-6
 
 
+@runtime_checkable
 class SurvivalCurves(Protocol):
     """Predicted survival of n patients."""
 
@@ -101,7 +102,8 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     ----------
     survival : sequence of n functions, or (n, m) array
         scikit-survival's ``StepFunction`` or any object with ``x`` and ``y`` (and optionally a factor ``a``
-        and offset ``b``), or any callable of an array of times; or survival probabilities at `times`.
+        and offset ``b``), or any callable of an array of times; or survival probabilities at `times`; or
+        curves already read.
     n : int
         Number of patients.
     times : (m,) array, optional
@@ -111,8 +113,9 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     -------
     SurvivalCurves
     """
-    if isinstance(survival, (FunctionCurves, ArrayCurves)):
-        curves: SurvivalCurves = survival
+    curves: SurvivalCurves
+    if isinstance(survival, SurvivalCurves):
+        curves = survival
     elif len(survival) > 0 and callable(survival[0]):
         curves = FunctionCurves(survival)
     else:
