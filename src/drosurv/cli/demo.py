@@ -43,8 +43,8 @@ def demo(
 
     from drosurv.demo import compare, contenders
 
-    models = contenders(alpha)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    models, console = contenders(alpha), Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("loading FLC", total=len(models) + 1)
         comparison = compare(
             models=models,

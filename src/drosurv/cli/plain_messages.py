@@ -20,6 +20,7 @@ class PlainMessages(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         with warnings.catch_warnings():
+            warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
             warnings.showwarning = lambda message, *_, **__: say("Warning", str(message), self._options(ctx))

@@ -206,23 +206,35 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
 
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
     values = to_floats(column)
-    whole = not n_missing and bool((values == np.floor(values)).all())
-    steps = np.diff(values)
-    counted = len(values) >= _FEWEST_COUNTED and bool((steps == 1).all())
-    # Patients kept away from training leave gaps in a count of rows.
-    counted_with_gaps = len(values) >= _FEWEST_DIFFERENT and bool((steps > 0).all())
-    if whole and (counted or counted_with_gaps):
-        return LeftOutColumn(name, "it numbers the rows", n_missing)
-    if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
-        warnings.warn(
-            f"column {name!r} is a different whole number in every row; drop it if it identifies patients.",
-            UserWarning,
-            stacklevel=2,
-        )
-    median = float(np.nanmedian(values))
-    filled = np.where(np.isnan(values), median, values)
-    mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not n_missing and _numbers_rows(values, name):
+            return LeftOutColumn(name, "it numbers the rows", n_missing)
+        median = float(np.nanmedian(values))
+        filled = np.where(np.isnan(values), median, values)
+        mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
+    if not 0 < deviation < np.inf:
+        return LeftOutColumn(name, "its values are too small or too large to be told apart", n_missing)
     return NumberColumn(name, median, mean, deviation, n_missing)
+
+
+def _numbers_rows(values: FloatArray, name: str) -> bool:
+    """Whether a column counts the rows; one that may identify patients in another way is warned about."""
+    if not (values == np.floor(values)).all():
+        return False
+    steps, n = np.diff(values), len(values)
+    if n >= _FEWEST_COUNTED and (steps == 1).all():
+        return True
+    if n < _FEWEST_DIFFERENT or len(np.unique(values)) < n:
+        return False
+    # Patients kept away from training leave gaps in a count of rows.
+    if (steps > 0).all():
+        return True
+    warnings.warn(
+        f"column {name!r} is a different whole number in every row; drop it if it identifies patients.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def _learn_category(

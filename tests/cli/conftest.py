@@ -1,0 +1,81 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from drosurv.datasets import make_hidden_minority
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def drosurv():
+    """Runs a command and gives its result; `ok` checks the exit code, `json` parses what was printed."""
+    from drosurv.cli import app
+
+    class Run:
+        def __call__(self, *arguments):
+            return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+        def ok(self, *arguments):
+            result = self(*arguments)
+            assert result.exit_code == 0, (result.stderr, result.exception)
+            return result
+
+        def json(self, *arguments):
+            return json.loads(self.ok(*arguments, "--json").stdout)
+
+        def fails(self, *arguments):
+            result = self(*arguments)
+            assert result.exit_code == 2, (result.output, result.exception)
+            assert result.stdout == ""
+            (line,) = result.stderr.splitlines()
+            assert line.startswith("Error: ")
+            return line
+
+    return Run()
+
+
+@pytest.fixture(scope="session")
+def patients():
+    """A table as users have it: text, gaps, a patient number, an event in words."""
+    data = make_hidden_minority(n_samples=400, random_state=0)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(400)],
+            "days": np.ceil(1000 * data.y["time"]).astype(int) + 1,
+            "status": np.where(data.y["event"], "dead", "alive"),
+            "age": np.round(60 + 10 * data.X["x1"]),
+            "kappa": data.X["x2"],
+            "sex": np.where(data.X["x3"] > 0, "f", "m"),
+            "stage": rng.choice(["I", "II", "III"], 400, p=[0.5, 0.3, 0.2]),
+        }
+    )
+    frame.loc[::10, "kappa"] = np.nan
+    frame.loc[::25, "stage"] = None
+    return frame
+
+
+@pytest.fixture
+def data(patients, tmp_path):
+    path = tmp_path / "patients.csv"
+    patients.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def target():
+    return ["--time", "days", "--event", "status", "--event-value", "dead", "--drop", "id"]
+
+
+@pytest.fixture
+def model(drosurv, data, target, tmp_path):
+    path = tmp_path / "model"
+    drosurv.ok("fit", data, *target, "-o", path)
+    return path

@@ -1,0 +1,41 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drosurv as package
+
+COMMANDS = ["demo", "fit", "predict", "datasets"]
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_shows_an_example(drosurv, command):
+    result = drosurv.ok(*filter(None, [command]), "--help")
+    assert "Example: drosurv" in result.stdout
+
+
+def test_the_version_is_the_packages(drosurv):
+    assert drosurv.ok("--version").stdout == f"drosurv {package.__version__}\n"
+
+
+def test_an_unknown_command_or_option_exits_2(drosurv):
+    assert drosurv("fti").exit_code == 2
+    assert drosurv("demo", "--alhpa", "1").exit_code == 2
+
+
+def test_help_loads_nothing_heavy():
+    script = (
+        "import sys; from drosurv.cli import app; "
+        "heavy = {'numpy', 'pandas', 'torch', 'sklearn', 'sksurv', 'numba', 'scipy', 'matplotlib'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_installed_command_runs():
+    command = [Path(sys.executable).parent / "drosurv", "predict", "no-model", "no-data"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == "Error: no-model: No such file or directory.\n"

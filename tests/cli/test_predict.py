@@ -1,0 +1,86 @@
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH, load
+
+
+def test_predictions_are_those_of_the_loaded_model(drosurv, model, data, tmp_path, patients):
+    out = tmp_path / "out.csv"
+    drosurv.ok("predict", model, data, "--times", "365,1000.5", "--keep", "id", "-o", out)
+    found = pd.read_csv(out)
+    expected = load(model)
+    assert list(found.columns) == ["id", "log_risk", "survival_365", "survival_1000.5"]
+    assert found["id"].tolist() == patients["id"].tolist()
+    np.testing.assert_allclose(found["log_risk"], expected.predict(patients))
+    np.testing.assert_allclose(
+        found[["survival_365", "survival_1000.5"]],
+        expected.predict_survival_function(patients, times=[365, 1000.5]),
+    )
+
+
+def test_without_a_file_the_table_goes_to_stdout_and_the_rest_to_stderr(drosurv, model, data):
+    result = drosurv.ok("predict", model, data)
+    assert pd.read_csv(io.StringIO(result.stdout)).shape == (400, 1)
+    assert "filled with" in result.stderr
+
+
+def test_json_holds_the_same_numbers(drosurv, model, data, patients):
+    rows = drosurv.json("predict", model, data, "--keep", "id,sex")
+    assert rows[0].keys() == {"id", "sex", "log_risk"}
+    np.testing.assert_allclose([row["log_risk"] for row in rows], load(model).predict(patients))
+
+
+def test_new_patients_need_no_target_and_what_was_made_up_is_told(drosurv, model, tmp_path):
+    new = pd.DataFrame(
+        {"stage": ["IV", "I"], "sex": ["f", None], "age": [None, 70], "kappa": [0.1, 0.2], "extra": "x"}
+    )
+    new.to_csv(tmp_path / "new.csv", index=False)
+    result = drosurv.ok("predict", model, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    told = result.stderr
+    assert "'IV' was not seen in training, taken as 'I'" in told
+    assert "extra" in told
+    assert "not used by the model" in told
+    assert "Warning" not in told
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 2
+
+
+def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, tmp_path):
+    data = make_hidden_minority(n_samples=100, random_state=0)
+    CoxPH().fit(data.X, data.y).save(tmp_path / "m")
+    data.X.assign(note="x").to_csv(tmp_path / "d.csv", index=False)
+    rows = drosurv.json("predict", tmp_path / "m", tmp_path / "d.csv")
+    np.testing.assert_allclose([row["log_risk"] for row in rows], load(tmp_path / "m").predict(data.X))
+    CoxPH().fit(data.X.to_numpy(), data.y).save(tmp_path / "m")
+    assert "without column names" in drosurv.fails("predict", tmp_path / "m", tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (lambda f: f.drop(columns="age"), [], "feature column 'age' is not in the table"),
+        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds 'old' (row 1)"),
+        (lambda f: f, ["--keep", "name"], "keep column 'name'"),
+        (lambda f: f, ["--times", "soon"], "times must be numbers"),
+        (lambda f: f, ["--times", "-1"], "times must be"),
+    ],
+)
+def test_bad_tables_and_options_are_one_line(drosurv, model, patients, tmp_path, change, options, words):
+    change(patients).to_csv(tmp_path / "d.csv", index=False)
+    assert words in drosurv.fails("predict", model, tmp_path / "d.csv", *options)
+
+
+def test_a_broken_model_and_the_wrong_way_round_are_one_line(drosurv, model, data, tmp_path):
+    assert "not a model that drosurv saved" in drosurv.fails("predict", data, model)
+    cut = tmp_path / "cut"
+    cut.write_bytes(model.read_bytes()[:-5])
+    assert "not a model that drosurv saved, or only a part" in drosurv.fails("predict", cut, data)
+
+
+def test_the_data_is_never_overwritten(drosurv, model, data):
+    before = data.read_bytes()
+    assert "would be overwritten" in drosurv.fails("predict", model, data, "-o", data)
+    assert data.read_bytes() == before

@@ -1,0 +1,39 @@
+import json
+
+import numpy as np
+import pandas as pd
+
+from drosurv.cli.rendering import print_frame, print_json, records
+
+
+def test_hostile_names_and_values_are_printed_literally(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    print_frame(pd.DataFrame({"[bold]name": ["[red]x[/red]", "<script>"], "b": ["\x1b[2J", None]}), "[title]")
+    output = capsys.readouterr().out
+    assert "[bold]name" in output
+    assert "[red]x[/red]" in output
+    assert "<script>" in output
+    assert "[title]" in output
+    assert "\x1b[2J" not in output
+
+
+def test_numbers_have_few_digits_and_thousands(capsys):
+    print_frame(pd.DataFrame({"n": [12345], "x": [0.123456], "nan": [np.nan], "list": [["a", "b"]]}))
+    output = capsys.readouterr().out
+    assert "12,345" in output
+    assert "0.1235" in output
+    assert "nan" not in output.splitlines()[-2]
+    assert "a, b" in output
+
+
+def test_json_is_strict(capsys):
+    frame = pd.DataFrame({"a": [1, 2], "b": [np.nan, np.inf], "c": ["x", None], "d": [True, False]})
+    print_json(
+        {"rows": records(frame), "n": np.int64(3), "t": (1, np.float64(0.5)), "o": pd.Timestamp("2020")}
+    )
+    assert json.loads(capsys.readouterr().out) == {
+        "rows": [{"a": 1, "b": None, "c": "x", "d": True}, {"a": 2, "b": None, "c": None, "d": False}],
+        "n": 3,
+        "t": [1, 0.5],
+        "o": "2020-01-01 00:00:00",
+    }
