@@ -89,11 +89,11 @@ def _log_likelihood(
                     second[a, b] += share * rows[start, a] * rows[start, b]
             if event[start]:
                 events += 1
-                value += score[start]
+                value += float(score[start])
                 for a in range(d):
                     gradient[a] += rows[start, a]
         if events > 0:
-            value -= events * float(np.log(mass) + shift)
+            value -= events * (float(np.log(mass)) + shift)
             for a in range(d):
                 gradient[a] -= events * first[a] / mass
                 for b in range(d):
