@@ -16,7 +16,7 @@ from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 from drosurv.neighborhoods import Neighborhoods
-from drosurv.networks import ModuleBatch, module_scores
+from drosurv.networks import ModuleBatch, module_scores, seeded
 from drosurv.objectives import Mean, Objective
 from drosurv.solvers import AveragedCriterion, AveragedProblem, AveragedTrainee, Solution, adam, minimise
 from drosurv.target import FloatArray
@@ -73,9 +73,9 @@ class AveragedEstimator(CoxEstimator):
     def _minimise_by_adam(
         self, training: Training, criterion: AveragedCriterion
     ) -> tuple[FloatArray, FloatArray]:
-        module = self._module(training.X.shape[1], self._seed())
+        module = self._module(training.X.shape[1], training.seed)
         trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion)
-        with maybe_bar(self) as on_step:
+        with maybe_bar(self) as on_step, seeded(training.seed):
             history = adam(trainee, trainee, np.array([self.lr]), self.max_iter, self.l2, on_step)
         trained: Any = trainee.network.trained()[0]
         scores = module_scores(trained, training.X)

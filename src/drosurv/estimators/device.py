@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.estimators.progress import maybe_bar
-from drosurv.networks import ModuleBatch
+from drosurv.networks import ModuleBatch, seeded
 from drosurv.solvers.adam import adam
 from drosurv.solvers.device_composite import DeviceComposite
 from drosurv.target import FloatArray
@@ -84,7 +84,7 @@ def train_on_device(
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
-    d, seed = trainings[0].X.shape[1], lead._seed()
+    d, seed = trainings[0].X.shape[1], trainings[0].seed
     modules = [lead._module(d, seed) for _ in range(len(batches) * settings)]
     X = np.stack([training.X for training in trainings])
     network = ModuleBatch(modules, X[0] if len(X) == 1 else np.repeat(X, settings, axis=0), device)
@@ -92,7 +92,7 @@ def train_on_device(
     penalty, weight = lead._device_penalty(batches[0], trainings, device)
     criterion = DeviceComposite(objective, (len(batches), settings), penalty, weight)
     lr = np.array([estimator.lr for batch in batches for estimator in batch], dtype=np.float64)
-    with maybe_bar(lead) as on_step:
+    with maybe_bar(lead) as on_step, seeded(seed):
         history = adam(network, criterion, lr, lead.max_iter, lead.l2, on_step)
     values, _ = criterion(network.scores())
     if lead.l2 > 0:

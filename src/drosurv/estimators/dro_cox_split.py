@@ -13,7 +13,7 @@ from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit, cox_split
 from drosurv.objectives import Evaluation
 from drosurv.solvers.composite import Loss
-from drosurv.target import BoolArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,8 +32,10 @@ class DROCoxSplit(RobustEstimator):
         "one" scores only D1 against D2.
     shuffle : bool
         True draws D1 at random, stratified by event; False takes the first rows.
+    ties : {"breslow"}
+        A patient's risk set is the other half and itself, so equal event times share nothing.
     network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`. Ties need no rule here: a patient's risk set is the other half.
+        As in :class:`drosurv.CoxPH`.
 
     Attributes
     ----------
@@ -42,8 +44,6 @@ class DROCoxSplit(RobustEstimator):
     worst_case_weights_ : (n,) float64
         Sums to one; each half has mass one half.
     """
-
-    ties = "breslow"
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class DROCoxSplit(RobustEstimator):
         max_iter: int = 500,
         tol: float | None = None,
         l2: float = 0.0,
+        ties: str = "breslow",
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
@@ -76,6 +77,7 @@ class DROCoxSplit(RobustEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.l2 = l2
+        self.ties = ties
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -84,11 +86,15 @@ class DROCoxSplit(RobustEstimator):
         super()._check_parameters()
         if self.sides not in ("both", "one"):
             raise ValueError(f"sides must be 'both' or 'one', got {self.sides!r}.")
+        if self.ties != "breslow":
+            raise ValueError(
+                f"ties must be 'breslow' for a split loss, which has no ties, got {self.ties!r}."
+            )
         if not 0 < self.n1 < 1:
             raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
 
     def _loss(self, training: Training) -> Loss:
-        in_first = self._halves(training.target)
+        in_first = self._halves(training)
         return CoxSplit(training.target, in_first, training.weight, both=self.sides == "both")
 
     def _blocks(self, loss: Loss, training: Training) -> list[IntArray] | None:
@@ -103,7 +109,7 @@ class DROCoxSplit(RobustEstimator):
 
         targets = stack_targets(trainings, device)
         mass = torch.as_tensor(np.stack([t.mass for t in trainings]), device=device).unsqueeze(1)
-        in_first = np.stack([self._halves(t.target) for t in trainings])
+        in_first = np.stack([self._halves(t) for t in trainings])
         halves = [
             torch.as_tensor(np.stack([np.flatnonzero(row) for row in half]), device=device).unsqueeze(1)
             for half in (in_first, ~in_first)
@@ -127,16 +133,17 @@ class DROCoxSplit(RobustEstimator):
 
         return objective
 
-    def _smallest_mass(self, training: Training) -> float:
-        share = min(self.n1, 1 - self.n1) if self.sides == "both" else self.n1
-        return float(training.mass.min()) / share
+    def _masses(self, training: Training) -> list[FloatArray]:
+        in_first = self._halves(training)
+        masses = [training.mass[half] for half in (in_first, ~in_first)]
+        return [mass / mass.sum() for mass in (masses if self.sides == "both" else masses[:1])]
 
-    def _halves(self, target: Target) -> BoolArray:
+    def _halves(self, training: Training) -> BoolArray:
         """Who is in D1."""
-        n = len(target)
+        target, n = training.target, len(training.target)
         in_first = np.zeros(n, dtype=np.bool_)
         if self.shuffle:
-            rng = np.random.default_rng(self._seed())
+            rng = np.random.default_rng(training.seed)
             # Event by event and censored by censored, so that both halves see the same share of events.
             shuffled = rng.permutation(n)
             ordered = shuffled[np.argsort(target.event[shuffled], kind="stable")]

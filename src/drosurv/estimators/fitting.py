@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drosurv.estimators.device import resolve_device, train_on_device
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.training import Training
-from drosurv.networks import Linear, ModuleBatch, module_scores
+from drosurv.networks import Linear, ModuleBatch, module_scores, seeded
 from drosurv.objectives import Evaluation
 from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, compiled_adam, compiles, minimise
 from drosurv.target import FloatArray
@@ -90,7 +90,7 @@ def _fit_convex(estimator: CoxEstimator, training: Training) -> None:
 
 def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
     lead = batch[0]
-    d, seed = training.X.shape[1], lead._seed()
+    d, seed = training.X.shape[1], training.seed
     modules = [lead._module(d, seed) for _ in batch]
     lr = np.array([estimator.lr for estimator in batch], dtype=np.float64)
     network: Any
@@ -109,7 +109,7 @@ def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
     if compiles(trainee, criterion):
         history = compiled_adam(trainee, criterion, lr, steps, lead.l2)
     else:
-        with maybe_bar(lead) as on_step:
+        with maybe_bar(lead) as on_step, seeded(seed):
             history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
     trained = list(network.parameters[0]) if lead._is_linear else network.trained()
     _accept(batch, training, composite, trained, history)

@@ -47,11 +47,14 @@ class RobustEstimator(CoxEstimator):
         if self.ball == "cvar":
             return lambda: CVaR(alphas)
         constant = "tight" if self.ball == "chi2" else "paper"
-        smallest = self._smallest_mass(training)
-        if len(batch) == 1 and float(radius_constant(alphas, constant)[0]) ** 2 * smallest >= 1.0:
-            self._warn_largest_loss(constant, smallest)
-            # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
-            return lambda: CVaR(smallest)
+        if len(batch) == 1:
+            reach = float(radius_constant(alphas, constant)[0]) ** -2
+            smallest = [float(mass.min()) for mass in self._masses(training)]
+            if reach <= max(smallest):
+                self._warn_largest_loss(constant, max(smallest))
+            if reach <= min(smallest):
+                # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
+                return lambda: CVaR(min(smallest))
         return lambda: ChiSquare(alphas, constant)
 
     def _device_scalar(self, batch: Sequence[Any], losses: Tensor, mass: Tensor) -> Tensor:
@@ -70,9 +73,9 @@ class RobustEstimator(CoxEstimator):
             return cvar(losses, alphas)
         return chi_square(losses, alphas, constant="tight" if self.ball == "chi2" else "paper")
 
-    def _smallest_mass(self, training: Training) -> float:
-        """The largest share any one patient has of those an objective is taken over."""
-        return float(training.mass.min())
+    def _masses(self, training: Training) -> list[FloatArray]:
+        """Masses, summing to one, of the patients that each objective is taken over."""
+        return [training.mass]
 
     def _warn_largest_loss(self, constant: str, mass: float) -> None:
         # C^2 < 1/mass, solved for alpha under either constant.

@@ -167,5 +167,5 @@ class SubgroupRobustCox(AveragedEstimator):
             n_trees=self.n_trees,
             cross_fit=self.cross_fit,
             sample_weight=training.weight,
-            random_state=np.random.default_rng(self._seed()),
+            random_state=np.random.default_rng(training.seed),
         )

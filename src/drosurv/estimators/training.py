@@ -29,6 +29,8 @@ class Training:
         Group of each patient, for estimators that are given groups.
     n_groups : int
         Number of groups.
+    seed : int
+        Of everything random in this fit, drawn once: a split or a start asked for twice is the same.
     """
 
     X: FloatArray
@@ -39,6 +41,7 @@ class Training:
     n_rows: int
     codes: IntArray | None = None
     n_groups: int = 0
+    seed: int = 0
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""

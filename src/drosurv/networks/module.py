@@ -6,7 +6,8 @@ The contract for a user's module: it maps a float32 tensor (n, d) to scores (n,)
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,17 +20,30 @@ if TYPE_CHECKING:
 
 
 def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
-    """Build a module with torch's default initialisation from a seed, leaving the global generator alone."""
+    """Build a module with torch's default initialisation from a seed."""
     import torch
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    if isinstance(make, torch.nn.Module):
+        raise TypeError(
+            f"network is a {type(make).__name__} itself; pass a function from the number of features to a new module."
+        )
+    with seeded(seed):
         module = make(n_features)
     if not isinstance(module, torch.nn.Module):
         raise TypeError(
             f"network must build a torch.nn.Module from the number of features; it returned {type(module).__name__}."
         )
     return module
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers of torch from a seed while the context lasts, leaving the global generator alone."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def module_scores(module: Module, X: FloatArray) -> FloatArray:

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+import torch
+
+from drosurv.networks import ModuleBatch, build, linear, mlp, module_scores
+
+
+def test_modules_start_from_torchs_default_initialisation():
+    torch.manual_seed(3)
+    wanted = torch.nn.Sequential(torch.nn.Linear(4, 24), torch.nn.ReLU(), torch.nn.Linear(24, 1))
+    found = build(mlp, 4, seed=3)
+    for own, theirs in zip(found.parameters(), wanted.parameters(), strict=True):
+        assert torch.equal(own, theirs)
+    torch.manual_seed(3)
+    assert torch.equal(build(linear, 4, seed=3).weight, torch.nn.Linear(4, 1, bias=False).weight)
+
+
+def test_hidden_widths_shape_the_perceptron():
+    shapes = [tuple(p.shape) for p in mlp(5, (7, 2)).parameters()]
+    assert shapes == [(7, 5), (7,), (2, 7), (2,), (1, 2), (1,)]
+    assert [tuple(p.shape) for p in mlp(5, ()).parameters()] == [(1, 5), (1,)]
+    assert [tuple(p.shape) for p in linear(5).parameters()] == [(1, 5)]
+
+
+def test_building_leaves_the_global_generator_alone():
+    torch.manual_seed(0)
+    wanted = torch.rand(3)
+    torch.manual_seed(0)
+    build(mlp, 4, seed=9)
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module .* it returned int"):
+        build(lambda d: d, 4, seed=0)
+
+
+def test_an_instance_in_place_of_a_builder_is_refused():
+    # A module is callable too, but what it takes are features.
+    with pytest.raises(TypeError, match="network is a Sequential itself; pass a function"):
+        build(mlp(4), 4, seed=0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: torch.nn.Linear(d, 2),
+        lambda d: torch.nn.Sequential(torch.nn.Linear(d, 3), torch.nn.Flatten(0)),
+    ],
+)
+def test_one_score_per_patient_is_asked_for(make):
+    X = np.zeros((6, 3))
+    for batch in (1, 2):
+        network = ModuleBatch([build(make, 3, seed=0) for _ in range(batch)], X)
+        with pytest.raises(
+            ValueError, match=r"one score per patient, shape \(6,\) or \(6, 1\); it returned \("
+        ):
+            network.scores()
+    with pytest.raises(ValueError, match="one score per patient"):
+        module_scores(build(make, 3, seed=0), X)
+
+
+def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
+    class Partly(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.used(x)
+
+    network = ModuleBatch([Partly()], np.ones((5, 3)))
+    network.scores()
+    gradients = dict(zip(network.names, network.pullback(np.ones((1, 5))), strict=True))
+    assert (gradients["unused.weight"] == 0).all()
+    assert (gradients["used.weight"] != 0).all()
+
+
+def test_a_module_without_parameters_still_scores():
+    class Sum(torch.nn.Module):
+        def forward(self, x):
+            return x.sum(-1)
+
+    assert ModuleBatch([Sum()], np.ones((2, 3))).scores().tolist() == [[3.0, 3.0]]
+    assert module_scores(Sum(), np.ones((2, 3))).tolist() == [3.0, 3.0]
