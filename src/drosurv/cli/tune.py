@@ -1,0 +1,234 @@
+"""``drosurv tune``: choose a model's settings on a user's table, under an accuracy budget or another rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drosurv.cli.fit import make_estimator
+from drosurv.cli.model_input import fingerprint
+from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
+from drosurv.cli.rendering import print_frame, print_json, records
+
+if TYPE_CHECKING:
+    from drosurv.tuning import GridSearch, Rule
+
+RULES = ("budget", "best", "one-se", "pareto")
+
+
+def tune(
+    data: DataFile,
+    time: Annotated[str, typer.Option(help="Column of times: numbers, such as days of follow-up.")],
+    event: Annotated[str, typer.Option(help="Column of events: 1 or True where the event happened.")],
+    event_value: Annotated[
+        str | None, typer.Option(help="The value that means the event, where it is not 1 or True.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="cox, dro-cox, dro-cox-split, regularized-cox, ...; any estimator.")
+    ] = "dro-cox",
+    network: Annotated[str, typer.Option(help="linear or mlp.")] = "linear",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's by default.",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any parameter to keep fixed, such as max_iter=200."
+        ),
+    ] = None,
+    groups: Groups = None,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="budget (least disparity at nearly the plain model's c-index), best (c-index), one-se or pareto; "
+            "budget if there are groups, best otherwise."
+        ),
+    ] = "",
+    tolerance: Annotated[float, typer.Option(help="Share of the plain model's c-index to give up.")] = 0.05,
+    minimise: Annotated[
+        str,
+        typer.Option(
+            help="Disparity to make small: concordance_imparity, group_disparity, average_disparity, ..."
+        ),
+    ] = "concordance_imparity",
+    folds: Annotated[int, typer.Option(help="Folds that every setting is scored on.")] = 5,
+    validation: Annotated[
+        float | None, typer.Option(help="Instead of folds: share of patients in one validation part.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns not to use as features, such as patient numbers.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Columns that are categories although they hold numbers.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write the chosen model to, trained on everybody."),
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="CSV file to write every setting's scores to.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture to write: the accuracy-disparity front and the shrinkage control."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    missing: Missing = None,
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+) -> None:
+    """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
+
+    Example: drosurv tune patients.csv --time days --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
+    """
+    from sklearn.pipeline import Pipeline
+
+    from drosurv.estimators import save
+    from drosurv.tables import TableEncoder, read_survival_table
+    from drosurv.tuning import GridSearch
+
+    for written in (output, table, plot):
+        if written is not None and written.exists() and written.samefile(data):
+            raise ValueError(
+                f"{written} is the data itself, which would be overwritten: choose another name."
+            )
+    if plot is not None and not listed(groups):
+        raise ValueError("plot shows a disparity between groups: pass groups=COLUMNS.")
+    if rule in RULES and rule != "best" and not listed(groups):
+        raise ValueError(f"rule={rule} compares groups: pass groups=COLUMNS, or rule=best.")
+    patients = read_survival_table(
+        data,
+        time=time,
+        event=event,
+        event_value=event_value,
+        groups=listed(groups),
+        drop=listed(drop),
+        separator=separator,
+        decimal=decimal,
+        missing=listed(missing),
+    )
+    labels = patients.sensitive_features if listed(groups) else None
+    rule = rule or ("best" if labels is None else "budget")
+    estimator = make_estimator(model, {"network": network, "random_state": seed}, _fixed(set_))
+    search = GridSearch(
+        Pipeline([("table", TableEncoder(categorical=listed(categorical))), ("model", estimator)]),
+        _grid(grid),
+        rule=make_rule(rule, tolerance, minimise),
+        cv=folds if validation is None else validation,
+        metrics=None if labels is None else [minimise],
+        n_jobs=jobs,
+        random_state=seed,
+        verbose=False if as_json else None,
+    ).fit(patients.X, patients.y, sensitive_features=labels)
+    if output is not None:
+        target = {"time": time, "event": event, "event_value": event_value}
+        save(search.best_estimator_, output, notes={"target": target, "trained_on": fingerprint(data)})
+    if table is not None:
+        search.results_.to_csv(table)
+    if plot is not None:
+        _draw(search, plot, minimise)
+    if as_json:
+        print_json(_summary(search, output))
+    else:
+        _show(search, output, [] if labels is None else [minimise])
+
+
+def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
+    """A rule by its name on the command line."""
+    from drosurv.tuning import AccuracyBudget, BestScore, OneStandardError, ParetoPoint
+
+    if name == "budget":
+        return AccuracyBudget(tolerance=tolerance, minimise=minimise)
+    if name == "best":
+        return BestScore()
+    if name == "one-se":
+        return OneStandardError(minimise=minimise)
+    if name == "pareto":
+        return ParetoPoint(minimise=minimise)
+    raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}.")
+
+
+def _value(text: str) -> Any:
+    """A value of a parameter: JSON if it can be, a number such as .5, or text."""
+    for read in (json.loads, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text.strip()
+
+
+def _pairs(entries: list[str] | None, option: str, example: str) -> dict[str, str]:
+    found = {}
+    for entry in entries or []:
+        name, equals, value = entry.partition("=")
+        if not equals or not value:
+            raise ValueError(f"{option} needs {example}; got {entry!r}.")
+        found[name.strip()] = value
+    return found
+
+
+def _fixed(entries: list[str] | None) -> dict[str, Any]:
+    return {name: _value(value) for name, value in _pairs(entries, "--set", "NAME=VALUE").items()}
+
+
+def _grid(entries: list[str] | None) -> dict[str, list[Any]] | None:
+    given = _pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
+    return {name: [_value(value) for value in values.split(",")] for name, values in given.items()} or None
+
+
+def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
+    return {
+        "model": None if output is None else str(output),
+        "chosen": search.best_params_,
+        "reason": search.choice_.reason,
+        "fallback": search.choice_.fallback,
+        "unregularised": search.reference_.to_dict(),
+        "settings": records(search.results_.reset_index()),
+        "control": records(search.control_),
+    }
+
+
+def _show(search: GridSearch, output: Path | None, disparities: list[str]) -> None:
+    parameters = list(search.best_params_)
+    columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
+    shown = search.results_[columns].copy()
+    shown.insert(0, "", ["*" if number == search.best_index_ else "" for number in shown.index])
+    for metric in ("concordance_index", "concordance_imparity"):
+        if metric in shown:
+            pairs = zip(search.results_[metric], search.results_[f"{metric}_se"], strict=True)
+            shown[metric] = [f"{value:.4f} ± {error:.4f}" for value, error in pairs]
+    names = {
+        "concordance_index": "c-index ± se",
+        "concordance_imparity": "imparity ± se",
+        "gain_share": "gain kept",
+        "calibration_slope": "slope",
+    }
+    print_frame(shown.rename(columns=names), f"{len(shown)} settings; * is chosen")
+    settings = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
+    typer.echo(f"Chosen: {settings}: {search.choice_.reason}.")
+    typer.echo(
+        "gain kept: likelihood gain over no model, as a share of the plain model's. Near 0, disparities are low only "
+        "because the model says little; its slope is then far above 1."
+    )
+    if search.choice_.fallback:
+        typer.echo("Warning: no setting met the rule; its second best was taken.", err=True)
+    if output is not None:
+        typer.echo(f"Saved to {output}.")
+
+
+def _draw(search: GridSearch, path: Path, minimise: str) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    front, shrinkage = figure.subplots(1, 2)
+    search.plot_front(front, minimise=minimise)
+    search.plot_shrinkage(shrinkage)
+    figure.savefig(path, dpi=150)
