@@ -68,6 +68,7 @@ def test_warnings_are_lines_on_stderr_and_deprecations_are_not_for_users():
             "name those texts in --missing; or name it in --categorical",
         ),
         ("alpha must lie in (0, 1], got 3", "alpha must lie in (0, 1], got 3"),
+        ("does not occur in missing column", "does not occur in missing column"),
         ("hold_out_share must lie", "--hold-out-share must lie"),
         ("set l2 > 0, missing values", "set l2 > 0, missing values"),
         ("penalty='keya_group' compares groups", "penalty='keya_group' compares groups"),

@@ -53,6 +53,13 @@ def test_a_share_outside_zero_and_one_is_refused(path, share):
         read(path).hold_out(share)
 
 
+def test_too_few_patients_to_hold_out_are_named(path):
+    table = read(path)
+    two = table.take(np.array([table.y["status"].argmax(), table.y["status"].argmin()]))
+    with pytest.raises(ValueError, match=r"2 patients are too few to hold out 0\.25"):
+        two.hold_out(0.25)
+
+
 def test_dropping_an_unknown_column_is_refused(path):
     with pytest.raises(ValueError, match=r"drop column 'idd' is not in the table. Did you mean 'id'"):
         read(path, drop=["idd"])

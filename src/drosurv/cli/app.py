@@ -12,6 +12,7 @@ from drosurv.cli.demo import demo
 from drosurv.cli.fit import fit
 from drosurv.cli.plain_messages import PlainMessages
 from drosurv.cli.predict import predict
+from drosurv.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="drosurv",
@@ -42,6 +43,7 @@ def drosurv(
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")
 
 

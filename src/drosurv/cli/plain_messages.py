@@ -61,7 +61,7 @@ def in_options(message: str, options: set[str]) -> str:
     for name in sorted(options, key=len, reverse=True):
         option = f"--{name.replace('_', '-')}"
         message = re.sub(rf"(?<![\w-]){name}=(?='|\"|[\w.])", f"{option} ", message)
-        message = re.sub(rf"(?<=\bpass ){name}\b|(?<=\bin ){name}\b", option, message)
+        message = re.sub(rf"\b(pass|in) {name}\b(?! column)", rf"\1 {option}", message)
         if "_" in name:
             message = re.sub(rf"(?<![\w-]){name}(?!\w)", option, message)
     return message

@@ -81,9 +81,14 @@ class SurvivalTable:
 
         if not 0 < share < 1:
             raise ValueError(f"share must lie between 0 and 1, got {share}.")
-        kept, away = train_test_split(
-            np.arange(len(self)), test_size=share, stratify=self.y[self.columns.event], random_state=seed
-        )
+        try:
+            kept, away = train_test_split(
+                np.arange(len(self)), test_size=share, stratify=self.y[self.columns.event], random_state=seed
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{len(self)} patients are too few to hold out {share:g} of those with and of those without the event."
+            ) from error
         return self.take(np.sort(kept)), self.take(np.sort(away))
 
 
