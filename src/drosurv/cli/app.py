@@ -13,6 +13,7 @@ from drosurv.cli.fit import fit
 from drosurv.cli.plain_messages import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.reproduce import reproduce
+from drosurv.cli.tune import tune
 
 app = typer.Typer(
     name="drosurv",
@@ -43,6 +44,7 @@ def drosurv(
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.command()(tune)
 app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")
 
