@@ -1,1 +1,17 @@
 """The audit report: tables first, pages second."""
+
+from drosurv.audit.alpha_path import ALPHAS, train_alpha_path, train_reference
+from drosurv.audit.report import AuditReport, ModelAudit, Statement, WorstOffAudit
+from drosurv.audit.table import Column, Table
+
+__all__ = [
+    "ALPHAS",
+    "AuditReport",
+    "Column",
+    "ModelAudit",
+    "Statement",
+    "Table",
+    "WorstOffAudit",
+    "train_alpha_path",
+    "train_reference",
+]

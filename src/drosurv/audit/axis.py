@@ -1,0 +1,107 @@
+"""Axes: from values to places on the page, with round numbers as marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from drosurv.audit.table import Kind, written
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark on an axis."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values.
+
+    Attributes
+    ----------
+    title : str
+        What is measured, with its unit.
+    low, high : float
+        Ends of the range, low < high.
+    ticks : tuple of Tick
+        Marks inside the range.
+    """
+
+    title: str
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+
+    @classmethod
+    def over(
+        cls,
+        title: str,
+        values: Iterable[float | None],
+        *,
+        kind: Kind = "value",
+        count: int = 4,
+        include: Iterable[float] = (),
+        margin: float = 0.06,
+    ) -> Axis:
+        """An axis that holds all the values, widened by a margin.
+
+        Parameters
+        ----------
+        title : str
+            What is measured.
+        values : iterable of float or None
+            None and what is not finite is left out.
+        kind : str
+            How marks are written; see :class:`Column`.
+        count : int
+            About so many marks.
+        include : iterable of float
+            Values the axis must hold without a margin around them, such as a bound.
+        margin : float
+            Share of the range added on either side.
+        """
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        bounds = list(include)
+        if not known and not bounds:
+            known = [0.0, 1.0]
+        low, high = min([*known, *bounds]), max([*known, *bounds])
+        spread = high - low or abs(high) or 1.0
+        if low not in bounds:
+            low -= margin * spread
+        if high not in bounds:
+            high += margin * spread
+        if low == high:
+            high = low + spread
+        return cls(title, low, high, _ticks(low, high, kind, count))
+
+    def share(self, value: float) -> float:
+        """Where a value lies, 0 at the low end, 1 at the high end; values outside are put at the end."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+def _ticks(low: float, high: float, kind: Kind, count: int) -> tuple[Tick, ...]:
+    step = _round_step((high - low) / max(count, 1))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    values = [k * step for k in range(first, last + 1)]
+    return tuple(Tick(value, _label(value, step, kind)) for value in values)
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is not below `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+
+
+def _label(value: float, step: float, kind: Kind) -> str:
+    if kind in ("count", "time"):
+        return written(value, "time") if step < 1 else written(value, "count")
+    scale, unit = (100.0, " %") if kind == "share" else (1.0, "")
+    digits = max(0, -math.floor(math.log10(step * scale) + 1e-9))
+    text = f"{value * scale:,.{digits}f}"
+    text = text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+    return text.replace("-", "−") + unit

@@ -1,0 +1,140 @@
+"""A chart as data: lines, bands and points in pixels, and what each point says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from drosurv.audit.axis import Axis
+
+Role = Literal["model", "observed", "control", "path"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place on a chart that a reader can point at.
+
+    Attributes
+    ----------
+    x, y : float
+        In pixels.
+    text : str
+        What is told there.
+    role : {"model", "observed", "control", "path"}
+        What it belongs to.
+    label : str
+        Written beside it, or nothing.
+    stop : int, optional
+        Number of the model that it stands for.
+    drawn : bool
+        Whether a dot is drawn, or the place only tells its text.
+    """
+
+    x: float
+    y: float
+    text: str
+    role: Role = "model"
+    label: str = ""
+    stop: int | None = None
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points: an SVG path."""
+
+    path: str
+    role: Role
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rectangle of a chart: two axes on a drawing of fixed size.
+
+    Attributes
+    ----------
+    x, y : Axis
+    width, height : int
+        Of the drawing, with room for the axes' labels; small enough to be read on a phone without scaling.
+    """
+
+    x: Axis
+    y: Axis
+    width: int = 340
+    height: int = 244
+    left: int = 48
+    right: int = 14
+    top: int = 26
+    bottom: int = 42
+
+    def across(self, value: float) -> float:
+        """Horizontal place of a value, in pixels."""
+        return round(self.left + self.x.share(value) * (self.width - self.left - self.right), 1)
+
+    def down(self, value: float) -> float:
+        """Vertical place of a value, in pixels."""
+        return round(
+            self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom), 1
+        )
+
+    def line(self, points: Iterable[tuple[float, float | None]]) -> str:
+        """An SVG path through the points; broken where a value is not known."""
+        parts, pen = [], "M"
+        for x, y in points:
+            if y is None:
+                pen = "M"
+                continue
+            parts.append(f"{pen}{self.across(x):g} {self.down(y):g}")
+            pen = "L"
+        return "".join(parts)
+
+    def steps(self, points: Sequence[tuple[float, float | None]]) -> str:
+        """An SVG path that keeps each value until the next point, as Kaplan-Meier curves do."""
+        corners: list[tuple[float, float | None]] = []
+        for k, (x, y) in enumerate(points):
+            before = points[k - 1][1] if k else None
+            if before is not None and y is not None:
+                corners.append((x, before))
+            corners.append((x, y))
+        return self.line(corners)
+
+    def band(self, points: Sequence[tuple[float, float | None, float | None]]) -> str:
+        """A closed SVG path between lower and upper values; points without both are left out."""
+        known = [(x, low, high) for x, low, high in points if low is not None and high is not None]
+        if len(known) < 2:
+            return ""
+        upper = self.line([(x, high) for x, _, high in known])
+        lower = self.line([(x, low) for x, low, _ in reversed(known)])
+        return f"{upper}{lower.replace('M', 'L', 1)}Z"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a chart shows.
+
+    Attributes
+    ----------
+    title : str
+        Short name, above it.
+    description : str
+        What can be seen, for those who do not see it.
+    frame : Frame
+        Axes and size.
+    lines : tuple of Line
+    bands : tuple of str
+        SVG paths of areas of uncertainty.
+    marks : tuple of Mark
+        In the order in which the arrow keys visit them.
+    nearest : {"x", "point"}
+        What pointing chooses: the mark at the nearest horizontal place, or the nearest mark.
+    """
+
+    title: str
+    description: str
+    frame: Frame
+    lines: tuple[Line, ...] = ()
+    bands: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    nearest: Literal["x", "point"] = "x"

@@ -1,0 +1,72 @@
+"""Mean predicted survival beside Kaplan-Meier, one small chart per group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from drosurv.audit.axis import Axis
+from drosurv.audit.chart import Chart, Frame, Line, Mark
+from drosurv.audit.table import Table, written
+
+# So many places of each chart can be pointed at; the curves themselves are finer.
+_READINGS = 24
+
+
+def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
+    """One chart per group, all on the same axes.
+
+    Parameters
+    ----------
+    survival : Table
+        Rows ``attribute``, ``group``, ``time``, ``predicted``, ``observed``, ``low``, ``high``.
+    time_title : str
+        What the times are.
+    """
+    x = Axis.over(
+        time_title, [row["time"] for row in survival.rows], kind="time", count=4, include=(0.0,), margin=0.0
+    )
+    shown = [
+        row[key] for row in survival.rows for key in ("predicted", "observed", "low") if row[key] is not None
+    ]
+    lowest = min(shown, default=0.0)
+    y = Axis.over(
+        "alive and free of the event",
+        shown,
+        kind="share",
+        count=4,
+        include=(1.0,) if lowest > 0.1 else (0.0, 1.0),
+    )
+    frame = Frame(x, y)
+    groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
+    return tuple(_chart(frame, attribute, group, list(rows)) for (attribute, group), rows in groups)
+
+
+def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, Any]]) -> Chart:
+    observed = [(row["time"], row["observed"]) for row in rows]
+    every = max(1, len(rows) // _READINGS)
+    read = [row for row in rows[::every] if row["predicted"] is not None]
+    largest = max(
+        rows, key=lambda row: abs((row["predicted"] or 0) - (row["observed"] or row["predicted"] or 0))
+    )
+    return Chart(
+        title=f"{attribute}: {group}" if attribute else group,
+        description=f"Predicted and observed survival differ most at {_reading(largest)}.",
+        frame=frame,
+        lines=(
+            Line(frame.steps(observed), "observed"),
+            Line(frame.line([(row["time"], row["predicted"]) for row in rows]), "model"),
+        ),
+        bands=(frame.band([(row["time"], row["low"], row["high"]) for row in rows]),),
+        marks=tuple(
+            Mark(frame.across(row["time"]), frame.down(row["predicted"]), _reading(row)) for row in read
+        ),
+    )
+
+
+def _reading(row: dict[str, Any]) -> str:
+    observed = written(row["observed"], "share")
+    if row["low"] is not None and row["high"] is not None:
+        observed += f" ({written(row['low'], 'share')} to {written(row['high'], 'share')})"
+    return f"time {written(row['time'], 'time')}: predicted {written(row['predicted'], 'share')}, observed {observed}"

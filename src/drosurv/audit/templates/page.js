@@ -1,0 +1,110 @@
+"use strict";
+(() => {
+  const report = JSON.parse(document.getElementById("tables").textContent);
+  const tip = document.getElementById("tip");
+  const said = document.getElementById("said");
+  const slider = document.getElementById("alpha");
+  let shown = report.models.findIndex((model) => model.audited);
+
+  /* The model shown */
+  function show(stop) {
+    shown = stop;
+    const model = report.models[stop];
+    for (const part of document.querySelectorAll("[data-stop]")) part.hidden = Number(part.dataset.stop) !== stop;
+    for (const point of document.querySelectorAll("[data-point]"))
+      point.classList.toggle("current", Number(point.dataset.point) === stop);
+    if (!slider) return;
+    slider.value = stop;
+    slider.setAttribute("aria-valuetext", model.name);
+    document.getElementById("alpha-name").textContent = model.name;
+    document.querySelectorAll(".stops span").forEach((label, k) => label.classList.toggle("current", k === stop));
+    for (const cell of document.querySelectorAll("[data-headline]"))
+      cell.textContent = model.headline[cell.dataset.headline];
+  }
+  show(shown);
+  if (slider) {
+    slider.addEventListener("input", () => show(Number(slider.value)));
+    slider.addEventListener("change", () => {
+      const numbers = Object.entries(report.models[shown].headline).map(([name, value]) => `${name} ${value}`);
+      said.textContent = `${report.models[shown].name}: ${numbers.join(", ")}`;
+    });
+    slider.form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  /* Charts: pointing and the arrow keys read values */
+  function point(chart, mark, aloud) {
+    const { x, y, text } = mark.dataset;
+    const cross = chart.querySelector(".cross");
+    const { height } = chart.viewBox.baseVal;
+    cross.setAttribute("d", chart.dataset.nearest === "x" ? `M${x} 26V${height - 42}` : "");
+    cross.removeAttribute("hidden");
+    const at = new DOMPoint(Number(x), Number(y)).matrixTransform(chart.getScreenCTM());
+    tip.textContent = text;
+    tip.hidden = false;
+    const { width, height: tall } = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(8, Math.min(at.x - width / 2, window.innerWidth - width - 8))}px`;
+    tip.style.top = `${at.y - tall - 14 > 8 ? at.y - tall - 14 : at.y + 18}px`;
+    chart.reading = mark;
+    if (aloud) said.textContent = text;
+  }
+  function leave(chart) {
+    tip.hidden = true;
+    chart.querySelector(".cross").setAttribute("hidden", "");
+  }
+  for (const chart of document.querySelectorAll("svg[data-nearest]")) {
+    const marks = [...chart.querySelectorAll(".mark")];
+    if (!marks.length) continue;
+    const far = (mark, at) => {
+      const across = Math.abs(mark.dataset.x - at.x);
+      return chart.dataset.nearest === "x" ? across : Math.hypot(across, mark.dataset.y - at.y);
+    };
+    chart.addEventListener("pointermove", (event) => {
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
+      point(chart, marks.reduce((best, mark) => (far(mark, at) < far(best, at) ? mark : best)), false);
+    });
+    chart.addEventListener("pointerleave", () => leave(chart));
+    chart.addEventListener("blur", () => leave(chart));
+    chart.addEventListener("keydown", (event) => {
+      const now = marks.indexOf(chart.reading);
+      const last = marks.length - 1;
+      const to = { ArrowRight: now + 1, ArrowLeft: now < 0 ? last : now - 1, Home: 0, End: last }[event.key];
+      if (event.key === "Escape") leave(chart);
+      if (to === undefined) return;
+      event.preventDefault();
+      point(chart, marks[Math.max(0, Math.min(to, last))], true);
+    });
+    chart.addEventListener("click", () => {
+      if (slider && chart.reading && chart.reading.dataset.point !== undefined) show(Number(chart.reading.dataset.point));
+    });
+  }
+
+  /* Downloads, made from the tables inside this file */
+  function csv(table) {
+    const cell = (value) => {
+      if (value === null || value === undefined) return "";
+      let text = String(value);
+      if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    return [table.columns, ...table.rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+  }
+  function download(name, type, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+  for (const button of document.querySelectorAll("[data-table]")) {
+    button.addEventListener("click", () => {
+      const { table: key, format } = button.dataset;
+      const table = report.tables[key] ?? report.models[shown].tables[key];
+      const named = (row) => Object.fromEntries(row.map((value, k) => [table.columns[k], value]));
+      if (format === "csv") download(`${key}.csv`, "text/csv", csv(table));
+      else download(`${key}.json`, "application/json", JSON.stringify(table.rows.map(named), null, 1));
+    });
+  }
+  document
+    .querySelector("[data-everything]")
+    .addEventListener("click", () => download("audit.json", "application/json", JSON.stringify(report, null, 1)));
+})();
