@@ -66,7 +66,10 @@ def adam(
         value, slope = criterion(network.scores())
         gradients = network.pullback(slope)
         if l2 > 0.0:
-            value = value + l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in parameters)
+            squares = [(p * p).reshape(len(p), -1).sum(-1) for p in parameters]
+            if isinstance(value, np.ndarray):
+                squares = [_to_numpy(square) for square in squares]
+            value = value + l2 / 2 * sum(squares)
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
         history.append(value)
         shrink = (1 - DECAY_SECOND**step) ** 0.5

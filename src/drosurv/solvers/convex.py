@@ -86,8 +86,8 @@ class Solution:
     status : {"converged", "max_iter", "stalled", "separated"}
         "separated": the data drive a coefficient to infinity; "stalled": no further progress in floating point.
     n_iter : int
-    history : (n_iter + 1,) float64
-        Objective at the start and after each iteration.
+    history : (m,) float64
+        Objective at the start and after each iteration; after each stage where it had to be smoothed.
     scale : float
         What the gap is relative to.
     """

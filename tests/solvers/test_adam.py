@@ -1,0 +1,208 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
+from drosurv.networks import Linear, ModuleBatch, build, linear, mlp
+from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
+from drosurv.solvers import Composite, DeviceComposite, adam, compiled_adam, compiles
+from drosurv.target import Target
+
+N, D, STEPS = 60, 3, 40
+
+
+def sample(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    time = np.ceil(10 * rng.exponential(size=n) * np.exp(-X[:, 0]))
+    return X, Target(rng.random(n) < 0.7, time)
+
+
+def tensors(target):
+    return torch.as_tensor(target.event), torch.as_tensor(target.time)
+
+
+OBJECTIVES = {
+    "mean": (Mean, lambda losses: losses.mean()),
+    "chi2": (lambda: ChiSquare(0.3), lambda losses: chi_square(losses, 0.3)),
+    "paper": (lambda: ChiSquare(0.5, "paper"), lambda losses: chi_square(losses, 0.5, constant="paper")),
+    "cvar": (lambda: CVaR(0.4), lambda losses: cvar(losses, 0.4)),
+}
+
+
+def by_torch(module, X, objective, target, lr, l2=0.0, steps=STEPS):
+    """The textbook loop: autograd and torch.optim.Adam; returns the objective before each step."""
+    optimiser = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=l2)
+    features, (event, time), history = torch.as_tensor(X), tensors(target), []
+    for _ in range(steps):
+        optimiser.zero_grad()
+        value = objective(cox_partial(module(features)[:, 0], event, time))
+        penalty = l2 / 2 * sum((p.detach() ** 2).sum() for p in module.parameters())
+        value.backward()
+        optimiser.step()
+        history.append(float(value.detach() + penalty))
+    return np.array(history)
+
+
+def coefficients(module):
+    return module.weight.detach().numpy().copy()
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_linear_training_equals_torchs_adam(name, l2):
+    X, target = sample()
+    make, in_torch = OBJECTIVES[name]
+    module = build(linear, D, seed=1).double()
+    composite = Composite(CoxPartial(target), make, uniform_mass(N))
+    network = Linear(X, coefficients(module))
+    history = adam(network, composite, np.array([0.05]), STEPS, l2)
+    wanted = by_torch(module, X, in_torch, target, 0.05, l2)
+    np.testing.assert_allclose(history[0], wanted, rtol=1e-8)
+    np.testing.assert_allclose(network.parameters[0], coefficients(module), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mean", "chi2"])
+def test_perceptron_training_equals_torchs_adam(name):
+    X, target = sample()
+    make, in_torch = OBJECTIVES[name]
+    module = build(lambda d: mlp(d, (6,)), D, seed=1).double()
+    network = ModuleBatch([copy.deepcopy(module)], X)
+    history = adam(network, Composite(CoxPartial(target), make, uniform_mass(N)), np.array([0.02]), STEPS)
+    wanted = by_torch(module, X, in_torch, target, 0.02)
+    np.testing.assert_allclose(history[0], wanted, rtol=1e-8)
+    for own, theirs in zip(network.trained()[0].parameters(), module.parameters(), strict=True):
+        np.testing.assert_allclose(own.detach(), theirs.detach(), rtol=1e-6, atol=1e-8)
+
+
+def test_a_batch_of_settings_is_its_models_one_by_one():
+    X, target = sample()
+    alphas, lr = np.array([0.2, 0.5, 1.0]), np.array([0.01, 0.05, 0.1])
+    starts = np.random.default_rng(0).normal(size=(3, D)) / 10
+    loss = CoxPartial(target)
+    together = Linear(X, starts.copy())
+    history = adam(together, Composite(loss, lambda: ChiSquare(alphas), uniform_mass(N)), lr, STEPS)
+    assert history.shape == (3, STEPS)
+    for b in range(3):
+        alone = Linear(X, starts[b : b + 1].copy())
+        criterion = Composite(loss, lambda b=b: ChiSquare(alphas[b]), uniform_mass(N))
+        np.testing.assert_allclose(adam(alone, criterion, lr[b : b + 1], STEPS)[0], history[b], rtol=1e-9)
+        np.testing.assert_allclose(alone.parameters[0][0], together.parameters[0][b], rtol=1e-7, atol=1e-10)
+
+
+def test_a_batch_of_perceptrons_is_its_models_one_by_one():
+    X, target = sample()
+    modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(3)]
+    lr = np.array([0.01, 0.05, 0.1])
+    composite = Composite(CoxPartial(target), Mean, uniform_mass(N))
+    together = ModuleBatch([copy.deepcopy(m) for m in modules], X)
+    history = adam(together, composite, lr, STEPS, l2=0.1)
+    for b in range(3):
+        alone = ModuleBatch([modules[b]], X)
+        found = adam(alone, composite, lr[b : b + 1], STEPS, l2=0.1)
+        np.testing.assert_allclose(found[0], history[b], rtol=1e-8)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_compiled_loop_is_the_plain_one(weighted, l2):
+    X, target = sample()
+    weight = np.random.default_rng(5).uniform(0.5, 2, N) if weighted else None
+    mass = uniform_mass(N) if weight is None else weight / weight.sum()
+    alphas, lr = np.array([0.2, 0.5, 1.0]), np.array([0.01, 0.05, 0.1])
+    starts = np.random.default_rng(0).normal(size=(3, D)) / 10
+    composite = Composite(CoxPartial(target, "breslow", weight), lambda: ChiSquare(alphas), mass)
+    plain, compiled = Linear(X, starts.copy()), Linear(X, starts.copy())
+    assert compiles(compiled, composite)
+    wanted = adam(plain, composite, lr, STEPS, l2)
+    np.testing.assert_allclose(compiled_adam(compiled, composite, lr, STEPS, l2), wanted, rtol=1e-10)
+    np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
+
+
+def test_the_compiled_loop_knows_what_it_cannot_do():
+    X, target = sample()
+    network, chi = Linear(X, np.zeros((1, D))), (lambda: ChiSquare(0.3))
+    mass, half = uniform_mass(N), np.arange(N) % 2 == 0
+    penalty = type("Penalty", (), {"__call__": lambda self, scores: (np.zeros(1), 0 * scores)})()
+    module = ModuleBatch([build(linear, D, seed=0)], X)
+    assert not compiles(network, Composite(CoxPartial(target), Mean, mass))
+    assert not compiles(network, Composite(CoxPartial(target, "efron"), chi, mass))
+    assert not compiles(network, Composite(CoxSplit(target, half), chi, mass))
+    assert not compiles(network, Composite(CoxPartial(target), chi, mass, penalty=penalty))
+    assert not compiles(network, Composite(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
+    assert not compiles(module, Composite(CoxPartial(target), chi, mass))
+
+
+def test_split_training_equals_torchs_adam():
+    X, target = sample()
+    in_first = np.arange(N) % 3 == 0
+    rows = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
+    module = build(linear, D, seed=1).double()
+    network = Linear(X, coefficients(module))
+    composite = Composite(CoxSplit(target, in_first), lambda: ChiSquare(0.3), uniform_mass(N), rows)
+    history = adam(network, composite, np.array([0.05]), STEPS)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
+    features, (event, time) = torch.as_tensor(X), tensors(target)
+    for step in range(STEPS):
+        optimiser.zero_grad()
+        scores = module(features)[:, 0]
+        value = sum(
+            chi_square(cox_split(scores[a], event[a], time[a], scores[b], time[b]), 0.3)
+            for a, b in (rows, rows[::-1])
+        )
+        value.backward()
+        optimiser.step()
+        assert history[0, step] == pytest.approx(value.item(), rel=1e-8)
+    np.testing.assert_allclose(network.parameters[0], coefficients(module), rtol=1e-7, atol=1e-9)
+
+
+def test_training_through_autograd_is_the_same_training():
+    X, target = sample()
+    event, time = tensors(target)
+    modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(2)]
+    lr = np.array([0.02, 0.05])
+    alphas = torch.tensor([0.2, 0.5], dtype=torch.float64)
+    criterion = DeviceComposite(
+        lambda f: chi_square(cox_partial(f, event, time), alphas.expand(1, 2)), (1, 2)
+    )
+    found = adam(ModuleBatch([copy.deepcopy(m) for m in modules], X, "cpu"), criterion, lr, STEPS)
+    composite = Composite(CoxPartial(target), lambda: ChiSquare(alphas.numpy()), uniform_mass(N))
+    wanted = adam(ModuleBatch(modules, X), composite, lr, STEPS)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+def test_penalties_are_added_times_their_weight_on_either_path():
+    target = sample()[1]
+    event, time = tensors(target)
+
+    class Spread:
+        """Sum of squared scores, as an array and as a tensor."""
+
+        def __call__(self, scores):
+            return (scores**2).sum(-1), 2 * scores
+
+        def torch(self, scores):
+            return (scores**2).sum(-1)
+
+    weights, penalty, scores = np.array([0.5, 2.0]), Spread(), np.random.default_rng(0).normal(size=(2, N))
+    composite = Composite(CoxPartial(target), Mean, uniform_mass(N), None, penalty, weights)
+    value, gradient = composite(scores)
+    plain, slope = Composite(CoxPartial(target), Mean, uniform_mass(N))(scores)
+    np.testing.assert_allclose(value, plain + weights * (scores**2).sum(-1), rtol=1e-12)
+    np.testing.assert_allclose(gradient, slope + 2 * weights[:, None] * scores, rtol=1e-12)
+    device = DeviceComposite(
+        lambda f: cox_partial(f, event, time).mean(-1), (1, 2), penalty.torch, torch.as_tensor(weights)
+    )
+    on_device = device(torch.as_tensor(scores))
+    np.testing.assert_allclose(on_device[0], value, rtol=1e-12)
+    np.testing.assert_allclose(on_device[1], gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_every_finished_step_is_told_and_none_may_be_asked_for():
+    X, target = sample()
+    composite, told = Composite(CoxPartial(target), Mean, uniform_mass(N)), []
+    adam(Linear(X, np.zeros((1, D))), composite, np.array([0.1]), 5, on_step=told.append)
+    assert told == [1, 2, 3, 4, 5]
+    assert adam(Linear(X, np.zeros((2, D))), composite, np.array([0.1, 0.1]), 0).shape == (2, 0)
