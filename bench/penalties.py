@@ -1,100 +1,101 @@
-"""What 500 evaluations of each penalty cost on FLC's training set: value and gradient, one model, one thread.
-
-The references are the times the project asks for, of which a penalty is the larger part of a training run.
-"""
-
-import time
-from functools import partial
+"""Penalised baselines: one training run on FLC with each penalty, on one thread and on a GPU."""
 
 import numpy as np
 import torch
 
-from drosurv.datasets import load_flc, split
+from bench.clock import best
+from bench.data import flc
+from bench.memory import peak_above_data
+from bench.rows import Row, missing, within
+from drosurv import RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.target import parse_target
+from drosurv.estimators.grid import Sample, fit_grid, fit_grids
 
-STEPS = 500
+PART = "penalties"
 LIMITS = {
-    "keya_individual": 25.0,
     "keya_group": 0.8,
     "keya_intersectional": 0.8,
+    "rp_group": 0.8,
+    "keya_individual": 25.0,
     "rp_individual": 25.0,
-    "rp_group": 25.0,
 }
-# Nearly every pair is then inside the hinge or near it: the costliest scores there are. The limits are for
-# training at the paper's weights (.4 to 1), which stays far from them; a weight of 100 does not.
-HARDEST = {"all scores equal", "scores as narrow as the hinge"}
+# The paper's largest weight: the costliest of its runs, for scores are drawn closest together.
+WEIGHT = 1.0
 GPU_LIMIT, GPU_BATCHED_LIMIT = 3.0, 0.3
-GPU_MODELS = 32
+WEIGHTS, RATES, REPEATS = (1.0, 0.7, 0.4), (0.01, 0.001, 0.0001), 10
+MEMORY_SIZES = (20_000, 80_000)
 
 
-def training_set():
-    """Standardised features, target and age groups of FLC's training part."""
-    train = split(load_flc(), 0)[0]
-    X = train.X.to_numpy(dtype=np.float64)
-    groups = train.sensitive_features.iloc[:, 0].to_numpy()
-    codes = np.unique(groups, return_inverse=True)[1]
-    return (X - X.mean(axis=0)) / X.std(axis=0), parse_target(train.y), codes
+def rows():
+    """Every target of the penalised baselines."""
+    X, y, groups = flc()[0]
+    for name, limit in LIMITS.items():
+        needed = {"sensitive_features": groups} if PENALTIES[name].needs_groups else {}
+
+        def fit(name=name, needed=needed):
+            model = RegularizedCox(name, WEIGHT, random_state=1, device="cpu")
+            return model.fit(X, y, **needed)
+
+        took = best(fit, 3)
+        what = f"{name}, one run on FLC (500 steps, n = {len(X):,}, linear), one thread"
+        yield within(PART, what, took.cpu, limit, batched_note(name))
+    for name in ("keya_individual", "rp_individual"):
+        yield from gpu_rows(name)
+        yield memory_row(name)
 
 
-def score_situations(X, target):
-    """Scores that training passes through, and the two that are hardest on a pairwise penalty."""
-    from sksurv.linear_model import CoxPHSurvivalAnalysis
-
-    torch.manual_seed(1)
-    initial = X @ torch.nn.Linear(X.shape[1], 1, bias=False).weight.detach().numpy()[0].astype(np.float64)
-    fitted = X @ CoxPHSurvivalAnalysis(alpha=1e-4).fit(X, target.to_structured()).coef_
-    return {
-        "initial scores": initial,
-        "half-fitted scores": 0.5 * fitted,
-        "fitted scores": fitted,
-        "all scores equal": np.zeros(len(X)),
-        "scores as narrow as the hinge": 0.01 * initial / initial.std(),
-    }
+def batched_note(name):
+    """What nine settings cost when trained as one batch."""
+    X, y, groups = flc()[0]
+    grid = [
+        RegularizedCox(name, weight, lr=lr, random_state=1, device="cpu")
+        for weight in WEIGHTS
+        for lr in RATES
+    ]
+    took = best(lambda: fit_grid(grid, X, y, sensitive_features=groups), 1, warm_up=False)
+    return f"{took.cpu / len(grid):.2f} s a run when the paper's {len(grid)} settings are one batch"
 
 
-def best(evaluate, repeats=7):
-    """Least seconds of several calls, after one that warms up."""
-    evaluate()
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        evaluate()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+def gpu_rows(name):
+    """One run, and a run among many, on a GPU."""
+    single = f"{name}, one run on FLC on a GPU"
+    batched = f"{name}, a run on a GPU when {len(WEIGHTS) * len(RATES) * REPEATS} are one batch"
+    if not torch.cuda.is_available():
+        reason = "torch sees no CUDA device"
+        yield missing(PART, single, f"under {GPU_LIMIT:g} s", reason)
+        yield missing(PART, batched, f"under {GPU_BATCHED_LIMIT:g} s", reason)
+        return
+    X, y, _ = flc()[0]
+    one = best(lambda: RegularizedCox(name, WEIGHT, random_state=1, device="cuda").fit(X, y), 3)
+    yield within(PART, single, one.wall, GPU_LIMIT, torch.cuda.get_device_name())
+    samples = [Sample(*flc(seed)[0][:2]) for seed in range(REPEATS)]
+    grids = [
+        [
+            RegularizedCox(name, weight, lr=lr, random_state=1, device="cuda")
+            for weight in WEIGHTS
+            for lr in RATES
+        ]
+        for _ in samples
+    ]
+    many = best(lambda: fit_grids(grids, samples), 2)
+    count = sum(map(len, grids))
+    yield within(PART, batched, many.wall / count, GPU_BATCHED_LIMIT, f"{many.wall:.1f} s in all")
 
 
-def on_gpu(penalty, scores):
-    """One evaluation with its backward pass, waited for."""
-    scores.grad = None
-    penalty.torch(scores).sum().backward()
-    torch.cuda.synchronize()
-
-
-def measure():
-    """Rows of name, seconds of 500 evaluations (for one model), and the reference in seconds."""
-    X, target, codes = training_set()
-    situations = score_situations(X, target)
-    rows = []
-    for name, kind in PENALTIES.items():
-        begin = time.perf_counter()
-        penalty = kind.prepare(X, target, codes, int(codes.max()) + 1, 0.01)
-        penalty(situations["initial scores"][None])
-        preparation = time.perf_counter() - begin
-        rows.append({"name": f"{name}, preparation", "seconds": preparation, "reference": None})
-        for situation, scores in situations.items():
-            seconds = STEPS * best(partial(penalty, scores[None]))
-            limit = None if situation in HARDEST else LIMITS[name]
-            rows.append({"name": f"{name}, {situation}", "seconds": seconds, "reference": limit})
-        if torch.cuda.is_available():
-            for models, limit in ((1, GPU_LIMIT), (GPU_MODELS, GPU_BATCHED_LIMIT)):
-                many = np.linspace(0.1, 1.0, models)[:, None] * situations["fitted scores"]
-                leaf = torch.tensor(many, dtype=torch.float32, device="cuda", requires_grad=True)
-                seconds = STEPS * best(partial(on_gpu, penalty, leaf)) / models
-                rows.append({"name": f"{name}, GPU, {models} models", "seconds": seconds, "reference": limit})
-    return rows
-
-
-if __name__ == "__main__":
-    for row in measure():
-        print(row)
+def memory_row(name):
+    """Memory above the data at two sizes; n x n distances would be 26 GB at the larger."""
+    what = f"{name}, memory, n = {MEMORY_SIZES[0]:,} to {MEMORY_SIZES[1]:,}"
+    target = "linear in n plus one tile"
+    peaks = [peak_above_data("penalised", n, 10, name) for n in MEMORY_SIZES]
+    if None in peaks:
+        return missing(PART, what, target, "this system does not tell a process its memory")
+    growth = np.divide(*peaks[::-1]) / np.divide(*MEMORY_SIZES[::-1])
+    return Row(
+        PART,
+        what,
+        target,
+        f"{peaks[0] / 1e6:.0f} MB to {peaks[1] / 1e6:.0f} MB",
+        bool(growth <= 1.1),
+        "",
+        {f"bytes_{n}": peak for n, peak in zip(MEMORY_SIZES, peaks, strict=True)},
+    )
