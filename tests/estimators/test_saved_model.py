@@ -37,7 +37,7 @@ EVERY_CLASS = [
     if isinstance(cls := getattr(estimators, name), type) and issubclass(cls, BaseEstimator)
 ]
 # Rounded times, so that no curve happens to have one point per patient.
-DATA = make_hidden_minority(n_samples=211, random_state=0)
+DATA = make_hidden_minority(n_samples=523, random_state=0)
 X, Y = DATA.X, Surv.from_arrays(DATA.y["event"], np.ceil(20 * DATA.y["time"]) / 20)
 GROUPS = DATA.sensitive_features["membership"]
 TIMES = [0.1, 0.5, 2.0]
