@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from drosurv.neighborhoods import subgroup_columns
+from drosurv.neighborhoods import chosen_columns, subgroup_columns
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 2.0, 5.0]])
 NAMES = ["age", "site", "dose"]
@@ -13,6 +13,11 @@ def test_columns_are_chosen_by_name_or_position_and_constants_dropped():
     np.testing.assert_array_equal(subgroup_columns(X, [0, -1]), X[:, [0, 2]])
 
 
+def test_chosen_columns_keep_their_places():
+    np.testing.assert_array_equal(chosen_columns(X), X)
+    np.testing.assert_array_equal(chosen_columns(X, ["dose", "site"], NAMES), X[:, [2, 1]])
+
+
 @pytest.mark.parametrize(
     ("features", "names", "message"),
     [
@@ -21,6 +26,7 @@ def test_columns_are_chosen_by_name_or_position_and_constants_dropped():
         ([3], None, "position 3, but X has 3 columns"),
         (["site"], NAMES, "same for all patients"),
         ([], NAMES, "same for all patients"),
+        ("age", NAMES, "write \\['age'\\]"),
     ],
 )
 def test_columns_that_define_no_group_are_refused(features, names, message):

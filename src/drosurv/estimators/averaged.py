@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.baseline import Baseline, follow_up
-from drosurv.estimators.fitting import STATUS
+from drosurv.estimators.device import resolve_device
+from drosurv.estimators.fitting import STATUS, squared_norm
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
@@ -32,8 +34,11 @@ class AveragedEstimator(CoxEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not self.n_intervals >= 1:
-            raise ValueError(f"n_intervals must be at least 1, got {self.n_intervals!r}.")
+        check_count("n_intervals", self.n_intervals)
+        if resolve_device(self.device, worthwhile=False) != "cpu":
+            raise ValueError(
+                f"{type(self).__name__} trains on the processor; use device='auto' or 'cpu', got {self.device!r}."
+            )
 
     def _train(
         self,
@@ -74,9 +79,9 @@ class AveragedEstimator(CoxEstimator):
         self, training: Training, criterion: AveragedCriterion
     ) -> tuple[FloatArray, FloatArray]:
         module = self._module(training.X.shape[1], training.seed)
-        trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion)
+        trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion, self.l2)
         with maybe_bar(self) as on_step, seeded(training.seed):
-            history = adam(trainee, trainee, np.array([self.lr]), self.max_iter, self.l2, on_step)
+            history = adam(trainee, trainee, np.array([self.lr]), self.max_iter, on_step=on_step)
         trained: Any = trainee.network.trained()[0]
         scores = module_scores(trained, training.X)
         if not np.isfinite(scores).all():
@@ -112,7 +117,7 @@ class AveragedEstimator(CoxEstimator):
     ) -> None:
         regrets = criterion.regrets(scores[None, :], delta[None, :])
         at = criterion.evaluate(regrets)
-        self.objective_ = float(at.value[0])
+        self.objective_ = float(at.value[0]) + 0.5 * self.l2 * squared_norm(self)
         self.eta_ = float(at.eta[0])
         weights = criterion.patient_weights(at)[0]
         self.worst_case_weights_ = training.spread(weights / weights.sum())
@@ -129,3 +134,9 @@ def piecewise_baseline(training: Training, loss: PiecewiseExponential, delta: Fl
     rates = np.exp(loss.null_psi + delta)
     with np.errstate(divide="ignore"):
         return Baseline(times, np.log(loss.intervals.cumulative(rates, *loss.intervals.place(times))))
+
+
+def check_count(name: str, value: Any) -> None:
+    """Reject what is no whole number of at least one."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}.")

@@ -156,14 +156,14 @@ def _close(
         values = at.value
         if composite.penalty is not None and composite.penalty_weight is not None:
             values = values + composite.penalty_weight * composite.penalty(scores)[0]
-        values = values + [0.5 * e.l2 * _squared_norm(e) if e.l2 > 0 else 0.0 for e in batch]
+        values = values + [0.5 * e.l2 * squared_norm(e) if e.l2 > 0 else 0.0 for e in batch]
     for b, estimator in enumerate(batch):
         estimator.objective_ = float(values[b])
         own = Evaluation(at.value[b : b + 1], at.weights[b : b + 1], at.eta[b : b + 1])
         estimator._finish(training, scores[b], own, weights[b])
 
 
-def _squared_norm(estimator: CoxEstimator) -> float:
+def squared_norm(estimator: CoxEstimator) -> float:
     """Sum of squares of an estimator's parameters."""
     if estimator._is_linear:
         return float(estimator.coef_ @ estimator.coef_)

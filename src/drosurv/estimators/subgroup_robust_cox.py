@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.averaged import AveragedEstimator
+from drosurv.estimators.averaged import AveragedEstimator, check_count
 from drosurv.estimators.training import Training
 from drosurv.neighborhoods import (
     Neighborhoods,
     as_neighborhoods,
+    chosen_columns,
     forest,
     nearest_neighbors,
     subgroup_columns,
@@ -75,8 +76,6 @@ class SubgroupRobustCox(AveragedEstimator):
     True
     """
 
-    _batched = ("lr",)
-
     def __init__(
         self,
         alpha: float = 0.1,
@@ -129,33 +128,39 @@ class SubgroupRobustCox(AveragedEstimator):
             raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS} or a callable, got {self.kernel!r}.")
-        if not self.min_group >= 1:
-            raise ValueError(f"min_group must be at least 1, got {self.min_group!r}.")
-        if not self.n_trees >= 1:
-            raise ValueError(f"n_trees must be at least 1, got {self.n_trees!r}.")
+        check_count("min_group", self.min_group)
+        check_count("n_trees", self.n_trees)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model; parameters as in :meth:`drosurv.CoxPH.fit`."""
         training = self._check_training(X, y, sample_weight)
-        n = len(training.X)
-        if not callable(self.kernel) and self.alpha * n < self.min_group:
-            raise ValueError(
-                f"alpha={self.alpha} of {n} patients is {self.alpha * n:.0f}, fewer than min_group={self.min_group}: "
-                f"no group that small can be told apart. Use alpha >= {self.min_group / n:.3g} or a smaller min_group."
-            )
-        self._train(training, self._make_objective, lambda regret: self._neighborhoods(training, regret))
+        columns = self._columns(training)
+        self._train(
+            training, self._make_objective, lambda regret: self._neighborhoods(training, columns, regret)
+        )
         return self
+
+    def _columns(self, training: Training) -> FloatArray:
+        """The covariates (n, d') that define subgroups, checked before any training begins."""
+        given = getattr(self, "feature_names_in_", None)
+        names = None if given is None else [str(name) for name in given]
+        if callable(self.kernel):
+            return chosen_columns(training.X, self.subgroup_features, names)
+        share, n = self.alpha * len(training.X), len(training.X)
+        if share < self.min_group:
+            larger = f" or alpha >= {self.min_group / n:.3g}" if self.min_group <= n else ""
+            raise ValueError(
+                f"alpha={self.alpha} of {n} patients is {share:.0f}, fewer than min_group={self.min_group}: no group "
+                f"that small can be told apart. Use min_group <= {max(int(share), 1)}{larger}."
+            )
+        return subgroup_columns(training.X, self.subgroup_features, names)
 
     def _make_objective(self) -> Objective:
         if self.alpha == 1.0:
             return Mean()
         return CVaR(self.alpha) if self.ball == "cvar" else ChiSquare(self.alpha)
 
-    def _neighborhoods(self, training: Training, regret: FloatArray) -> Neighborhoods:
-        names = getattr(self, "feature_names_in_", None)
-        columns = subgroup_columns(
-            training.X, self.subgroup_features, None if names is None else [str(name) for name in names]
-        )
+    def _neighborhoods(self, training: Training, columns: FloatArray, regret: FloatArray) -> Neighborhoods:
         if callable(self.kernel):
             return as_neighborhoods(self.kernel(columns, regret), len(columns))
         if self.kernel == "neighbors":

@@ -1,7 +1,7 @@
 """Neighbourhoods: averages of losses over patients whose covariates are alike."""
 
 from drosurv.neighborhoods.contract import Neighborhoods, as_neighborhoods
-from drosurv.neighborhoods.features import subgroup_columns
+from drosurv.neighborhoods.features import chosen_columns, subgroup_columns
 from drosurv.neighborhoods.forest import forest
 from drosurv.neighborhoods.groups import known_groups
 from drosurv.neighborhoods.matrix import MatrixAverages
@@ -13,6 +13,7 @@ __all__ = [
     "Neighborhoods",
     "Partitions",
     "as_neighborhoods",
+    "chosen_columns",
     "forest",
     "known_groups",
     "nearest_neighbors",

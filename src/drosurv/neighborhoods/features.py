@@ -9,10 +9,10 @@ import numpy as np
 from drosurv.target import FloatArray
 
 
-def subgroup_columns(
+def chosen_columns(
     X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """The columns of X that may define groups, without those that are the same for everyone.
+    """The columns of X that may define groups.
 
     Parameters
     ----------
@@ -24,11 +24,29 @@ def subgroup_columns(
 
     Returns
     -------
+    (n, d')
+    """
+    if subgroup_features is None:
+        return X
+    if isinstance(subgroup_features, str):
+        raise ValueError(
+            f"subgroup_features must list columns, got {subgroup_features!r}; write [{subgroup_features!r}]."
+        )
+    return X[:, [_position(feature, X.shape[1], names) for feature in subgroup_features]]
+
+
+def subgroup_columns(
+    X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
+) -> FloatArray:
+    """The columns of X that may define groups, without those that are the same for everyone.
+
+    Parameters as in :func:`chosen_columns`.
+
+    Returns
+    -------
     (n, d') with d' >= 1
     """
-    columns = X
-    if subgroup_features is not None:
-        columns = X[:, [_position(feature, X.shape[1], names) for feature in subgroup_features]]
+    columns = chosen_columns(X, subgroup_features, names)
     varying = columns[:, np.ptp(columns, axis=0) > 0] if columns.size else columns
     if varying.shape[1] == 0:
         which = "X" if subgroup_features is None else f"subgroup_features={list(subgroup_features)}"

@@ -87,6 +87,8 @@ class AveragedProblem:
     def __init__(self, X: FloatArray, criterion: AveragedCriterion, l2: float = 0.0) -> None:
         self.centre: FloatArray = criterion.mass @ X
         self.X = X - self.centre
+        # What centring leaves of a constant feature is the rounding of its mean, which must not pass for a signal.
+        self.X[:, np.ptp(X, axis=0) == 0] = 0.0
         self.criterion = criterion
         self.objective: Any = criterion.objective
         self.d = X.shape[1]
@@ -192,10 +194,12 @@ class AveragedTrainee:
     network : ModuleBatch
         One module on the n patients.
     criterion : AveragedCriterion
+    l2 : float
+        Ridge weight on the network's parameters; the shifts are the baseline's and stay free of it.
     """
 
-    def __init__(self, network: Any, criterion: AveragedCriterion) -> None:
-        self.network, self.criterion = network, criterion
+    def __init__(self, network: Any, criterion: AveragedCriterion, l2: float = 0.0) -> None:
+        self.network, self.criterion, self.l2 = network, criterion, l2
         self.delta: FloatArray = np.zeros((1, criterion.loss.n_intervals))
         self.parameters: list[Any] = [*network.parameters, self.delta]
         self._by_psi: FloatArray = np.zeros_like(self.delta)
@@ -209,8 +213,14 @@ class AveragedTrainee:
         at = self.criterion.evaluate(self.criterion.regrets(scores, self.delta))
         by_score, by_psi = self.criterion.loss.pullback(self.criterion.patient_weights(at))
         self._by_psi = by_psi + _PSI_RIDGE * self.delta
-        return at.value + 0.5 * _PSI_RIDGE * (self.delta**2).sum(-1), by_score
+        ridge = _PSI_RIDGE * float((self.delta**2).sum())
+        if self.l2 > 0:
+            ridge += self.l2 * sum(float((p * p).sum()) for p in self.network.parameters)
+        return at.value + 0.5 * ridge, by_score
 
     def pullback(self, gradient: Any) -> list[Any]:
         """Gradients in the network's parameters and in the shifts."""
-        return [*self.network.pullback(gradient), self._by_psi]
+        slopes = self.network.pullback(gradient)
+        if self.l2 > 0:
+            slopes = [g + self.l2 * p for g, p in zip(slopes, self.network.parameters, strict=True)]
+        return [*slopes, self._by_psi]
