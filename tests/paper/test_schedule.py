@@ -132,3 +132,36 @@ def test_a_unit_asked_for_twice_is_evaluated_once(store, result):
 def test_less_than_one_job_is_an_error(store, result):
     with pytest.raises(ValueError, match="n_jobs must be at least 1, got 0"):
         work_through(UNITS, store, result, n_jobs=0)
+
+
+def test_units_of_one_method_are_trained_together_and_stored_one_by_one(store, result):
+    other = Unit("flc", ("age",), METHODS["deepsurv"], 0, "f" * 64)
+    bundles = []
+
+    def train(units):
+        bundles.append(units)
+        return [unit.repeat for unit in units]
+
+    def evaluate(unit, trained):
+        assert trained == unit.repeat
+        assert unit.repeat == 0 or store.get(UNITS[unit.repeat - 1]) is not None
+        return result(unit)
+
+    outcome = work_through([*UNITS[:3], other], store, evaluate, train=train)
+    assert (outcome.computed, outcome.failures) == (4, ())
+    assert bundles == [UNITS[:3], [other]]
+    assert work_through([*UNITS[:3], other], store, evaluate, train=train).reused == 4
+    assert len(bundles) == 2
+
+
+def test_a_training_that_fails_fails_its_units_and_no_others(store, result):
+    other = Unit("flc", ("age",), METHODS["deepsurv"], 0, "f" * 64)
+
+    def train(units):
+        if units[0].method.name == "cox":
+            raise RuntimeError("no memory")
+        raise ValueError("no data")
+
+    outcome = work_through([*UNITS[:2], other], store, result, train=train)
+    errors = [failure.error for failure in outcome.failures]
+    assert errors == ["RuntimeError: no memory", "RuntimeError: no memory", "ValueError: no data"]

@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -172,8 +172,20 @@ def _bundled(
             yield future.result()
 
 
+class _Here(Executor):
+    """Does the work in this process, when it is asked for."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(work(*arguments, **options))
+        return future
+
+
 @contextmanager
-def _workers(n: int) -> Iterator[ProcessPoolExecutor]:
+def _workers(n: int) -> Iterator[Executor]:
+    if n == 1:
+        yield _Here()
+        return
     # Forking a process that holds torch's threads or a GPU hangs; fresh interpreters do not.
     pool = ProcessPoolExecutor(n, get_context("spawn"), initializer=_one_thread)
     try:

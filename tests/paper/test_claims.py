@@ -1,0 +1,83 @@
+"""A claim is judged by counting: made-up numbers of which the count is known."""
+
+import pandas as pd
+import pytest
+
+from drosurv.paper.claims import check_claims
+
+
+def cell(experiment, method, metric, mean, tuned_by="ci", low=0.0, high=9.0):
+    dataset, attribute = experiment.split("-")
+    return {
+        "experiment": experiment,
+        "tuned_by": tuned_by,
+        "dataset": dataset,
+        "attribute": attribute,
+        "method": method,
+        "metric": metric,
+        "mean": mean,
+        "low": low,
+        "high": high,
+    }
+
+
+def claims(*cells):
+    return {claim.table.title: claim for claim in check_claims(pd.DataFrame(list(cells)))}
+
+
+def test_a_lower_imparity_counts_as_such_only_outside_its_interval():
+    name = "concordance_imparity"
+    found = claims(
+        cell("flc-age", "cox", name, 0.5),
+        cell("flc-age", "dro-cox", name, 0.4, high=3.0),
+        cell("seer-race", "cox", name, 5.0),
+        cell("seer-race", "dro-cox", name, 1.0, high=2.0),
+        cell("support-race", "cox", name, 1.0),
+        cell("support-race", "dro-cox", name, 2.0),
+    )["Concordance imparity (%)"]
+    assert "lower in 2 of 3" in found.finding
+    assert "In 1 of them" in found.finding
+    plain = [row[2].plain for row in found.table.rows]
+    assert plain == ["0.50 [0.00, 9.00]", "1.00 [0.00, 9.00]", "5.00 [0.00, 9.00]"]
+    published = [[word.plain for word in row[4:]] for row in found.table.rows]
+    # As printed in the paper, and not printed there for SUPPORT (race).
+    assert published[0] == ["0.54", "0.05"]
+    assert published[1] == ["–", "–"]
+
+
+def test_shrinking_alone_is_held_against_the_average_disparity():
+    def row(method, value, share):
+        return (
+            cell("flc-age", method, "average_disparity", value, "fa"),
+            cell("flc-age", method, "gain_share", share, "fa"),
+        )
+
+    found = claims(
+        *row("cox", 2.5, 1.0),
+        *row("dro-cox", 0.5, 0.4),
+        *row("dro-cox-split", 0.6, 0.5),
+        *row("cox-scaled", 0.1, 0.1),
+    )["Average disparity F_A, tuned by F_A"]
+    assert "lower in 1 of 1" in found.finding
+    assert "DRO-COX's in 1 of 1" in found.finding
+    assert [word.plain for word in found.table.rows[0][2:]] == [
+        *("2.500 (1.00)", "0.500 (0.40)", "0.600 (0.50)", "0.100 (0.10)")
+    ]
+
+
+def test_the_brier_score_is_shown_once_a_dataset():
+    name = "integrated_brier_score"
+    found = claims(
+        *(cell(table, "cox", name, 0.09) for table in ("flc-age", "flc-gender")),
+        *(cell(table, "dro-cox", name, 0.10) for table in ("flc-age", "flc-gender")),
+    )["Integrated Brier score"]
+    assert "higher (worse) in 1 of 1" in found.finding
+    assert found.table.rows[0][0].plain == "FLC (age)"
+
+
+@pytest.mark.parametrize("tuned_by", ["ci", "fa"])
+def test_without_both_models_nothing_is_claimed(tuned_by):
+    lonely = [
+        cell("flc-age", "cox", name, 1.0, tuned_by) for name in ("concordance_imparity", "average_disparity")
+    ]
+    assert claims(*lonely) == {}
