@@ -137,7 +137,7 @@ def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> So
     while used < max_iter:
         stage = problem.smoothed(price)
         # A stage need not be solved better than its price allows it to speak of the true problem.
-        precision = max(0.1 * tol, 0.01 * price / max(best.scale, price))
+        precision = max(0.1 * tol, 0.01 * price / max(best.scale, np.finfo(float).tiny))
         inner = _descend(stage, best.x, precision, max_iter - used)
         used += max(inner.n_iter, 1)
         value = problem.value(inner.x)

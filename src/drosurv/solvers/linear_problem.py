@@ -33,25 +33,31 @@ class LinearProblem:
     """
 
     def __init__(self, X: FloatArray, composite: Composite, l2: float = 0.0) -> None:
-        n, d = X.shape
         self.X = X - composite.patient_mass @ X
         # What centring leaves of a constant feature is the rounding of its mean, which must not pass for a signal.
         lowest, highest = X.min(axis=0), X.max(axis=0)
         self.X[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0
-        self.composite, self.l2, self.size = composite, l2, d
+        self.composite, self.l2, self.size = composite, l2, X.shape[1]
         self.objective: Objective = composite.objective
-        self.network = Linear(self.X, np.zeros((1, d)))
-        self.sample: LinearProblem | None = None
-        if n * d * d > _NEWTON_WORK:
-            rows = np.random.default_rng(_SAMPLE_SEED).permutation(n)[
-                : max(int(_NEWTON_WORK / d**2), 40 * d, 2000)
-            ]
-            if len(rows) < n and composite.loss.take(rows).rows.size > d:
-                self.sample = LinearProblem(self.X[np.sort(rows)], composite.take(np.sort(rows)), l2)
+        self.network = Linear(self.X, np.zeros((1, self.size)))
+        self.sample = self._sampled()
         self._scores: FloatArray = np.empty(0)
         self._losses: FloatArray = np.empty(0)
         self._at: Evaluation | None = None
         self._first = self._last = np.nan
+
+    def _sampled(self) -> LinearProblem | None:
+        """The same problem on a sample of the patients, for the curvature, where everybody's would cost too much."""
+        n, d = self.X.shape
+        size = max(int(_NEWTON_WORK / d**2), 40 * d, 2000)
+        if n * d * d <= _NEWTON_WORK or size >= n:
+            return None
+        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(n)[:size])
+        part = self.composite.take(rows)
+        # With few losses in one of the blocks the sample says little about the whole.
+        if min(np.isin(part.loss.rows, block).sum() for block in part.blocks) <= d:
+            return None
+        return LinearProblem(self.X[rows], part, self.l2)
 
     @property
     def smooth(self) -> bool:

@@ -1,0 +1,271 @@
+"""The averaged problem against its definition: losses term by term, W as a dense matrix, torch's derivatives."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize
+
+from drosurv.losses import PiecewiseExponential
+from drosurv.neighborhoods import MatrixAverages, Partitions, forest, known_groups
+from drosurv.networks import ModuleBatch
+from drosurv.objectives import ChiSquare, CVaR, Mean
+from drosurv.solvers import (
+    AveragedCriterion,
+    AveragedProblem,
+    AveragedTrainee,
+    adam,
+    averaged_problem,
+    minimise,
+)
+from drosurv.target import Target
+
+ALPHA = 0.3
+OBJECTIVES = {"mean": Mean(), "cvar": CVaR(ALPHA), "chi2": ChiSquare(ALPHA)}
+
+
+class Patients:
+    """Few patients, their losses by the definition and averages by a dense matrix."""
+
+    def __init__(self, n=60, d=2, n_intervals=3, seed=0, weighted=False):
+        rng = np.random.default_rng(seed)
+        self.X = rng.normal(size=(n, d)) + 1.5
+        time = np.round(rng.exponential(size=n) * np.exp(-0.7 * self.X[:, 0]), 3) + 0.001
+        self.target = Target(rng.random(n) < 0.7, time)
+        self.weight = rng.integers(1, 4, size=n).astype(float) if weighted else np.ones(n)
+        self.mass = self.weight / self.weight.sum()
+        self.loss = PiecewiseExponential(self.target, n_intervals, self.weight)
+        self.around = forest(self.X, rng.normal(size=n), min_group=6, n_trees=4, random_state=seed)
+        if weighted:
+            self.around = Partitions(self.around.labels, self.weight)
+        same = self.around.labels[:, :, None] == self.around.labels[:, None, :]
+        shares = same * self.weight
+        self.W = torch.tensor((shares / shares.sum(axis=2, keepdims=True)).mean(axis=0))
+        self.offset = self.loss.null_losses()
+        edges = np.concatenate([[0.0], self.loss.intervals.cut_points, [np.inf]])
+        spent = np.minimum(time[:, None], edges[1:]) - edges[:-1]
+        self.exposure = torch.tensor(np.maximum(spent, 0.0))
+        self.interval = torch.tensor((time[:, None] > edges[None, 1:-1]).sum(axis=1))
+        self.event = torch.tensor(self.target.event.astype(float))
+
+    def criterion(self, objective, around=None):
+        around = self.around if around is None else around
+        return AveragedCriterion(self.loss, around, objective, self.mass, self.offset)
+
+    def problem(self, objective, l2=0.0, around=None):
+        return AveragedProblem(self.X, self.criterion(objective, around), l2)
+
+    def losses(self, scores, psi):
+        hazard = torch.exp(scores) * (self.exposure @ torch.exp(psi))
+        return hazard - self.event * (scores + psi[self.interval])
+
+    def averages(self, z, W=None):
+        """W (l - l0) at a point of the problem, whose features are centred."""
+        z = torch.as_tensor(z)
+        d = self.X.shape[1]
+        scores = torch.tensor(self.X - self.mass @ self.X) @ z[:d]
+        regrets = self.losses(scores, torch.tensor(self.loss.null_psi) + z[d:]) - torch.tensor(self.offset)
+        return (self.W if W is None else W) @ regrets
+
+    def ridge(self, z, l2=0.0):
+        d, z = self.X.shape[1], torch.as_tensor(z)
+        return 0.5 * l2 * (z[:d] ** 2).sum() + 0.5 * 1e-6 * (z[d:] ** 2).sum()
+
+    def point(self, seed=1):
+        return 0.3 * np.random.default_rng(seed).normal(size=self.X.shape[1] + self.loss.n_intervals)
+
+
+def defined_objective(name, values, mass):
+    """Mean, mean of the worst share and chi-square dual, by minimising over eta where there is one."""
+    if name == "mean":
+        return float(mass @ values)
+
+    def dual(eta):
+        excess = np.maximum(values - eta, 0.0)
+        return eta + (mass @ excess / ALPHA if name == "cvar" else np.sqrt(mass @ excess**2 / ALPHA))
+
+    low = values.min() - 10 * np.ptp(values)
+    return optimize.minimize_scalar(
+        dual, bounds=(low, values.max()), method="bounded", options={"xatol": 1e-12}
+    ).fun
+
+
+def differences(function, at, step=1e-6):
+    moves = step * np.eye(len(at))
+    return np.stack([(function(at + move) - function(at - move)) / (2 * step) for move in moves], axis=-1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_value_is_the_objective_of_averaged_regrets(name, weighted):
+    patients = Patients(weighted=weighted)
+    problem, z = patients.problem(OBJECTIVES[name], l2=0.2), patients.point()
+    expected = defined_objective(name, patients.averages(z).numpy(), patients.mass)
+    assert problem.value(z) == pytest.approx(expected + float(patients.ridge(z, 0.2)), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_gradient_is_the_derivative_of_the_value(name, weighted):
+    patients = Patients(weighted=weighted)
+    problem, z = patients.problem(OBJECTIVES[name], l2=0.2), patients.point()
+    problem.value(z)
+    gradient = problem.gradient()
+    np.testing.assert_allclose(gradient, differences(problem.value, z), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_curvature_is_the_derivative_of_the_gradient(name):
+    patients = Patients()
+    objective = OBJECTIVES["cvar"].smoothed(0.3) if name == "cvar" else OBJECTIVES[name]
+    problem, z = patients.problem(objective, l2=0.2), patients.point()
+    problem.value(z)
+    fixed, following = problem.curvature()
+    held = torch.tensor(objective(patients.averages(z).numpy()[None], patients.mass).weights[0])
+
+    def under_held_weights(point):
+        return held @ patients.averages(point) + patients.ridge(point, 0.2)
+
+    np.testing.assert_allclose(
+        fixed, torch.autograd.functional.hessian(under_held_weights, torch.tensor(z)).numpy(), atol=1e-10
+    )
+
+    def gradient(point):
+        problem.value(point)
+        return problem.gradient()
+
+    np.testing.assert_allclose(following, differences(gradient, z), rtol=1e-4, atol=1e-6)
+
+
+def best_by_scipy(patients, name, W=None, groups=None):
+    """The optimum by sequential quadratic programming: epigraph of the objective, derivatives by torch."""
+    size, n = patients.X.shape[1] + patients.loss.n_intervals, len(patients.X)
+    mass, start = torch.tensor(patients.mass), np.zeros(size)
+    if name == "chi2":
+
+        def chi_square(joint):
+            joint = torch.tensor(joint, requires_grad=True)
+            excess = torch.relu(patients.averages(joint[:-1], W) - joint[-1])
+            value = joint[-1] + torch.sqrt(mass @ excess**2 / ALPHA) + patients.ridge(joint[:-1])
+            value.backward()
+            return value.item(), joint.grad.numpy()
+
+        return optimize.minimize(chi_square, np.append(start, -1.0), jac=True, method="BFGS").fun
+
+    def averages(z):
+        return patients.averages(z, W) if groups is None else groups @ patients.averages(z, torch.eye(n))
+
+    def ridge_slope(z):
+        return np.concatenate([np.zeros(patients.X.shape[1]), 1e-6 * z[patients.X.shape[1] :]])
+
+    m = len(averages(start))
+    price = patients.mass / ALPHA if groups is None else np.zeros(m)
+    slack = np.eye(m) if groups is None else np.zeros((m, m))
+
+    def above(joint):
+        return joint[size] + slack @ joint[size + 1 :] - averages(joint[:size]).numpy()
+
+    def above_slope(joint):
+        slope = -torch.autograd.functional.jacobian(averages, torch.tensor(joint[:size])).numpy()
+        return np.concatenate([slope, np.ones((m, 1)), slack], axis=1)
+
+    first = averages(start).numpy().max()
+    return optimize.minimize(
+        lambda joint: joint[size] + price @ joint[size + 1 :] + float(patients.ridge(joint[:size])),
+        np.concatenate([start, [first], np.full(m, 0.1)]),
+        jac=lambda joint: np.concatenate([ridge_slope(joint[:size]), [1.0], price]),
+        constraints={"type": "ineq", "fun": above, "jac": above_slope},
+        bounds=[(None, None)] * (size + 1) + [(0, None)] * m,
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    ).fun
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["cvar", "chi2"])
+def test_the_optimum_is_scipys_and_lies_above_its_certificate(name, weighted):
+    patients = Patients(weighted=weighted)
+    solution = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
+    expected = best_by_scipy(patients, name)
+    assert solution.status == "converged"
+    assert solution.value == pytest.approx(expected, abs=1e-6)
+    assert solution.lower_bound <= expected + 1e-9
+    assert solution.value - solution.lower_bound <= 1e-7 * solution.scale
+
+
+def test_averages_of_nobody_give_the_worst_share_of_patients():
+    patients = Patients()
+    alone = MatrixAverages(np.eye(len(patients.X)))
+    solution = minimise(patients.problem(CVaR(ALPHA), around=alone), tol=1e-7, max_iter=300)
+    assert solution.value == pytest.approx(best_by_scipy(patients, "cvar", torch.eye(60).double()), abs=1e-6)
+
+
+def test_averages_of_groups_give_the_worst_group():
+    patients = Patients()
+    codes = (patients.X[:, 0] > 2.2).astype(int)
+    share = np.bincount(codes).min() / len(codes)
+    solution = minimise(patients.problem(CVaR(share), around=known_groups(codes)), tol=1e-7, max_iter=300)
+    means = torch.tensor([(codes == g) / (codes == g).sum() for g in (0, 1)])
+    assert solution.value == pytest.approx(best_by_scipy(patients, "groups", groups=means), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cvar", "chi2"])
+def test_a_sampled_curvature_leads_to_the_same_optimum(name, monkeypatch):
+    patients = Patients(n=600, d=4, n_intervals=5, weighted=True)
+    exact = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
+    monkeypatch.setattr(averaged_problem, "_EXACT_WORK", 300 * 9)
+    problem = patients.problem(OBJECTIVES[name])
+    sampled = minimise(problem, tol=1e-7, max_iter=300)
+    assert len(problem.sample.X) == 300
+    assert sampled.status == exact.status == "converged"
+    assert sampled.value == pytest.approx(exact.value, abs=1e-6)
+    np.testing.assert_allclose(sampled.x[:4], exact.x[:4], atol=2e-3)
+
+
+def test_an_interval_whose_events_lose_all_weight_keeps_a_finite_hazard():
+    patients = Patients()
+    late = patients.target.time > patients.loss.intervals.cut_points[-1]
+    # Only patients who left before the last interval are averaged over by anybody.
+    W = np.tile(np.where(late, 0.0, 1.0) / (~late).sum(), (len(late), 1))
+    solution = minimise(patients.problem(Mean(), around=MatrixAverages(W)), tol=1e-8, max_iter=300)
+    assert solution.status == "converged"
+    assert abs(solution.x).max() < 20
+
+
+def test_a_constant_feature_gets_no_coefficient():
+    patients = Patients()
+    patients.X = np.column_stack([patients.X, np.full(60, 0.1)])
+    solution = minimise(patients.problem(CVaR(ALPHA)), tol=1e-6, max_iter=300)
+    assert solution.status == "converged"
+    assert solution.x[2] == 0.0
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.4])
+def test_adam_follows_torchs_own_on_the_definition(l2):
+    patients = Patients()
+    steps, lr, objective = 25, 0.05, CVaR(ALPHA)
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
+    delta = torch.zeros(patients.loss.n_intervals, dtype=torch.float64, requires_grad=True)
+    trainee = AveragedTrainee(ModuleBatch([_copy(module)], patients.X), patients.criterion(objective), l2)
+    history = adam(trainee, trainee, np.array([lr]), steps)[0]
+
+    optimizer = torch.optim.Adam([*module.parameters(), delta], lr=lr)
+    expected = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        scores = module(torch.tensor(patients.X))[:, 0]
+        losses = patients.losses(scores, torch.tensor(patients.loss.null_psi) + delta)
+        averages = patients.W @ (losses - torch.tensor(patients.offset))
+        worst = torch.sort(averages, descending=True).values[: int(ALPHA * 60)].mean()
+        ridge = l2 / 2 * sum((p**2).sum() for p in module.parameters()) + 0.5e-6 * (delta**2).sum()
+        (worst + ridge).backward()
+        optimizer.step()
+        expected.append((worst + ridge).item())
+    np.testing.assert_allclose(history, expected, rtol=1e-7)
+    np.testing.assert_allclose(trainee.delta[0], delta.detach().numpy(), rtol=1e-5, atol=1e-8)
+
+
+def _copy(module):
+    other = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
+    other.load_state_dict(module.state_dict())
+    return other

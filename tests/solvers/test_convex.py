@@ -1,0 +1,299 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from drosurv.losses import CoxPartial, CoxSplit
+from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
+from drosurv.solvers import Composite, LinearProblem, minimise
+from drosurv.solvers import linear_problem as linear_problem_module
+from drosurv.target import Target
+
+
+def sample(seed=0, n=120, d=3, tied=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    time = rng.exponential(size=n) * np.exp(-X @ np.linspace(1, -1, d))
+    time = np.ceil(5 * time) if tied else time
+    return X, Target(rng.random(n) < 0.7, time)
+
+
+LOSSES = {
+    "breslow": lambda target: (CoxPartial(target), None),
+    "efron": lambda target: (CoxPartial(target, "efron"), None),
+    "split": lambda target: halves(target, both=True),
+    "split one side": lambda target: halves(target, both=False),
+}
+# The tolerances that an estimator asks for.
+OBJECTIVES = {
+    "mean": (Mean, 1e-8),
+    "chi2": (lambda: ChiSquare(0.2), 1e-8),
+    "paper": (lambda: ChiSquare(0.5, "paper"), 1e-8),
+    "cvar": (lambda: CVaR(0.3), 1e-5),
+}
+
+
+def halves(target, both):
+    in_first = np.arange(len(target)) % 2 == 0
+    rows = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
+    return CoxSplit(target, in_first, both=both), rows if both else rows[:1]
+
+
+def problem_of(X, target, loss="breslow", make=Mean, l2=0.0):
+    prepared, blocks = LOSSES[loss](target)
+    return LinearProblem(X, Composite(prepared, make, uniform_mass(len(X)), blocks), l2)
+
+
+def best_by_scipy(problem, start):
+    """The lowest value that general-purpose methods find."""
+
+    def value_and_slope(theta):
+        return problem.value(theta), problem.gradient()
+
+    found = minimize(value_and_slope, start, jac=True, method="BFGS", options={"gtol": 1e-11})
+    found = minimize(
+        problem.value,
+        found.x,
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 3000},
+    )
+    return found.fun
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_optimum_is_reached_and_certified(name, loss, l2):
+    make, tol = OBJECTIVES[name]
+    X, target = sample()
+    problem = problem_of(X, target, loss, make, l2)
+    found = minimise(problem, tol=tol, max_iter=500)
+    best = best_by_scipy(problem, found.x)
+    best = min(best, best_by_scipy(problem, np.zeros(3)))
+    assert found.status == "converged"
+    assert found.gap <= tol
+    assert found.value == pytest.approx(problem.value(found.x), rel=1e-14)
+    assert found.value <= best * (1 + tol)
+    # No method finds a value below the bound, up to rounding.
+    assert found.lower_bound <= min(best, found.value) * (1 + 1e-12)
+
+
+def test_smooth_optima_have_no_slope_left():
+    X, target = sample()
+    for name in ("mean", "chi2", "paper"):
+        problem = problem_of(X, target, make=OBJECTIVES[name][0])
+        found = minimise(problem, tol=1e-8, max_iter=100)
+        problem.value(found.x)
+        assert np.abs(problem.gradient()).max() < 1e-7
+
+
+def test_cvar_reaches_the_optimum_of_an_independent_program():
+    # CVaR of convex losses as a smooth program with one slack per patient.
+    X, target = sample(n=30, d=2)
+    problem = problem_of(X, target, make=lambda: CVaR(0.3))
+    found = minimise(problem, tol=1e-6, max_iter=500)
+    loss, n, rows = CoxPartial(target), 30, CoxPartial(target).rows
+
+    def full_losses(theta):
+        out = np.zeros(n)
+        out[rows] = loss((X @ theta)[None, :])[0]
+        return out
+
+    def full_jacobian(theta):
+        loss((X @ theta)[None, :])
+        out = np.zeros((n, 2))
+        out[rows] = loss.jacobian(X, np.arange(len(rows)))
+        return out
+
+    # z = (theta, eta, slack): minimise eta + mean(slack) / alpha, slack >= loss - eta, slack >= 0.
+    cost = np.concatenate([np.zeros(2), [1.0], np.full(n, 1 / (n * 0.3))])
+    start = np.concatenate([found.x, [0.0], full_losses(found.x)])
+    program = minimize(
+        lambda z: cost @ z,
+        start,
+        jac=lambda z: cost,
+        bounds=[(None, None)] * 3 + [(0, None)] * n,
+        constraints={
+            "type": "ineq",
+            "fun": lambda z: z[3:] + z[2] - full_losses(z[:2]),
+            "jac": lambda z: np.hstack([-full_jacobian(z[:2]), np.ones((n, 1)), np.eye(n)]),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert found.value == pytest.approx(program.fun, rel=1e-5)
+
+
+def test_an_optimum_on_a_kink_is_reached_and_certified():
+    # The largest of few losses: at the optimum d + 1 of them are equal, and no gradient vanishes.
+    for seed in range(5):
+        X, target = sample(seed, n=25, tied=False)
+        for make in (lambda: ChiSquare(0.05), lambda: ChiSquare(0.08), lambda: ChiSquare(0.3, "paper")):
+            problem = problem_of(X, target, make=make, l2=1e-3)
+            found = minimise(problem, tol=1e-8, max_iter=500)
+            assert found.status == "converged"
+            assert found.gap <= 1e-8
+            # No direction goes down any more.
+            moves = 1e-5 * np.random.default_rng(0).normal(size=(50, 3))
+            assert all(problem.value(found.x + move) >= found.value * (1 - 1e-8) for move in moves)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_any_start_leads_to_the_same_optimum(name):
+    make, tol = OBJECTIVES[name]
+    X, target = sample()
+    problem = problem_of(X, target, make=make)
+    values = [
+        minimise(problem, tol=tol, max_iter=500, start=start).value
+        for start in (np.zeros(3), np.array([5.0, -5.0, 5.0]), np.array([-3.0, 1.0, 0.0]))
+    ]
+    np.testing.assert_allclose(values, values[0], rtol=2 * tol)
+
+
+def test_derivatives_of_the_problem_follow_finite_differences():
+    X, target = sample(n=60)
+    theta, step = np.array([0.3, -0.2, 0.5]), 1e-6
+    for make in (Mean, lambda: ChiSquare(0.3), lambda: CVaR(0.3, smoothing=0.2)):
+        for loss in LOSSES:
+            problem = problem_of(X, target, loss, make, l2=0.1)
+
+            def value(at, problem=problem):
+                return problem.value(at)
+
+            def gradient(at, problem=problem):
+                problem.value(at)
+                return problem.gradient()
+
+            moves = step * np.eye(3)
+            slope = [(value(theta + m) - value(theta - m)) / (2 * step) for m in moves]
+            bend = [(gradient(theta + m) - gradient(theta - m)) / (2 * step) for m in moves]
+            np.testing.assert_allclose(gradient(theta), slope, atol=1e-7)
+            _, following = problem.curvature()
+            np.testing.assert_allclose(following, bend, atol=1e-6)
+
+
+def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
+    X, target = sample(n=60)
+    problem = problem_of(X, target, make=lambda: ChiSquare(0.3))
+    theta, step = np.array([0.3, -0.2, 0.5]), 1e-5
+    problem.value(theta)
+    fixed, _ = problem.curvature()
+    q = problem._current.weights.copy()
+
+    def weighted(at):
+        return float(problem.composite.losses((problem.X @ at)[None, :])[0] @ q[0])
+
+    moves = step * np.eye(3)
+    bend = [
+        [
+            (
+                weighted(theta + a + b)
+                - weighted(theta + a - b)
+                - weighted(theta - a + b)
+                + weighted(theta - a - b)
+            )
+            / (4 * step**2)
+            for a in moves
+        ]
+        for b in moves
+    ]
+    np.testing.assert_allclose(fixed, bend, atol=1e-4)
+
+
+def test_too_few_iterations_are_admitted():
+    X, target = sample()
+    for name in OBJECTIVES:
+        make, tol = OBJECTIVES[name]
+        found = minimise(problem_of(X, target, make=make), tol=tol, max_iter=1)
+        assert found.status == "max_iter"
+        assert found.gap > tol
+        assert found.n_iter == 1
+        # The bound holds where it stopped, too.
+        assert found.lower_bound <= minimise(problem_of(X, target, make=make), tol=tol, max_iter=500).value
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_separated_data_are_recognised(name):
+    # Whoever has the larger feature dies first: the larger the coefficient, the better.
+    x = np.linspace(-1, 1, 30)[:, None]
+    target = Target(np.ones(30, bool), np.arange(30, 0, -1.0))
+    for scale in (1e-3, 1.0, 1e3):
+        found = minimise(problem_of(scale * x, target, make=OBJECTIVES[name][0]), tol=1e-8, max_iter=500)
+        assert found.status == "separated"
+        assert found.n_iter < 100
+        ridge = minimise(
+            problem_of(scale * x, target, make=OBJECTIVES[name][0], l2=scale**2 / 10), tol=1e-5, max_iter=500
+        )
+        assert ridge.status == "converged"
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_constant_and_collinear_features_change_nothing_but_their_own_coefficients(name):
+    make, tol = OBJECTIVES[name]
+    X, target = sample()
+    plain = minimise(problem_of(X, target, make=make), tol=tol, max_iter=500)
+    for extra in (np.full(120, 0.1), np.full(120, -1e6), np.full(120, 1 / 3), np.zeros(120)):
+        found = minimise(problem_of(np.column_stack([X, extra]), target, make=make), tol=tol, max_iter=500)
+        assert found.status == "converged"
+        assert found.x[3] == 0.0
+        np.testing.assert_allclose(found.x[:3], plain.x, atol=1e-6 if tol == 1e-8 else 1e-2)
+    twice = np.column_stack([X, X[:, 0], X[:, 1] - 2 * X[:, 2]])
+    found = minimise(problem_of(twice, target, make=make), tol=tol, max_iter=500)
+    assert found.status == "converged"
+    assert found.value == pytest.approx(plain.value, rel=10 * tol)
+    assert np.abs(found.x).max() < 10
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_units_and_offsets_of_features_do_not_matter(name):
+    make, tol = OBJECTIVES[name]
+    X, target = sample()
+    plain = minimise(problem_of(X, target, make=make), tol=tol, max_iter=500)
+    units = np.array([1e-8, 1.0, 1e8])
+    found = minimise(problem_of((X + 100) * units, target, make=make), tol=tol, max_iter=500)
+    assert found.status == "converged"
+    assert found.value == pytest.approx(plain.value, rel=tol)
+    np.testing.assert_allclose(found.x * units, plain.x, atol=1e-6 if tol == 1e-8 else 1e-2)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("loss", ["breslow", "split"])
+def test_curvature_from_a_sample_of_patients_leads_to_the_same_optimum(name, loss, monkeypatch):
+    make, tol = OBJECTIVES[name]
+    rng = np.random.default_rng(0)
+    n, d = 6000, 24
+    X = rng.normal(size=(n, d)) * np.sqrt(0.5) + np.sqrt(0.5) * rng.normal(size=(n, 1))
+    time = rng.exponential(size=n) * np.exp(-X @ rng.normal(size=d) / 5)
+    target = Target(rng.random(n) < 0.6, time)
+    sampled = problem_of(X, target, loss, make)
+    assert sampled.sample is not None
+    found = minimise(sampled, tol=tol, max_iter=500)
+    monkeypatch.setattr(linear_problem_module, "_NEWTON_WORK", 1e18)
+    exact = problem_of(X, target, loss, make)
+    assert exact.sample is None
+    wanted = minimise(exact, tol=tol, max_iter=500)
+    assert found.status == wanted.status == "converged"
+    assert found.value == pytest.approx(wanted.value, rel=tol)
+    assert found.lower_bound <= wanted.value * (1 + 1e-12)
+    np.testing.assert_allclose(found.x, wanted.x, atol=1e-5 if tol == 1e-8 else 2e-2)
+
+
+def test_a_sample_that_misses_a_tiny_half_is_not_used():
+    # Fourteen of 8,000 patients make up D1, and the sample of patients holds none of them.
+    rng = np.random.default_rng(0)
+    n, d = 8000, 30
+    X, time = rng.normal(size=(n, d)), rng.exponential(size=n)
+    in_first = np.zeros(n, bool)
+    in_first[np.random.default_rng(linear_problem_module._SAMPLE_SEED).permutation(n)[-14:]] = True
+    blocks = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
+    target = Target(np.ones(n, bool), time)
+    composite = Composite(CoxSplit(target, in_first), Mean, uniform_mass(n), blocks)
+    found = minimise(LinearProblem(X, composite, 0.01), tol=1e-8, max_iter=200)
+    assert found.status == "converged"
+
+
+def test_without_anything_to_learn_the_start_is_optimal():
+    # The only event is the last patient at risk: its loss is zero whatever the scores.
+    target = Target(np.array([False, True]), np.array([1.0, 2.0]))
+    for make, _ in OBJECTIVES.values():
+        found = minimise(problem_of(np.array([[1.0], [2.0]]), target, make=make), tol=1e-8, max_iter=10)
+        assert (found.status, found.value, found.x.tolist()) == ("converged", 0.0, [0.0])
