@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from drosurv.demo import Comparison
 
 _EXPLANATION = """\
-worst loss: of the {share:.0%} of test patients served worst (lower is better); what DRO-COX trains for.
+worst loss: no {share:.0%} of the test patients have a higher mean loss (a bound, lower is better).
 worst group: lowest c-index among the groups of every attribute.
 CI: concordance imparity between the groups of {attribute}, with its 95 % interval; one that begins at 0.0 says that
 the gap may be chance.

@@ -21,7 +21,13 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for name in frame.columns:
         right = frame[name].dtype.kind in "iuf"
         table.add_column(Text(printable(str(name))), justify="right" if right else "left")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets import Dataset, load_flc, split
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.metrics import (
     calibration_slope,
     concordance_imparity_intervals,
@@ -62,6 +62,7 @@ def contenders(alpha: float) -> dict[str, Any]:
         "DRO-COX CVaR": DROCox(alpha=alpha, ball="cvar"),
         "DRO-COX split": DROCoxSplit(alpha=alpha, random_state=0),
         "DRO-COX published": DROCox(alpha=alpha, ball="paper"),
+        "subgroup robust": SubgroupRobustCox(alpha=alpha, random_state=0),
     }
 
 
