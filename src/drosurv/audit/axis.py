@@ -84,17 +84,13 @@ class Axis:
 
 
 def _ticks(low: float, high: float, kind: Kind, count: int) -> tuple[Tick, ...]:
-    step = _round_step((high - low) / max(count, 1))
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    values = [k * step for k in range(first, last + 1)]
-    return tuple(Tick(value, _label(value, step, kind)) for value in values)
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below `least`."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+    """Multiples of the smallest round step that gives at most one more than `count`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / max(count, 1)))
+    for step in (factor * power for factor in (1, 2, 5, 10, 20)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first <= count:
+            break
+    return tuple(Tick(k * step, _label(k * step, step, kind)) for k in range(first, last + 1))
 
 
 def _label(value: float, step: float, kind: Kind) -> str:

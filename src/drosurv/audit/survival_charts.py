@@ -8,10 +8,11 @@ from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.chart import Chart, Frame, Line, Mark
-from drosurv.audit.table import Table, written
+from drosurv.audit.table import Column, Table, written
 
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
+_OBSERVED = Column("observed", "observed", "share", ("low", "high"))
 
 
 def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
@@ -66,7 +67,5 @@ def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, An
 
 
 def _reading(row: dict[str, Any]) -> str:
-    observed = written(row["observed"], "share")
-    if row["low"] is not None and row["high"] is not None:
-        observed += f" ({written(row['low'], 'share')} to {written(row['high'], 'share')})"
-    return f"time {written(row['time'], 'time')}: predicted {written(row['predicted'], 'share')}, observed {observed}"
+    predicted = written(row["predicted"], "share")
+    return f"time {written(row['time'], 'time')}: predicted {predicted}, observed {_OBSERVED.cell(row)}"

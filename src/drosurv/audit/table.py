@@ -201,4 +201,6 @@ def _missing(value: Any) -> bool:
 
 
 def _inert(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -143,3 +145,12 @@ class Browser:
         """The page as PDF."""
         answer = self.send("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
         path.write_bytes(base64.b64decode(answer["data"]))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if EXECUTABLE is None:
+        pytest.skip("chromium is not installed")
+    running = Browser()
+    yield running
+    running.close()

@@ -1,0 +1,51 @@
+from dataclasses import replace
+
+import pytest
+
+from drosurv.audit.axis import Axis
+from drosurv.audit.forest import calibration_forests, group_forests
+from drosurv.audit.strip import Strip
+
+AXIS = Axis.over("", [0.0, 1.0], margin=0)
+
+
+def test_a_strip_is_in_percent_of_its_axis():
+    strip = Strip.on(AXIS, 0.5, 0.25, 1.0, guide=0.1)
+    assert (strip.dot, strip.start, strip.length, strip.guide) == (50, 25, 75, 10)
+
+
+def test_a_strip_without_values_draws_nothing():
+    assert Strip.on(AXIS, None) == Strip(None)
+
+
+def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
+    forest = group_forests([model.groups for model in report.models])[0]
+    assert [(block.name, [row.group for row in block.rows]) for block in forest.blocks] == [
+        ("", ["all patients"]),
+        ("age", [">65", "others"]),
+    ]
+    assert [row.worst for block in forest.blocks for row in block.rows] == [False, True, False]
+
+
+def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
+    tables = [model.groups for model in report.models]
+    first, *others = group_forests(tables)
+    assert all(forest.measures[0].axis == first.measures[0].axis for forest in others)
+    wild = {**tables[0].rows[2], "c_low": -9.0, "c_high": 9.0}
+    stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
+    assert group_forests([stretched, *tables[1:]])[0].measures[0].axis == first.measures[0].axis
+
+
+def test_the_guide_is_everyone_or_for_skill_zero(report):
+    forest = group_forests([report.audited.groups])[0]
+    assert [measure.guide for measure in forest.measures] == [report.audited.groups.rows[0]["c_index"], 0.0]
+
+
+def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(report):
+    forest = calibration_forests([report.audited.calibration], report.audited.groups)[0]
+    row = forest.blocks[1].rows[0]
+    # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
+    assert row.cells[0].text == "+3.0 %"
+    axis = forest.measures[0].axis
+    assert row.cells[0].strip.start == pytest.approx(100 * axis.share(0.0), abs=0.01)
+    assert row.cells[0].strip.length == pytest.approx(100 * (axis.share(0.06) - axis.share(0.0)), abs=0.01)
