@@ -204,7 +204,7 @@ def test_averages_of_groups_give_the_worst_group():
     codes = (patients.X[:, 0] > 2.2).astype(int)
     share = np.bincount(codes).min() / len(codes)
     solution = minimise(patients.problem(CVaR(share), around=known_groups(codes)), tol=1e-7, max_iter=300)
-    means = torch.tensor([(codes == g) / (codes == g).sum() for g in (0, 1)])
+    means = torch.tensor(np.stack([(codes == g) / (codes == g).sum() for g in (0, 1)]))
     assert solution.value == pytest.approx(best_by_scipy(patients, "groups", groups=means), abs=1e-6)
 
 
