@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.model_input import fingerprint
+from drosurv.cli.model_input import training_notes
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
 from drosurv.cli.rendering import print_frame, print_json, records
 
@@ -100,11 +100,7 @@ def fit(
     pipeline = Pipeline([("table", encoder), ("model", estimator.set_params(verbose=not as_json))])
     pipeline.fit(table.X, table.y, **_groups_for(estimator, table.sensitive_features))
     estimator.set_params(verbose=False)
-    notes = {
-        "target": {"time": time, "event": event, "event_value": event_value},
-        "trained_on": fingerprint(data),
-    }
-    save(pipeline, output, notes=notes)
+    save(pipeline, output, notes=training_notes(data, table.columns, encoder.transform(table.X), table.y))
     summary = {
         "model": str(output),
         "estimator": type(estimator).__name__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,13 +13,51 @@ import typer
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from drosurv.tables import SurvivalTable, TableEncoder
+    from drosurv.tables import SurvivalTable, TableEncoder, TargetColumns
+    from drosurv.target import FloatArray
 
 
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
     return sha256(path.read_bytes()).hexdigest()
+
+
+def training_notes(
+    data: Path, columns: TargetColumns, features: pd.DataFrame, y: NDArray[Any]
+) -> dict[str, Any]:
+    """What the commands that use a model need besides it.
+
+    Parameters
+    ----------
+    data : Path
+        The table trained on.
+    columns : TargetColumns
+        Where its target stands.
+    features : DataFrame, (n, d)
+        What the estimator was trained on.
+    y : structured array, (n,)
+        Its target.
+
+    Returns
+    -------
+    dict
+        ``target`` columns, the ``trained_on`` fingerprint, and the coefficients of ``plain_cox`` on the same
+        features: what a model is held against to see whether it has only shrunk. No row of the table.
+    """
+    from dataclasses import asdict
+
+    from drosurv.estimators import CoxPH
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = CoxPH().fit(features, y)
+    return {
+        "target": asdict(columns),
+        "trained_on": fingerprint(data),
+        "plain_cox": plain.coef_.tolist() if plain.converged_ else None,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +73,7 @@ class OpenedModel:
     estimator : estimator
         Takes those features.
     notes : dict
-        What `drosurv fit` noted: ``target`` columns and the ``trained_on`` fingerprint.
+        What :func:`training_notes` wrote; empty for a model saved in Python.
     """
 
     path: Path
@@ -70,6 +109,16 @@ class OpenedModel:
             )
         require_columns(frame, list(names), "feature")
         return frame[list(names)]
+
+    def plain_cox_risk(self, features: pd.DataFrame) -> FloatArray | None:
+        """Risk scores of plain Cox trained on the same patients, if the file holds it."""
+        import numpy as np
+
+        coefficients = self.notes.get("plain_cox")
+        if coefficients is None:
+            return None
+        risk: FloatArray = features.to_numpy(dtype=np.float64) @ np.array(coefficients)
+        return risk
 
     def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
         """What was made up or left aside in a table, apart from the target's columns."""
