@@ -152,7 +152,11 @@ def best_by_scipy(patients, name, W=None, groups=None):
         return optimize.minimize(chi_square, np.append(start, -1.0), jac=True, method="BFGS").fun
 
     def averages(z):
-        return patients.averages(z, W) if groups is None else groups @ patients.averages(z, torch.eye(n))
+        return (
+            patients.averages(z, W)
+            if groups is None
+            else groups @ patients.averages(z, torch.eye(n, dtype=torch.float64))
+        )
 
     def ridge_slope(z):
         return np.concatenate([np.zeros(patients.X.shape[1]), 1e-6 * z[patients.X.shape[1] :]])
@@ -196,7 +200,9 @@ def test_averages_of_nobody_give_the_worst_share_of_patients():
     patients = Patients()
     alone = MatrixAverages(np.eye(len(patients.X)))
     solution = minimise(patients.problem(CVaR(ALPHA), around=alone), tol=1e-7, max_iter=300)
-    assert solution.value == pytest.approx(best_by_scipy(patients, "cvar", torch.eye(60).double()), abs=1e-6)
+    assert solution.value == pytest.approx(
+        best_by_scipy(patients, "cvar", torch.eye(60, dtype=torch.float64)), abs=1e-6
+    )
 
 
 def test_averages_of_groups_give_the_worst_group():
