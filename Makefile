@@ -18,7 +18,8 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -m "not peer"
+	$(BIN)/pytest -m "not peer" tests
+	$(BIN)/pytest --doctest-modules src/drosurv
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready
@@ -26,6 +27,10 @@ test-peers: $(PEERS)/ready
 
 bench: $(VENV)/test-ready $(PEERS)/ready
 	$(BIN)/python -m bench
+
+docs: $(VENV)/docs-ready
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,9 +42,13 @@ $(VENV)/test-ready: $(VENV)/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
 	touch $@
 
+$(VENV)/docs-ready: $(VENV)/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
 $(PEERS)/ready: $(VENV)/test-ready
 	$(BIN)/pip install --quiet --no-deps --target $(PEERS) "lifelines>=0.30" "pandas<3" pytz autograd autograd-gamma formulaic interface-meta wrapt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build docs/generated docs/gallery

@@ -1,0 +1,32 @@
+"""Every Python block of the README and of the documents runs as printed, page by page, top to bottom."""
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if BLOCK.search(page.read_text()) and "_build" not in page.parts
+]
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(page, capsys):
+    mpl.use("agg")
+    names = {}
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), names)
+    assert names, "a page with code defines something"
+
+
+def test_the_readme_shows_code():
+    assert ROOT / "README.md" in PAGES
