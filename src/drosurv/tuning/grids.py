@@ -80,6 +80,8 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
                     f"grid[{name!r}] must be a list of at least one value, got {values!r}; "
                     "put a single value in a list."
                 )
+        if not part:
+            raise ValueError("grid holds no setting; name at least one parameter and its values.")
         points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
     if not points:
         raise ValueError("grid holds no setting; name at least one parameter and its values.")

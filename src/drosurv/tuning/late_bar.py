@@ -27,7 +27,7 @@ def late_bar(label: str, total: int, *, show: bool | None = None) -> Iterator[Ca
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True)
+    bar = Progress(*columns, console=console, transient=console.is_terminal)
     task = bar.add_task(label, total=total)
     wanted = console.is_terminal if show is None else show
     start, started = time.monotonic(), False

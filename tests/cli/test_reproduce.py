@@ -1,0 +1,94 @@
+"""The command rebuilds, continues after a kill, and says what went wrong in one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from drosurv.cli import main; main()", "reproduce"]
+
+
+def stored(folder):
+    return sorted((folder / "units").rglob("repeat-*.json"))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A run of three units, killed when the first is stored, and what it had stored."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    what = ["--only", "flc-age", "--methods", "cox", "--repeats", "3", "--jobs", "1", "--device", "cpu"]
+    process = subprocess.Popen([*COMMAND, *what, "-o", str(folder)], stderr=subprocess.DEVNULL)
+    while not stored(folder):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return folder, what, [(path, path.stat().st_mtime_ns) for path in stored(folder)]
+
+
+def test_a_killed_run_continues_where_it_was(killed, drosurv):
+    folder, what, kept = killed
+    assert 1 <= len(kept) < 3
+    found = drosurv.json("reproduce", *what, "-o", folder)
+    assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
+    assert all(path.stat().st_mtime_ns == written for path, written in kept)
+    assert len(stored(folder)) == 3
+    (counts,) = found["agreement"]
+    assert counts["experiment"] == "flc-age"
+    assert counts["cells"] == 8
+    assert found["failures"] == []
+    assert all(os.path.isfile(path) for path in found["files"])
+    shown = drosurv.ok("reproduce", *what, "-o", folder)
+    assert "0 units computed and 3 reused" in shown.stdout
+    assert "3 of 3 units; done" in shown.stderr
+
+
+def test_a_diagnostic_choice_is_labelled(killed, drosurv):
+    folder, what, _ = killed
+    found = drosurv.json("reproduce", *what, "-o", folder, "--select-on", "test")
+    assert any(path.endswith("flc-age-ci-diagnostic.md") for path in found["files"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "flc-height"], "'flc-height' is not an experiment or a dataset; choose from flc-age"),
+        (["--only", "flc-age", "--methods", "dro"], "'dro' is not a method; choose from cox"),
+        (["--only", "flc-age", "--repeats", "0"], "repeats must be at least 1, got 0"),
+        (["--only", "flc-age", "--jobs", "0"], "n_jobs must be at least 1, got 0"),
+        (["--select-on", "train"], "--select-on must be 'validation' or 'test', got 'train'"),
+        (["--seer-file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
+    assert message in drosurv.fails("reproduce", *options, "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, tmp_path, monkeypatch):
+    from drosurv.datasets import DataUnavailableError
+    from drosurv.paper import reproduction
+
+    def offline(name, **_):
+        raise DataUnavailableError(f"{name} cannot be downloaded here")
+
+    monkeypatch.setattr(reproduction, "load_dataset", offline)
+    result = drosurv("reproduce", "--only", "seer", "--jobs", "1", "-o", tmp_path)
+    assert result.exit_code == 1
+    assert "seer is left out: seer cannot be downloaded here" in result.stderr
+
+
+def test_help_shows_an_example(drosurv):
+    assert "Example: drosurv reproduce --only flc-age" in drosurv.ok("reproduce", "--help").stdout
+
+
+def test_json_is_all_that_is_printed(killed):
+    folder, what, _ = killed
+    done = subprocess.run(
+        [*COMMAND, *what, "-o", str(folder), "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["output"] == str(folder)

@@ -1,0 +1,92 @@
+"""Tuning on a table of one's own: the library's choice, saved and explained."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from drosurv.datasets import make_hidden_minority
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    data = make_hidden_minority(n_samples=200, random_state=0)
+    frame = data.X.round(3).iloc[:, :3].assign(days=data.y["time"], died=data.y["event"].astype(int))
+    frame["site"] = ["north", "south"] * 100
+    path = tmp_path_factory.mktemp("tune") / "patients.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def tune(drosurv, table):
+    common = (table, "--time", "days", "--event", "died", "--folds", "2")
+    return lambda how, *options: getattr(drosurv, how)("tune", *common, *options)
+
+
+def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_path):
+    scores, model, picture = (tmp_path / name for name in ("scores.csv", "model", "front.png"))
+    shown = tune(
+        *("ok", "--groups", "site", "--grid", "alpha=.3,1", "-o", model, "--table", scores, "--plot", picture)
+    ).stdout
+    assert "lowest concordance_imparity" in shown
+    assert "gain kept" in shown
+    assert f"Saved to {model}." in shown
+    settings = pd.read_csv(scores)
+    assert settings["alpha"].tolist() == [0.3, 1.0]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    predicted = drosurv.ok("predict", model, table).stdout
+    assert len(predicted.splitlines()) == 201
+
+
+def test_json_holds_every_setting_and_the_control(tune):
+    found = tune("json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01")
+    assert found["chosen"]["alpha"] in (0.3, 1.0)
+    assert len(found["settings"]) == 2
+    assert found["control"][0]["gain_share"] == pytest.approx(1.0)
+    assert found["unregularised"]["concordance_index"] > 0.5
+
+
+def test_without_groups_the_best_c_index_is_chosen(tune):
+    found = tune("json", "--grid", "alpha=0.3,1.0")
+    best = max(found["settings"], key=lambda row: row["concordance_index"])
+    assert found["chosen"] == {"alpha": best["alpha"]}
+    assert found["reason"].startswith("highest concordance_index")
+
+
+@pytest.mark.parametrize("rule", ["budget", "one-se", "pareto", "best"])
+def test_every_rule_has_a_name(tune, rule):
+    assert tune("json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--rule", rule)["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "luck"], "rule must be one of budget, best, one-se, pareto, got 'luck'"),
+        (["--rule", "budget"], "--rule budget compares groups: pass --groups"),
+        (["--plot", "p.png"], "plot shows a disparity between groups: pass --groups"),
+        (["--grid", "alpha"], "--grid needs NAME=VALUES"),
+        (["--grid", "alpha=7"], "must lie in (0, 1]"),
+        (["--model", "forest"], "model 'forest' is not one of"),
+        (["--groups", "height"], "'height' is not in the table"),
+    ],
+)
+def test_bad_input_is_one_line(tune, options, message):
+    assert message in tune("fails", *options)
+
+
+def test_the_data_are_never_overwritten(tune, table):
+    before = table.read_bytes()
+    assert "is the data itself" in tune("fails", "-o", table)
+    assert table.read_bytes() == before
+
+
+def test_values_are_numbers_where_they_can_be():
+    from drosurv.cli.tune import _grid
+
+    assert _grid(["alpha=.5,1", "ball=chi2,cvar", "hidden=null"]) == {
+        "alpha": [0.5, 1],
+        "ball": ["chi2", "cvar"],
+        "hidden": [None],
+    }
+    assert json.dumps(_grid(None)) == "null"

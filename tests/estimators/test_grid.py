@@ -1,0 +1,96 @@
+"""Training many settings at once gives what training each alone gives."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
+from drosurv.estimators.grid import Sample, batches, fit_grid, fit_grids
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_hidden_minority(n_samples=200, random_state=0)
+
+
+def settings(estimator, **grid):
+    ((name, values),) = grid.items()
+    return [clone(estimator).set_params(**{name: value}) for value in values]
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        settings(CoxPH(solver="adam", max_iter=20, random_state=0), lr=[0.1, 0.01]),
+        settings(CoxPH(), l2=[0.0, 1.0]),
+        settings(DROCox(solver="adam", max_iter=20, random_state=0), alpha=[0.2, 0.5, 1.0]),
+        settings(DROCoxSplit(network="mlp", hidden=(4,), max_iter=10, random_state=0), alpha=[0.3, 0.6]),
+        settings(RegularizedCox("rp_group", max_iter=10, random_state=0), weight=[0.0, 1.0]),
+        settings(GroupDROCox(), alpha=[0.3, 0.6]),
+        [DROCox(ball="cvar"), CoxPH(), DROCox(), DROCox(alpha=0.5)],
+    ],
+    ids=["lr", "convex", "alpha", "mlp", "penalty", "alone", "mixed"],
+)
+def test_each_comes_out_as_if_fitted_alone(grid, data):
+    labels = np.where(data.X.iloc[:, 0] > 0, "a", "b")
+    together = [clone(model) for model in grid]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_grid(together, data.X, data.y, sensitive_features=labels)
+    for one, model in zip(together, grid, strict=True):
+        alone = clone(model)
+        needs = isinstance(model, (RegularizedCox, GroupDROCox))
+        alone.fit(data.X, data.y, **({"sensitive_features": labels} if needs else {}))
+        np.testing.assert_allclose(one.predict(data.X), alone.predict(data.X), atol=1e-5)
+        assert one.objective_ == pytest.approx(alone.objective_, rel=1e-5)
+        assert one.feature_names_in_.tolist() == data.X.columns.tolist()
+
+
+def test_a_batch_holds_what_differs_only_in_what_a_batch_may(data):
+    grid = [
+        DROCox(alpha=0.1),
+        DROCox(alpha=0.2, lr=0.1),
+        DROCox(alpha=0.1, ball="cvar"),
+        DROCoxSplit(alpha=0.1),
+        DROCox(alpha=0.3, hidden=(3,)),
+        DROCox(alpha=0.4, hidden=(3,)),
+        GroupDROCox(),
+        GroupDROCox(),
+    ]
+    assert batches(grid) == [[0, 1], [2], [3], [4, 5], [6], [7]]
+
+
+def test_networks_that_cannot_be_told_equal_stay_apart():
+    first, second = (lambda d: None), (lambda d: None)
+    assert batches([CoxPH(first), CoxPH(second), CoxPH(first)]) == [[0, 2], [1]]
+
+
+def test_several_training_sets_each_keep_their_own_models(data):
+    rows = [np.arange(150), np.arange(50, 200)]
+    samples = [Sample(data.X.iloc[r], data.y[r]) for r in rows]
+    grids = [settings(CoxPH(solver="adam", max_iter=5, random_state=0), lr=[0.1, 0.01]) for _ in rows]
+    assert fit_grids(grids, samples) == [[None, None], [None, None]]
+    for grid, sample in zip(grids, samples, strict=True):
+        for model in grid:
+            alone = clone(model).fit(sample.X, sample.y)
+            np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-9)
+
+
+def test_one_that_diverges_is_named_and_the_others_are_fitted(data):
+    grid = settings(DROCox(solver="adam", max_iter=5, random_state=0), lr=[0.1, 1e308])
+    ((fine, diverged),) = fit_grids([grid], [Sample(data.X, data.y)])
+    assert fine is None
+    assert "diverged" in str(diverged)
+    assert np.isfinite(grid[0].predict(data.X)).all()
+    with pytest.raises(ValueError, match="diverged"):
+        fit_grid([clone(model) for model in grid], data.X, data.y)
+
+
+def test_wrong_input_is_an_error_and_not_a_divergence(data):
+    with pytest.raises(ValueError, match="same number of rows"):
+        fit_grids([[CoxPH()]], [Sample(data.X, data.y[:10])])
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        fit_grids([[RegularizedCox("keya_group")]], [Sample(data.X, data.y)])

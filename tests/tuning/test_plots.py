@@ -1,0 +1,51 @@
+"""Pictures show what the tables hold."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import DROCox
+from drosurv.tuning import GridSearch, pareto_front
+
+
+@pytest.fixture(scope="module")
+def search():
+    data = make_hidden_minority(n_samples=300, random_state=0)
+    side = np.where(data.X.iloc[:, 0] > 0, "right", "left")
+    grid = {"alpha": [0.1, 0.3, 1.0]}
+    return GridSearch(DROCox(), grid, cv=2, random_state=0).fit(data.X, data.y, sensitive_features=side)
+
+
+def lines(axes):
+    return {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+
+
+def test_the_front_and_the_choice_are_drawn_where_they_lie(search):
+    axes = search.plot_front()
+    drawn = lines(axes)
+    names = ["concordance_index", "concordance_imparity"]
+    front = pareto_front(search.results_)[names].to_numpy()
+    np.testing.assert_allclose(drawn["no other setting beats both"], front)
+    np.testing.assert_allclose(
+        drawn["chosen"][0], search.results_.loc[search.best_index_, names].to_numpy(float)
+    )
+    budget = drawn["accuracy budget"][0, 0]
+    assert budget == pytest.approx(0.95 * search.reference_["concordance_index"])
+    bars = axes.containers[0].lines[2]
+    assert len(bars) == 2
+    low = [segment[0, 1] for segment in bars[1].get_segments()]
+    np.testing.assert_allclose(low, search.results_["concordance_imparity_low"])
+
+
+def test_the_shrinkage_control_is_the_curve_that_settings_are_held_against(search):
+    axes = Figure().subplots()
+    assert search.plot_shrinkage(axes) is axes
+    drawn = lines(axes)["unregularised model x c"]
+    np.testing.assert_allclose(drawn, search.control_[["gain_share", "group_disparity"]].to_numpy())
+    assert drawn[0, 0] == pytest.approx(1.0)
+
+
+def test_a_column_that_was_not_measured_is_named(search):
+    with pytest.raises(ValueError, match="did not measure 'individual_disparity'"):
+        search.plot_shrinkage(minimise="individual_disparity")

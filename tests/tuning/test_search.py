@@ -1,0 +1,268 @@
+"""The search against plain loops of fit and score, and what it must refuse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.metrics import concordance_index_censored
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox
+from drosurv.tuning import AccuracyBudget, BestScore, FixedSetting, GridSearch, OneStandardError, ParetoPoint
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_hidden_minority(n_samples=300, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def groups(data):
+    return pd.DataFrame(
+        {
+            "side": np.where(data.X.iloc[:, 0] > 0, "right", "left"),
+            "height": np.where(data.X.iloc[:, 1] > 0.5, "high", "low"),
+        }
+    )
+
+
+def folds_of(data, n=3):
+    return list(StratifiedKFold(n, shuffle=True, random_state=0).split(np.zeros(len(data)), data.y["event"]))
+
+
+def c_index(y, risk):
+    return concordance_index_censored(y["event"], y["time"], risk)[0]
+
+
+@pytest.fixture(scope="module")
+def adam():
+    return DROCox(solver="adam", max_iter=30, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def search(adam, data, groups):
+    grid = {"alpha": [0.2, 0.5], "lr": [0.1, 0.01]}
+    return GridSearch(adam, grid, cv=3, random_state=0).fit(data.X, data.y, sensitive_features=groups)
+
+
+def test_scores_are_those_of_fitting_every_setting_on_every_fold(search, adam, data):
+    for number, row in search.results_.iterrows():
+        model = clone(adam).set_params(alpha=row["alpha"], lr=row["lr"])
+        scores = [
+            c_index(data.y[held], model.fit(data.X.iloc[train], data.y[train]).predict(data.X.iloc[held]))
+            for train, held in folds_of(data)
+        ]
+        assert row["concordance_index"] == pytest.approx(np.mean(scores), abs=1e-6), number
+        assert row["concordance_index_se"] == pytest.approx(np.std(scores, ddof=1) / np.sqrt(3), abs=1e-6)
+
+
+def test_the_reference_is_the_best_plain_model_of_the_same_network_and_solver(search, data):
+    means = []
+    for lr in (0.1, 0.01):
+        plain = CoxPH(solver="adam", max_iter=30, random_state=0, lr=lr)
+        means.append(
+            np.mean(
+                [
+                    c_index(
+                        data.y[held], plain.fit(data.X.iloc[train], data.y[train]).predict(data.X.iloc[held])
+                    )
+                    for train, held in folds_of(data)
+                ]
+            )
+        )
+    assert search.reference_["concordance_index"] == pytest.approx(max(means), abs=1e-6)
+    assert search.reference_["lr"] == (0.1, 0.01)[int(np.argmax(means))]
+    assert search.rule_ == AccuracyBudget(reference=search.reference_["concordance_index"])
+
+
+def test_the_choice_is_the_rules_and_is_trained_on_everybody(search, adam, data):
+    accuracy, disparity = search.results_["concordance_index"], search.results_["concordance_imparity"]
+    inside = accuracy >= 0.95 * search.reference_["concordance_index"]
+    assert search.best_index_ == disparity[inside].idxmin()
+    assert search.best_params_ == search.results_.loc[search.best_index_, ["alpha", "lr"]].to_dict()
+    again = clone(adam).set_params(**search.best_params_).fit(data.X, data.y)
+    np.testing.assert_allclose(search.predict(data.X), again.predict(data.X), atol=1e-9)
+    times = [0.1, 0.5]
+    for name in ("predict_survival_function", "predict_cumulative_hazard_function"):
+        ours, theirs = (getattr(model, name)(data.X, times=times) for model in (search, again))
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    assert search.score(data.X, data.y) == pytest.approx(again.score(data.X, data.y))
+
+
+def test_of_several_attributes_the_one_with_the_largest_disparity_counts(search):
+    folds = search.fold_results_
+    for metric in ("concordance_imparity", "group_disparity"):
+        largest = folds[[f"{metric}_side", f"{metric}_height"]].max(axis=1)
+        np.testing.assert_allclose(folds[metric], largest)
+
+
+def test_the_control_is_the_plain_model_shrunk(search):
+    control = search.control_
+    assert control["factor"].iloc[0] == 1.0
+    assert control["gain_share"].iloc[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(control["concordance_imparity"], control["concordance_imparity"].iloc[0])
+    slopes = control["calibration_slope"] * control["factor"]
+    np.testing.assert_allclose(slopes, slopes.iloc[0])
+    assert (np.diff(control["group_disparity"]) < 0).all()
+
+
+def test_moving_the_features_origin_changes_no_disparity(adam, data, groups):
+    names = ["group_disparity", "intersectional_disparity", "concordance_imparity"]
+    found = [
+        GridSearch(DROCox(), {"alpha": [0.5]}, cv=0.3, random_state=0)
+        .fit(data.X + shift, data.y, sensitive_features=groups)
+        .results_[names]
+        for shift in (0.0, 3.0)
+    ]
+    pd.testing.assert_frame_equal(*found, rtol=1e-4)
+
+
+def test_one_validation_part_brings_bootstrap_errors(data, groups):
+    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, bootstrap=50, random_state=0)
+    results = search.fit(data.X, data.y, sensitive_features=groups).results_
+    for metric in ("concordance_index", "concordance_imparity"):
+        assert (results[f"{metric}_se"] > 0).all()
+        assert (results[f"{metric}_low"] <= results[metric]).all()
+        assert (results[metric] <= results[f"{metric}_high"]).all()
+    chosen = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, rule=OneStandardError(), random_state=0)
+    assert (
+        "within one standard error"
+        in chosen.fit(data.X, data.y, sensitive_features=groups["side"]).choice_.reason
+    )
+
+
+def test_a_validation_set_of_ones_own_is_what_is_scored(data):
+    train, held = np.arange(200), np.arange(200, 300)
+    search = GridSearch(CoxPH(), {"l2": [0.0, 0.1]}, cv=[(train, held)], refit=False).fit(data.X, data.y)
+    for _, row in search.results_.iterrows():
+        model = CoxPH(l2=row["l2"]).fit(data.X.iloc[train], data.y[train])
+        assert row["concordance_index"] == pytest.approx(
+            c_index(data.y[held], model.predict(data.X.iloc[held]))
+        )
+    assert not hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CoxPH(l2=0.01, solver="adam", max_iter=5),
+        DROCoxSplit(random_state=0),
+        DROCox(network="mlp", hidden=(3,), max_iter=3, random_state=0),
+        RegularizedCox("keya_individual", max_iter=3, random_state=0),
+        RegularizedCox("keya_group", max_iter=3, random_state=0),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{getattr(estimator, 'penalty', '')}",
+)
+def test_every_estimator_has_a_grid_and_is_tuned(estimator, data, groups):
+    search = GridSearch(estimator, cv=2, random_state=0).fit(data.X, data.y, sensitive_features=groups)
+    assert (search.results_["error"] == "").all()
+    assert search.results_["concordance_index"].between(0, 1).all()
+    assert isinstance(search.best_estimator_, type(estimator))
+
+
+@pytest.mark.parametrize(
+    "estimator", [GroupDROCox(), SubgroupRobustCox(n_trees=3, min_group=20, random_state=0)]
+)
+def test_estimators_that_train_alone_are_tuned_too(estimator, data, groups):
+    search = GridSearch(estimator, {"alpha": [0.3, 0.5]}, cv=0.3, random_state=0)
+    search.fit(data.X, data.y, sensitive_features=groups["side"])
+    assert (search.results_["error"] == "").all()
+
+
+def test_the_steps_before_the_estimator_see_only_training_patients(data, groups):
+    pipeline = Pipeline([("scale", StandardScaler()), ("cox", DROCox())])
+    search = GridSearch(pipeline, {"alpha": [0.5]}, cv=3, random_state=0)
+    search.fit(100 + 5 * data.X, data.y, sensitive_features=groups)
+    scores = []
+    for train, held in folds_of(data):
+        scaler = StandardScaler().fit(data.X.iloc[train])
+        model = DROCox(alpha=0.5).fit(scaler.transform(data.X.iloc[train]), data.y[train])
+        scores.append(c_index(data.y[held], model.predict(scaler.transform(data.X.iloc[held]))))
+    assert search.results_["concordance_index"].iloc[0] == pytest.approx(np.mean(scores), abs=1e-6)
+    assert isinstance(search.best_estimator_, Pipeline)
+    np.testing.assert_allclose(search.predict(data.X), search.best_estimator_.predict(data.X))
+    assert search.predict_survival_function(data.X, times=[0.5]).shape == (len(data), 1)
+
+
+def test_processes_change_nothing(adam, data, groups, search):
+    parallel = GridSearch(adam, {"alpha": [0.2, 0.5], "lr": [0.1, 0.01]}, cv=3, n_jobs=2, random_state=0)
+    # Threads stand in for processes, whose start would take longer than all other tests.
+    with parallel_config(backend="threading"):
+        parallel.fit(data.X, data.y, sensitive_features=groups)
+    pd.testing.assert_frame_equal(parallel.results_, search.results_)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [BestScore("integrated_brier_score", maximise=False), ParetoPoint(minimise="average_disparity")],
+    ids=["brier", "pareto"],
+)
+def test_what_a_rule_reads_is_measured(rule, data, groups):
+    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, rule=rule, cv=0.3, random_state=0)
+    results = search.fit(data.X, data.y, sensitive_features=groups).results_
+    assert rule.choose(results).index == search.best_index_
+    if isinstance(rule, ParetoPoint):
+        thirds = ["individual_disparity", "group_disparity", "intersectional_disparity"]
+        np.testing.assert_allclose(results["average_disparity"], results[thirds].mean(axis=1))
+
+
+def test_without_groups_the_best_c_index_is_chosen(data):
+    search = GridSearch(DROCox(), {"alpha": [0.1, 1.0]}, cv=2, random_state=0).fit(data.X, data.y)
+    assert search.rule_ == BestScore()
+    assert search.best_index_ == search.results_["concordance_index"].idxmax()
+    assert "group_disparity" not in search.results_
+
+
+def test_a_setting_that_diverges_is_named_and_not_chosen(adam, data):
+    search = GridSearch(adam, {"lr": [1e9, 0.1]}, cv=2, random_state=0).fit(data.X, data.y)
+    assert search.best_params_ == {"lr": 0.1}
+    assert "ran away" in search.results_["error"].iloc[0]
+    assert search.results_["error"].iloc[1] == ""
+    with pytest.raises(ValueError, match="no setting could be trained; the first: training ran away"):
+        GridSearch(adam, {"lr": [1e9]}, cv=2).fit(data.X, data.y)
+
+
+def test_parameters_round_trip_and_nothing_happens_before_fit(adam):
+    search = GridSearch(adam, {"alpha": [0.1]}, cv=4, rule=FixedSetting({"alpha": 0.1}))
+    copy = clone(search)
+    assert copy.get_params()["estimator__max_iter"] == 30
+    assert copy.get_params()["cv"] == 4
+    assert copy.rule == search.rule
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": AccuracyBudget()}, "concordance_imparity compares groups: pass sensitive_features"),
+        ({"metrics": ["accuracy"]}, "'accuracy' is not a metric that a search measures"),
+        ({"grid": {"alpha": 0.2}}, r"grid\['alpha'\] must be a list"),
+        ({"grid": {}}, "grid holds no setting"),
+        ({"grid": {"beta": [1]}}, "Invalid parameter 'beta'"),
+        ({"cv": 1}, "cv=1 folds"),
+        ({"cv": 1.5}, "cv=1.5 as a share"),
+    ],
+)
+def test_bad_input_is_refused_with_the_remedy(options, message, data):
+    with pytest.raises(ValueError, match=message):
+        GridSearch(DROCox(), **{"grid": {"alpha": [0.5]}, "cv": 2, **options}).fit(data.X, data.y)
+
+
+def test_sensitive_features_of_other_patients_are_refused(data):
+    with pytest.raises(ValueError, match="got 10 for 300 patients"):
+        GridSearch(DROCox()).fit(data.X, data.y, sensitive_features=["a"] * 10)
+
+
+def test_only_our_estimators_are_tuned(data):
+    with pytest.raises(TypeError, match="got StandardScaler"):
+        GridSearch(StandardScaler(), {"with_mean": [True]}).fit(data.X, data.y)
+
+
+def test_predicting_before_searching_is_an_error(data):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        GridSearch(DROCox()).predict(data.X)
