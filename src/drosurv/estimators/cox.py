@@ -51,6 +51,9 @@ class CoxPH(CoxEstimator):
         Final training objective.
     n_iter_, converged_, status_, gap_, history_
         Iterations used, whether and why it stopped, the certified relative gap, the objective along the way.
+    n_patients_, n_events_, follow_up_
+        Numbers of training patients and events, and their :class:`drosurv.metrics.FollowUp`, which metrics take
+        in place of ``y_train``.
 
     Examples
     --------
