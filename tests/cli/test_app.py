@@ -6,7 +6,7 @@ import pytest
 
 import drosurv as package
 
-COMMANDS = ["demo", "fit", "predict", "tune", "reproduce", "datasets"]
+COMMANDS = ["demo", "fit", "predict", "evaluate", "tune", "reproduce", "datasets"]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

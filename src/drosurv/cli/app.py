@@ -9,6 +9,7 @@ import typer
 from drosurv import __version__
 from drosurv.cli import datasets
 from drosurv.cli.demo import demo
+from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
 from drosurv.cli.plain_messages import PlainMessages
 from drosurv.cli.predict import predict
@@ -44,6 +45,7 @@ def drosurv(
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.command()(evaluate)
 app.command()(tune)
 app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 # What the library calls something and the command line calls otherwise.
-_ALIASES = {"sensitive_features": "groups", "random_state": "seed"}
+_ALIASES = {"sensitive_features": "groups", "random_state": "seed", "n_bootstrap": "bootstrap"}
 _BAD_INPUT = 2
 
 

@@ -1,0 +1,151 @@
+"""``drosurv evaluate``: accuracy and disparities of a saved model on patients it has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drosurv.cli.model_input import OpenedModel
+from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, ModelFile, Separator, listed
+from drosurv.cli.plain_messages import printable
+from drosurv.cli.rendering import print_frame, print_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drosurv.evaluation import EvaluationResult
+
+# Metrics that fit on a terminal; --json and -o give all of them.
+_BY_GROUP = {
+    "concordance_index": "c-index",
+    "integrated_brier_score": "IBS",
+    "brier_skill": "Brier skill",
+    "calibration_slope": "slope",
+}
+_OVERALL = {
+    "log_partial_likelihood": "log partial likelihood per event",
+    "share_of_gain": "share of plain Cox's likelihood gain",
+    "individual_disparity": "individual disparity F_I",
+    "intersectional_disparity": "intersectional disparity F_cap",
+}
+_GAPS = {
+    "concordance_imparity": "concordance imparity",
+    "concordance_index": "c-index",
+    "brier_skill": "Brier skill",
+    "group_disparity": "group disparity F_G",
+}
+
+
+def evaluate(
+    model: ModelFile,
+    data: DataFile,
+    groups: Groups = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="Saved model to hold this one against; plain Cox, as noted by fit, if not given."),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, if not the one trained on.")] = None,
+    event: Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")] = None,
+    event_value: Annotated[str | None, typer.Option(help="The value that means the event.")] = None,
+    intersections: Annotated[
+        bool, typer.Option("--intersections", help="Also show the intersections of all groups.")
+    ] = False,
+    bootstrap: Annotated[int, typer.Option(help="Replicates behind intervals and tests; 0 for none.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the replicates.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file to write every number to.")
+    ] = None,
+    missing: Missing = None,
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+) -> None:
+    """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
+
+    Example: drosurv evaluate model test.csv --groups "sex,age>65"
+    """
+    from drosurv.evaluation import evaluate as evaluated
+    from drosurv.tables import read_frame
+
+    if output is not None and output.exists() and output.samefile(data):
+        raise ValueError(f"{output} is the data itself, which would be overwritten: choose another name.")
+    opened = OpenedModel.open(model)
+    opened.warn_if_trained_on(data)
+    frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
+    table = opened.table(frame, groups=listed(groups), time=time, event=event, event_value=event_value)
+    features = opened.features(frame)
+    if reference is None:
+        plain = opened.plain_cox_risk(features)
+    else:
+        other = OpenedModel.open(reference)
+        plain = other.estimator.predict(other.features(frame))
+    result = evaluated(
+        opened.estimator,
+        features,
+        table.y,
+        y_train=opened.estimator.follow_up_,
+        sensitive_features=table.sensitive_features if listed(groups) else None,
+        reference=plain,
+        intersections=intersections,
+        n_bootstrap=bootstrap,
+        random_state=seed,
+    )
+    if output is not None:
+        result.to_frame().to_csv(output, index=False)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _show(result, f"{type(opened.estimator).__name__} on {len(table):,} patients of {data}")
+
+
+def _show(result: EvaluationResult, title: str) -> None:
+    table = result.to_frame()
+    print_frame(_by_group(table[table["kind"] != "gap"]), title)
+    for heading, kind, names in (("Overall", "overall", _OVERALL), ("Between groups", "gap", _GAPS)):
+        rows = table[(table["kind"] == kind) & table["metric"].isin(names)]
+        if len(rows):
+            print_frame(_numbers(rows, names), heading)
+    typer.echo(printable("\n".join([result.summary(), *(f"Note: {note}" for note in result.notes)])))
+
+
+def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per group, its metrics side by side."""
+    import pandas as pd
+
+    found = []
+    for (attribute, group), own in rows.groupby(["attribute", "group"], sort=False):
+        cells = {str(row["metric"]): _cell(row) for _, row in own.iterrows()}
+        found.append(
+            {
+                "group": "everybody" if attribute == "overall" else f"{attribute}: {group}",
+                "patients": int(own["n"].iloc[0]),
+                "events": int(own["events"].iloc[0]),
+                **{label: cells.get(metric, "") for metric, label in _BY_GROUP.items()},
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """One row per number, with its interval and, for a gap, the probability of such a gap by chance."""
+    import pandas as pd
+
+    shown = pd.DataFrame(
+        {"metric": rows["metric"].map(names), "value": [_cell(row) for _, row in rows.iterrows()]}
+    )
+    if (rows["kind"] == "gap").all():
+        shown.insert(0, "groups", rows["attribute"] + ": " + rows["group"])
+        shown["p (no gap)"] = rows["p_value"].to_numpy()
+    return shown
+
+
+def _cell(row: pd.Series[float]) -> str:
+    """A value with its interval."""
+    value, low, high = (float(row[name]) for name in ("value", "low", "high"))
+    if value != value:
+        return "undefined"
+    digits = 0 if abs(value) >= 1000 else 3
+    interval = f" [{low:,.{digits}f}, {high:,.{digits}f}]" if low == low else ""
+    return f"{value:,.{digits}f}{interval}"

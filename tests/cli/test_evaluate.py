@@ -1,0 +1,122 @@
+import pandas as pd
+import pytest
+
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH
+from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
+
+
+@pytest.fixture
+def held_out(drosurv, data, target, tmp_path):
+    """A model, the patients kept away from it, and plain Cox on the same patients."""
+    test = tmp_path / "test.csv"
+    for name, options in (("m", ["--alpha", "0.5"]), ("cox", ["--model", "cox"])):
+        drosurv.ok(
+            "fit",
+            data,
+            *target,
+            *options,
+            "--hold-out",
+            test,
+            "--hold-out-share",
+            "0.5",
+            "-o",
+            tmp_path / name,
+        )
+    return tmp_path / "m", test, tmp_path / "cox"
+
+
+@pytest.fixture
+def scored(drosurv, held_out):
+    """Target, groups and risks of the patients kept away."""
+    model, test, plain = held_out
+    frame = pd.read_csv(test)
+    y = frame[["status", "days"]].assign(status=frame["status"] == "dead").to_records(index=False)
+    risk, reference = (
+        pd.DataFrame(drosurv.json("predict", path, test))["log_risk"].to_numpy() for path in (model, plain)
+    )
+    return y, frame, risk, reference
+
+
+def number(found, metric, attribute="overall", group="all"):
+    (row,) = (
+        row
+        for row in found["metrics"]
+        if (row["metric"], row["attribute"]) == (metric, attribute) and group in (row["group"], row["kind"])
+    )
+    return row["value"]
+
+
+def test_numbers_are_those_of_the_metrics_on_the_models_predictions(drosurv, held_out, scored):
+    y, frame, risk, reference = scored
+    found = drosurv.json("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "0")
+    assert number(found, "concordance_index") == pytest.approx(concordance_index(y, risk))
+    assert number(found, "share_of_gain") == pytest.approx(share_of_gain(y, risk, reference), rel=1e-6)
+    older = frame["age"] > 60
+    assert number(found, "concordance_imparity", "age>60", "gap") == pytest.approx(
+        concordance_imparity(y, risk, older)
+    )
+    women = (frame["sex"] == "f").to_numpy()
+    assert number(found, "concordance_index", "sex", "f") == pytest.approx(
+        concordance_index(y[women], risk[women])
+    )
+
+
+def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
+    found = drosurv.json("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0")
+    assert number(found, "share_of_gain") == 1
+
+
+def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
+    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex", "--bootstrap", "20").stdout
+    for words in (
+        "DROCox on 200 patients",
+        "everybody",
+        "sex: f",
+        "sex: m",
+        "Between groups",
+        "p (no gap)",
+        "[",
+    ):
+        assert words in output
+
+
+def test_every_number_goes_into_the_file(drosurv, held_out, tmp_path):
+    drosurv.ok("evaluate", *held_out[:2], "--groups", "sex", "--bootstrap", "0", "-o", tmp_path / "out.csv")
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert {"attribute", "group", "metric", "value", "low", "high", "p_value"} <= set(table.columns)
+    assert set(table["attribute"]) == {"overall", "sex"}
+
+
+def test_scoring_on_the_training_table_is_warned_about(drosurv, model, data, held_out):
+    warning = "was trained on"
+    assert warning in drosurv.ok("evaluate", model, data, "--bootstrap", "0").stderr
+    assert warning not in drosurv.ok("evaluate", *held_out[:2], "--bootstrap", "0").stderr
+
+
+def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
+    data = make_hidden_minority(n_samples=200, random_state=0)
+    CoxPH().fit(data.X, data.y).save(tmp_path / "m")
+    data.X.assign(t=data.y["time"], e=data.y["event"]).to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["evaluate", tmp_path / "m", tmp_path / "d.csv", "--bootstrap", "0"]
+    assert "--time COLUMN and --event COLUMN" in drosurv.fails(*arguments)
+    assert number(drosurv.json(*arguments, "--time", "t", "--event", "e"), "concordance_index") > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--groups", "sexx"], "groups column 'sexx' is not in the table. Did you mean 'sex'?"),
+        (["--groups", "kappa"], "cut it in two, for example --groups 'kappa>"),
+        (["--groups", "site"], "at least 2 groups"),
+        (["--time", "dayz"], "time column 'dayz'"),
+        (["--event", "age"], "which value of event column 'age' means the event?"),
+        (["--bootstrap", "-3"], "bootstrap must be 0 or"),
+        (["--reference", "nothing"], "nothing: No such file or directory."),
+    ],
+)
+def test_bad_input_is_one_line(drosurv, held_out, options, words):
+    model, test, _ = held_out
+    frame = pd.read_csv(test).assign(site="A")
+    frame.to_csv(test, index=False)
+    assert words in drosurv.fails("evaluate", model, test, *options)
