@@ -48,7 +48,8 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
             following = _penalised(time, event, rows, b + step, ridge)
         b = b + step
         value, gradient, curvature = following
-        if np.abs(step).max() <= 1e-10:
+        # The error after a step is about the square of the step.
+        if np.abs(step).max() <= 1e-5:
             break
     hazard = _baseline_by(time, event, rows @ b, horizon)
     probability: FloatArray = -np.expm1(-hazard * np.exp(columns @ b))
