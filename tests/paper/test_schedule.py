@@ -61,6 +61,15 @@ def evaluated(command):
         return [tuple(map(int, line.split())) for line in log]
 
 
+def running(pid):
+    """Whether a process is alive; one that has ended and was not yet collected is not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store, command):
     slow = command(0.25)
     process = subprocess.Popen(slow)
@@ -75,6 +84,24 @@ def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store
     again = subprocess.run(command(0), capture_output=True, text=True, check=True)
     assert json.loads(again.stdout) == [len(kept), 6 - len(kept), 0]
     assert len(list(store.finished(UNITS))) == 6
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks processes up in /proc")
+def test_workers_end_with_the_run_that_is_killed(store, command):
+    slow = command(30, n_jobs=2)
+    process = subprocess.Popen(slow)
+    while not os.path.exists(slow[3]):
+        assert process.poll() is None
+        time.sleep(0.01)
+    workers = {worker for _, worker in evaluated(slow)}
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    for worker in workers:
+        for _ in range(1000):
+            if not running(worker):
+                break
+            time.sleep(0.01)
+        assert not running(worker)
 
 
 def test_several_processes_share_the_work(store, command):

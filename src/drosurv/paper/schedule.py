@@ -11,7 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Any
 
 from drosurv.paper.store import Store
@@ -187,7 +189,7 @@ def _workers(n: int) -> Iterator[Executor]:
         yield _Here()
         return
     # Forking a process that holds torch's threads or a GPU hangs; fresh interpreters do not.
-    pool = ProcessPoolExecutor(n, get_context("spawn"), initializer=_one_thread)
+    pool = ProcessPoolExecutor(n, get_context("spawn"), initializer=_prepare_worker)
     try:
         yield pool
     except BrokenProcessPool as error:
@@ -199,9 +201,19 @@ def _workers(n: int) -> Iterator[Executor]:
         pool.shutdown(cancel_futures=True)
 
 
-def _one_thread() -> None:
-    """Parallelism is across units: threads inside one would only compete."""
+def _prepare_worker() -> None:
+    """Keep a worker to one thread, and from living on when the process that it works for is killed."""
+    # Parallelism is across units: threads inside one would only compete.
     os.environ["OMP_NUM_THREADS"] = "1"
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave_with(parent: BaseProcess) -> None:
+    """Wait for the end of the parent. Whole workers end with it: their queue is never closed by a kill."""
+    parent.join()
+    os._exit(1)
 
 
 def _finish(unit: Unit, store: Store, evaluate: Evaluate, spent: float = 0.0) -> _End:
