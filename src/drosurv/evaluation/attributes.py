@@ -1,0 +1,186 @@
+"""Sensitive attributes: who belongs to which group, how many they are, and which groups are small."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drosurv.metrics import Groups, parse_groups
+from drosurv.metrics.groups import Missing
+from drosurv.target import IntArray, Target
+
+# What stands between attributes, and between labels, of an intersection.
+AND = " & "
+
+
+class SmallGroupWarning(UserWarning):
+    """A group has so few patients or events that its metrics say little."""
+
+
+class Count(NamedTuple):
+    """How many patients a number stands on."""
+
+    n: int
+    events: int
+
+    @property
+    def censoring(self) -> float:
+        """Share of censored patients."""
+        return 1.0 - self.events / self.n if self.n else float("nan")
+
+    @classmethod
+    def of(cls, target: Target) -> Count:
+        """Of all patients of a target."""
+        return cls(len(target), target.n_events)
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One sensitive attribute of n patients.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    groups : Groups
+        The group of each patient.
+    """
+
+    name: str
+    groups: Groups
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The groups' labels as text, distinct."""
+        plain = tuple(_text(label) for label in self.groups.labels)
+        return plain if len(set(plain)) == len(plain) else tuple(map(repr, self.groups.labels))
+
+    @cached_property
+    def rows(self) -> tuple[IntArray, ...]:
+        """Rows of each group's patients."""
+        return tuple(np.flatnonzero(self.groups.codes == k) for k in range(len(self.groups)))
+
+    @cached_property
+    def kept(self) -> IntArray:
+        """Rows of all patients that belong to a group."""
+        return np.flatnonzero(self.groups.kept)
+
+    @cached_property
+    def kept_groups(self) -> Groups:
+        """Groups of the kept patients alone."""
+        return Groups(self.groups.codes[self.kept], self.groups.labels, self.name)
+
+    def counts(self, target: Target) -> tuple[Count, ...]:
+        """Patients and events of every group."""
+        return tuple(Count.of(target.take(rows)) for rows in self.rows)
+
+
+def parse_attributes(
+    sensitive_features: Any,
+    n: int,
+    *,
+    missing: Missing = "group",
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    name: str = "sensitive_features",
+    at_least: int = 2,
+) -> list[Attribute]:
+    """One `Attribute` per column.
+
+    Parameters
+    ----------
+    sensitive_features : DataFrame, Series, mapping of names to labels, (n,) or (n, J) labels, or None
+        Groups of the patients.
+    n : int
+        Number of patients.
+    missing : "group" or "drop"
+        Whether patients without a label form a group of their own or are left out of that attribute.
+    labels : mapping, optional
+        Attribute to the labels that may occur there; any other is an error.
+    name : str
+        What error messages call the argument, and unnamed columns are called after.
+    at_least : int
+        The fewest groups of an attribute.
+    """
+    if sensitive_features is None:
+        return []
+    columns = named_columns(sensitive_features, name)
+    known = dict(labels or {})
+    if unknown := [key for key in known if key not in columns]:
+        raise ValueError(
+            f"labels names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
+        )
+    return [
+        Attribute(
+            key,
+            parse_groups(
+                column, n, name=f"{name} {key!r}", missing=missing, labels=known.get(key), at_least=at_least
+            ),
+        )
+        for key, column in columns.items()
+    ]
+
+
+def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
+    """The attribute whose groups are the intersections that hold a patient; a single attribute is its own."""
+    import pandas as pd
+
+    if len(attributes) == 1:
+        return attributes[0]
+    table = pd.DataFrame(
+        {
+            attribute.name: pd.Categorical.from_codes(
+                attribute.groups.codes, categories=pd.Index(attribute.labels)
+            )
+            for attribute in attributes
+        }
+    )
+    # Patients without a label already have a group of their own, or were dropped.
+    name = AND.join(attribute.name for attribute in attributes)
+    return Attribute(name, parse_groups(table, name=name, missing="drop", at_least=1))
+
+
+def named_columns(features: Any, name: str) -> dict[str, Any]:
+    """Columns of labels by name; columns without one are called after `name`."""
+    import pandas as pd
+
+    single = name.removesuffix("s")
+    if isinstance(features, Mapping):
+        return {str(key): column for key, column in features.items()}
+    if isinstance(features, pd.DataFrame):
+        columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
+        if len(columns) < features.shape[1]:
+            raise ValueError(f"{name} has two columns of the same name: {[*features.columns]}.")
+        return columns
+    if isinstance(features, pd.Series):
+        return {single if features.name is None else str(features.name): features}
+    if isinstance(features, np.ndarray) and features.ndim == 2:
+        return {f"{single}_{place}": column for place, column in enumerate(features.T)}
+    return {single: features}
+
+
+def warn_of_small_groups(
+    counts: Mapping[tuple[str, str], Count], *, min_group: int, min_events: int
+) -> frozenset[tuple[str, str]]:
+    """Groups below either minimum, after one warning that names them all."""
+    small = {key: count for key, count in counts.items() if count.n < min_group or count.events < min_events}
+    if small:
+        named = "; ".join(
+            f"{attribute} {label}: {count.n} patients, {count.events} events"
+            for (attribute, label), count in small.items()
+        )
+        warnings.warn(
+            f"small groups, whose numbers say little ({named}). Read their intervals, merge groups, or lower "
+            f"min_group={min_group} and min_events={min_events}.",
+            SmallGroupWarning,
+            stacklevel=3,
+        )
+    return frozenset(small)
+
+
+def _text(label: Any) -> str:
+    return AND.join(map(str, label)) if isinstance(label, tuple) else str(label)

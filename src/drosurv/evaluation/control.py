@@ -1,0 +1,110 @@
+"""Shrinkage control: what plain shrinking of a reference model would have done to the same disparities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.evaluation.disparities import Disparities, Key
+from drosurv.evaluation.panel import Panel
+from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
+from drosurv.target import FloatArray, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FACTORS = np.linspace(0.0, 1.0, 11)
+
+
+@dataclass(frozen=True, eq=False)
+class ShrinkageControl:
+    """The curve "reference x c", and its point that gains as much likelihood as the model.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        One row per factor c: ``factor``, ``log_partial_likelihood`` per event, ``share_of_gain`` over the null
+        model, ``calibration_slope`` and one column per disparity (see `disparity_column`). The c-index and
+        concordance imparity are not there: they do not change.
+    factor : float
+        The c at which the shrunken reference gains as much as the model: 0 if the model gains nothing, the
+        most useful c if no c gains as much as the model.
+    at_equal_gain : DataFrame
+        One row per disparity: ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and that of
+        the ``shrunken`` reference at `factor`. A model whose disparity is not below the last has only shrunk.
+    """
+
+    curve: pd.DataFrame
+    factor: float
+    at_equal_gain: pd.DataFrame
+
+
+def shrinkage_control(panel: Panel, disparities: Disparities) -> ShrinkageControl | None:
+    """Compare a model with shrunken copies of its reference.
+
+    Parameters
+    ----------
+    panel : Panel
+        The patients, with scores of the model and of the reference.
+    disparities : Disparities
+        What to compare.
+
+    Returns
+    -------
+    ShrinkageControl or None
+        None without a reference, or where hazards overflow.
+    """
+    import pandas as pd
+
+    target, risk, reference = panel.everyone.target, panel.everyone.risk, panel.everyone.reference_risk
+    if reference is None or not panel.has_hazards or not np.isfinite(np.exp(reference)).all():
+        return None
+    full = gain_over_null(target, reference)
+    slope = calibration_slope(target, reference)
+    null = log_partial_likelihood(target, np.zeros(len(target)))
+    rows = []
+    for factor in _FACTORS.tolist():
+        likelihood = log_partial_likelihood(target, factor * reference)
+        found = disparities.of_hazards(factor * reference)
+        rows.append(
+            {
+                "factor": factor,
+                "log_partial_likelihood": likelihood,
+                "share_of_gain": (likelihood - null) / full if full > 0 else np.nan,
+                "calibration_slope": slope / factor if factor else np.nan,
+                **{disparity_column(*key): value for key, value in found.items()},
+            }
+        )
+    factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
+    by_model = (disparities.of_hazards(scores) for scores in (risk, reference, factor * reference))
+    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model))
+
+
+def disparity_column(attribute: str, metric: str) -> str:
+    """Column of the control curve: the metric, and for F_G the attribute."""
+    return f"{metric} {attribute}" if metric == "group_disparity" else metric
+
+
+def _factor_of_equal_gain(target: Target, reference: FloatArray, gain: float, best: float) -> float:
+    from scipy.optimize import brentq
+
+    def surplus(factor: float) -> float:
+        return gain_over_null(target, factor * reference) - gain
+
+    # The gain is concave in c, 0 at c = 0 and largest at the calibration slope.
+    best = best if np.isfinite(best) and best > 0 else 1.0
+    if gain <= 0:
+        return 0.0
+    return best if surplus(best) <= 0 else float(brentq(surplus, 0.0, best, xtol=1e-6))
+
+
+def _side_by_side(
+    model: dict[Key, float], reference: dict[Key, float], shrunken: dict[Key, float]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = ["attribute", "metric", "model", "reference", "shrunken"]
+    rows = [(*key, model[key], reference[key], shrunken[key]) for key in model]
+    return pd.DataFrame(rows, columns=columns)

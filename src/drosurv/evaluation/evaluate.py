@@ -1,0 +1,190 @@
+"""Everything about one model on one set of patients, in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drosurv.evaluation.attributes import warn_of_small_groups
+from drosurv.evaluation.control import shrinkage_control
+from drosurv.evaluation.gap_tests import p_values_of_gaps, permutation_tested
+from drosurv.evaluation.group_tables import (
+    calibration_table,
+    cross_group_table,
+    d_calibration_table,
+    survival_table,
+)
+from drosurv.evaluation.late_bar import late_bar
+from drosurv.evaluation.patients import model_name
+from drosurv.evaluation.preparation import prepare
+from drosurv.evaluation.result import EvaluationResult, Settings
+from drosurv.evaluation.rows import Row, RowMaker
+from drosurv.metrics.fairness import Convention
+from drosurv.metrics.groups import Missing
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    y_train: Any,
+    sensitive_features: Any,
+    X_train: Any = None,
+    reference: Any = None,
+    horizons: Any = None,
+    convention: Convention = "paper",
+    scale: float = 0.01,
+    missing: Missing = "group",
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    intersections: bool = False,
+    n_bootstrap: int = 500,
+    n_permutations: int | None = None,
+    level: float = 0.95,
+    min_group: int = 50,
+    min_events: int = 10,
+    random_state: Any = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> EvaluationResult:
+    """Every metric of a survival model, overall and by group, with intervals and tests.
+
+    Parameters
+    ----------
+    model : fitted model, Predictions, or (n,) array
+        Anything with scikit-survival's ``predict`` (and, for Brier scores, likelihood gains and calibration,
+        ``predict_survival_function``); or :class:`~drosurv.evaluation.Predictions`, which holds risk scores and
+        survival curves as arrays; or an array of risk scores alone.
+    X : (n, d) array or DataFrame, or None
+        Features of the patients, as the model takes them. F_I takes distances in them. None only with arrays,
+        and without F_I.
+    y : structured array, (n,)
+        What happened to them.
+    y_train : structured array or FollowUp
+        Training targets, for censoring weights and the null model. A fitted model of this library keeps what
+        is needed in ``follow_up_``.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
+        One column of group labels per attribute.
+    X_train : (m, d) array or DataFrame, optional
+        Features of the training patients: they standardise X for F_I, and plain Cox is fitted on them if no
+        reference is given.
+    reference : fitted model, Predictions, or (n,) array, optional
+        The model whose likelihood gain, and whose shrunken copies, the model is compared with. Without it and
+        without X_train the comparison is left out, and the result's notes say so.
+    horizons : (h,) array, optional
+        When calibration is looked at; by default the quartiles of the training event times. Metrics at one
+        horizon use the middle one.
+    convention : "paper" or "table"
+        Definitions of disparities and time grids: the printed ones, or those behind the published tables.
+    scale : float
+        Hazard difference allowed per unit of feature distance in F_I.
+    missing : "group" or "drop"
+        Whether patients without a label form a group of their own or are left out of that attribute.
+    labels : mapping, optional
+        Attribute to the labels that may occur; any other is an error.
+    intersections : bool
+        Whether the intersections of all attributes are shown as an attribute of their own.
+    n_bootstrap : int
+        Bootstrap replicates behind the intervals; 0 switches them off.
+    n_permutations : int, optional
+        Label permutations behind the tests of gaps; by default as many as `n_bootstrap`.
+    level : float
+        Nominal coverage of the intervals.
+    min_group, min_events : int
+        Groups with fewer patients or events are warned of and marked.
+    random_state : int, Generator or None
+        Seed of the resampling.
+    threads : int, optional
+        Replicates computed at once; by default one per processor core. The result does not depend on it.
+    progress : bool, optional
+        Whether a progress bar may appear when it takes long; by default in a terminal.
+
+    Returns
+    -------
+    EvaluationResult
+        A table (``.to_frame()``) and its views: ``.summary()``, ``.to_markdown()``, ``.to_dict()`` and plots.
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
+    >>> model = drosurv.CoxPH().fit(train.X, train.y)
+    >>> result = drosurv.evaluate(
+    ...     model, test.X, test.y, y_train=train.y, sensitive_features=test.sensitive_features, n_bootstrap=0
+    ... )
+    >>> table = result.to_frame()
+    >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
+    [0.7, 0.5]
+    """
+    replicates = _count("n_bootstrap", n_bootstrap)
+    permutations = _count("n_permutations", replicates if n_permutations is None else n_permutations)
+    prepared = prepare(
+        model,
+        X,
+        y,
+        y_train=y_train,
+        sensitive_features=sensitive_features,
+        X_train=X_train,
+        reference=reference,
+        horizons=horizons,
+        convention=convention,
+        scale=scale,
+        missing=missing,
+        labels=labels,
+        intersections=intersections,
+    )
+    panel = prepared.panel
+    small = warn_of_small_groups(prepared.counts, min_group=min_group, min_events=min_events)
+    tests = len(panel.attributes) * len(permutation_tested(panel)) if permutations else 0
+    resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
+    with late_bar("evaluating", replicates + tests, show=progress) as advance:
+        sheet = panel.sheet(replicates, advance=advance, **resampling)
+        p_values = p_values_of_gaps(panel, permutations=permutations, advance=advance, **resampling)
+    numbers = prepared.disparities.drawn(panel, sheet)
+    rows = RowMaker(panel, sheet, numbers, p_values, small, level).rows()
+    _warn_of_undefined(rows)
+    return EvaluationResult(
+        rows=rows,
+        calibration=calibration_table(panel, prepared.horizons, level),
+        d_calibration=d_calibration_table(panel),
+        survival=survival_table(panel, prepared.curve_times),
+        cross_group=cross_group_table(panel),
+        control=shrinkage_control(panel, prepared.disparities),
+        notes=prepared.notes,
+        settings=Settings(
+            model=model_name(model),
+            reference="plain Cox" if reference is None else model_name(reference),
+            n_bootstrap=replicates,
+            n_permutations=permutations,
+            level=level,
+            convention=convention,
+            missing=missing,
+            horizons=tuple(prepared.horizons.tolist()),
+        ),
+    )
+
+
+def _count(name: str, value: int) -> int:
+    if value != int(value) or value < 0 or value == 1:
+        raise ValueError(f"{name} must be 0 or a whole number from 2, got {value!r}.")
+    return int(value)
+
+
+def _warn_of_undefined(rows: Sequence[Row]) -> None:
+    """One warning that names every group, and the metrics it has no value of."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    undefined: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "undefined" and row.kind != "gap":
+            who = f"{row.whose} ({row.n} patients, {row.events} events)"
+            undefined.setdefault(who, []).append(row.metric)
+    if undefined:
+        named = "; ".join(f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items())
+        warnings.warn(
+            f"undefined (NaN), for want of comparable pairs, events or follow-up: {named}.",
+            UndefinedMetricWarning,
+            stacklevel=3,
+        )

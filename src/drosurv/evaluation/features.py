@@ -1,0 +1,90 @@
+"""Features that distances between patients are taken in, and the plain Cox model fitted on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.metrics import FollowUp
+from drosurv.target import FloatArray
+
+# Columns further out than this are not standardised, whatever the sample.
+_MEAN, _SPREAD = 1.0, 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Standardised features, or why there are none.
+
+    Parameters
+    ----------
+    test : (n, d) float64, optional
+        Of the scored patients.
+    train : (m, d) float64, optional
+        Of the training patients.
+    note : str
+        What a reader of distances should know; empty if nothing.
+    """
+
+    test: FloatArray | None
+    train: FloatArray | None
+    note: str = ""
+
+
+def standardised_features(X: Any, X_train: Any) -> Features:
+    """Features scaled to mean 0 and deviation 1 by the training patients, if given, else as they are."""
+    test, train = _as_numbers(X), _as_numbers(X_train)
+    if test is None:
+        reason = "X was not given" if X is None else "X holds text or missing values"
+        return Features(
+            None, None, f"disparities between patients (F_I, F_A, censoring-aware) are left out: {reason}."
+        )
+    if train is None:
+        far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD
+        note = "F_I takes distances in X as it is, which is not standardised: pass X_train to scale it by."
+        return Features(test, None, note if far else "")
+    if train.shape[1] != test.shape[1]:
+        raise ValueError(
+            f"X_train has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
+        )
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(train)
+    return Features(scaler.transform(test), scaler.transform(train))
+
+
+def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
+    """Risk scores of plain Cox on the scored patients; or None, and a note that says why.
+
+    Parameters
+    ----------
+    features : Features
+        Of both parts.
+    y_train : structured array or FollowUp
+        Training targets; a `FollowUp` holds no rows to fit on.
+    """
+    left_out = "the share of plain Cox's likelihood gain and the shrinkage control are left out: "
+    if isinstance(y_train, FollowUp):
+        return None, left_out + "y_train holds curves and no patients to fit plain Cox on; pass reference."
+    if features.train is None or features.test is None:
+        return None, left_out + "pass numeric X_train to fit plain Cox on, or a fitted reference model."
+    from drosurv.estimators import CoxPH
+
+    if len(features.train) != len(y_train):
+        raise ValueError(
+            f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
+        )
+    return CoxPH().fit(features.train, y_train).predict(features.test), ""
+
+
+def _as_numbers(X: Any) -> FloatArray | None:
+    """X as a finite (n, d) float64 array; None if it is not one."""
+    if X is None:
+        return None
+    try:
+        rows = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return rows if rows.ndim == 2 and rows.shape[1] > 0 and np.isfinite(rows).all() else None

@@ -1,0 +1,101 @@
+"""An evaluation as a Markdown document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drosurv.evaluation.numbers_as_text import markdown_table, number, percent, with_interval
+from drosurv.evaluation.panel import EVERYONE
+from drosurv.evaluation.rows import LABELS
+from drosurv.evaluation.summary import sentences
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drosurv.evaluation.control import ShrinkageControl
+    from drosurv.evaluation.result import EvaluationResult
+
+
+def document(result: EvaluationResult) -> str:
+    """Summary, then tables: overall, by attribute, calibration, shrinkage."""
+    settings = result.settings
+    overall = [(LABELS[row.metric], row.text) for row in result.select(kind="overall")]
+    parts = [
+        f"# Evaluation of {settings.model}",
+        "\n".join(f"- {sentence}" for sentence in sentences(result)),
+        "## Overall",
+        markdown_table(["metric", "value"], overall),
+    ]
+    for attribute in result.attributes:
+        parts += [f"## By {attribute}", _groups(result, attribute), _gaps(result, attribute)]
+    if len(result.calibration):
+        parts += ["## Calibration", _calibration(result.calibration)]
+    if result.control is not None:
+        parts += ["## Shrinkage control", _control(result.control, settings.reference)]
+    how = (
+        f"{100 * settings.level:g} % intervals from {settings.n_bootstrap:,} bootstrap replicates"
+        if settings.n_bootstrap
+        else "no intervals"
+    )
+    parts.append(
+        f"_{how}; {settings.n_permutations:,} permutations; disparities in the {settings.convention} convention; "
+        f"calibration at {', '.join(f'{t:g}' for t in settings.horizons)}._"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _groups(result: EvaluationResult, attribute: str) -> str:
+    rows = result.select(attribute=attribute, kind="group")
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    text = {(row.group, row.metric): row.text for row in rows}
+    header = ["group", "n", "events", "censored", *(LABELS[metric] for metric in metrics)]
+    return markdown_table(
+        header,
+        [
+            (
+                row.group,
+                f"{row.n:,}",
+                f"{row.events:,}",
+                percent(row.censoring),
+                *(text[row.group, metric] for metric in metrics),
+            )
+            for row in {row.group: row for row in rows}.values()
+        ],
+    )
+
+
+def _gaps(result: EvaluationResult, attribute: str) -> str:
+    return markdown_table(
+        ["gap", "between", "size", "p", "test"],
+        [
+            (LABELS[row.metric], row.group, row.text, number(row.p_value), row.test)
+            for row in result.select(attribute=attribute, kind="gap")
+        ],
+    )
+
+
+def _calibration(calibration: pd.DataFrame) -> str:
+    rows = [
+        (
+            "everybody" if row["attribute"] == EVERYONE else f"{row['attribute']} {row['group']}",
+            f"{row['horizon']:g}",
+            number(row["predicted"]),
+            with_interval(row["observed"], row["low"], row["high"]),
+            number(row["difference"]),
+            f"{row['at_risk']:,}",
+        )
+        for row in calibration.to_dict("records")
+    ]
+    return markdown_table(["who", "time", "predicted", "observed", "difference", "at risk"], rows)
+
+
+def _control(control: ShrinkageControl, reference: str) -> str:
+    rows = [
+        (
+            LABELS[row["metric"]] + ("" if row["attribute"] == EVERYONE else f" ({row['attribute']})"),
+            *(number(row[scores]) for scores in ("model", "reference", "shrunken")),
+        )
+        for row in control.at_equal_gain.to_dict("records")
+    ]
+    header = ["disparity", "model", reference, f"{reference} x {control.factor:.2f} (equal gain)"]
+    return markdown_table(header, rows)

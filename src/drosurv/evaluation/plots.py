@@ -1,0 +1,196 @@
+"""Plots of an evaluation; each draws on the axes it is given, or on new ones, and returns them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.evaluation.control import disparity_column
+from drosurv.evaluation.panel import ALL, EVERYONE
+from drosurv.evaluation.rows import LABELS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from drosurv.evaluation.result import EvaluationResult
+
+_GREY = "0.45"
+
+
+def groups_plot(
+    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
+) -> Axes:
+    """Forest plot: the metric of every group with its interval, under that of everybody.
+
+    Parameters
+    ----------
+    result : EvaluationResult
+        What to draw.
+    metric : str
+        A metric that groups have.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
+    rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
+    if not any(row.kind == "group" for row in rows):
+        known = sorted({row.metric for row in result.rows if row.kind == "group"})
+        raise ValueError(f"metric must be one that groups have, {known}; got {metric!r}.")
+    ax = _axes(ax, height=1.2 + 0.35 * len(rows))
+    for place, row in enumerate(rows):
+        colour = "C0" if row.kind == "group" else "black"
+        # Without an interval the point stands alone.
+        reach = np.nan_to_num([[row.value - row.low], [row.high - row.value]]).clip(min=0.0)
+        ax.errorbar(row.value, place, xerr=reach, fmt="o", color=colour, capsize=3, lw=1.2)
+        if row.kind == "overall":
+            ax.axvline(row.value, color=_GREY, lw=0.8, ls=":")
+    names = [f"{row.whose}  ({row.n:,} patients, {row.events:,} events)" for row in rows]
+    ax.set_yticks(range(len(rows)), names)
+    ax.set_ylim(-0.6, len(rows) - 0.4)
+    better = rows[0].better
+    ax.set_xlabel(LABELS[metric] + (f" ({better} is better)" if better else ""))
+    return ax
+
+
+def calibration_plot(
+    result: EvaluationResult,
+    attribute: str = EVERYONE,
+    *,
+    horizon: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
+
+    Parameters
+    ----------
+    result : EvaluationResult
+        What to draw.
+    attribute : str
+        Whose groups.
+    horizon : float, optional
+        One of the horizons; by default all of them.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
+    rows = _of_attribute(result.calibration, attribute)
+    if horizon is not None:
+        rows = rows[rows["horizon"] == horizon]
+        if len(rows) == 0:
+            raise ValueError(f"horizon must be one of {list(result.settings.horizons)}, got {horizon!r}.")
+    ax = _axes(ax, width=4.5, height=4.5)
+    ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
+    for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
+        reach = np.nan_to_num(np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]]))
+        ax.errorbar(
+            part["predicted"],
+            part["observed"],
+            yerr=reach.clip(min=0.0),
+            fmt="o-",
+            color=f"C{k}",
+            capsize=3,
+            lw=1.0,
+            label=_who(attribute, str(group)),
+        )
+    low = float(np.nanmin(rows[["predicted", "observed", "low"]].to_numpy(dtype=float)))
+    ax.set_xlim(max(0.0, low - 0.05), 1.0)
+    ax.set_ylim(max(0.0, low - 0.05), 1.0)
+    ax.set_xlabel("mean predicted survival")
+    ax.set_ylabel("observed survival (Kaplan-Meier)")
+    ax.legend(frameon=False)
+    return ax
+
+
+def survival_plot(result: EvaluationResult, attribute: str = EVERYONE, *, ax: Axes | None = None) -> Axes:
+    """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups.
+
+    Parameters
+    ----------
+    result : EvaluationResult
+        What to draw.
+    attribute : str
+        Whose groups.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
+    rows = _of_attribute(result.survival, attribute)
+    ax = _axes(ax)
+    for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
+        ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
+        ax.step(part["time"], part["observed"], where="post", color=f"C{k}", lw=1.0, ls="--")
+    ax.plot([], [], color=_GREY, lw=1.0, ls="--", label="observed (Kaplan-Meier)")
+    ax.set_ylim(0.0, 1.02)
+    ax.set_xlabel("time")
+    ax.set_ylabel("survival")
+    ax.legend(frameon=False)
+    return ax
+
+
+def control_plot(
+    result: EvaluationResult,
+    metric: str = "individual_disparity",
+    attribute: str = EVERYONE,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
+
+    A model on or above the curve has only shrunk.
+
+    Parameters
+    ----------
+    result : EvaluationResult
+        What to draw.
+    metric : str
+        "individual_disparity", "intersectional_disparity" or "group_disparity".
+    attribute : str
+        Whose groups, for "group_disparity".
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
+    control = result.control
+    if control is None:
+        raise ValueError("there is no shrinkage control without a reference: pass reference or X_train.")
+    column = disparity_column(attribute, metric)
+    if column not in control.curve:
+        known = control.at_equal_gain[["metric", "attribute"]].itertuples(index=False, name=None)
+        raise ValueError(f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}.")
+    ax = _axes(ax)
+    curve = control.curve
+    label = f"{result.settings.reference} x c"
+    ax.plot(curve["share_of_gain"], curve[column], "o-", color=_GREY, ms=3, lw=1.0, label=label)
+    ax.plot(
+        result.value("share_of_gain"),
+        result.value(metric, attribute),
+        "D",
+        color="C3",
+        ms=7,
+        label=result.settings.model,
+    )
+    ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
+    ax.set_ylabel(LABELS[metric] + ("" if attribute == EVERYONE else f" ({attribute})"))
+    ax.legend(frameon=False)
+    return ax
+
+
+def _axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.2) -> Axes:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    if len(table) == 0:
+        raise ValueError("the model gave no survival curves to draw.")
+    rows = table[table["attribute"] == attribute]
+    if len(rows) == 0:
+        raise ValueError(
+            f"attribute must be one of {table['attribute'].unique().tolist()}, got {attribute!r}."
+        )
+    return rows
+
+
+def _who(attribute: str, group: str) -> str:
+    return "everybody" if group == ALL and attribute == EVERYONE else f"{attribute} {group}"

@@ -1,0 +1,193 @@
+"""What a model says of patients: risk scores and survival curves, from any model or from bare arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from drosurv.metrics import parse_survival
+from drosurv.metrics.scores import parse_risk
+from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.target import FloatArray
+
+# Rows whose own times are read together: the survival of m patients at m times costs m * m.
+_CHUNK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of n patients as bare arrays, wherever a fitted model is accepted.
+
+    Parameters
+    ----------
+    risk : (n,) array
+        Risk scores; higher means sooner. Disparities of hazards, likelihood and calibration slope read them
+        as log hazards.
+    survival : n step functions or callables, or (n, k) array, optional
+        Survival curves; an array holds the survival at `times`, one column each, and is read as a step
+        function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
+    times : (k,) array, optional
+        Times of the columns of an array.
+
+    Examples
+    --------
+    >>> from drosurv.evaluation import Predictions
+    >>> said = Predictions(risk=[0.3, -0.1], survival=[[0.9, 0.5], [0.95, 0.7]], times=[1.0, 2.0])
+    >>> len(said.risk)
+    2
+    """
+
+    risk: Any
+    survival: Any = None
+    times: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCurves:
+    """Curves of a model that computes survival at any times it is given, so that no curve is kept."""
+
+    model: Any
+    X: Any
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+        return _survival_at(self.model, self.X, times)
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        found = np.empty(self.n)
+        # Patients of neighbouring times share the times to be computed.
+        order = np.argsort(times, kind="stable")
+        for start in range(0, self.n, _CHUNK):
+            rows = order[start : start + _CHUNK]
+            distinct, place = np.unique(times[rows], return_inverse=True)
+            values = _survival_at(self.model, _take(self.X, rows), distinct)
+            found[rows] = values[np.arange(len(rows)), place]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ReadCurves:
+    """Curves already read at all times that will be asked for, and at each patient's own time.
+
+    Parameters
+    ----------
+    times : (k,) float64
+        Ascending.
+    values : (n, k) float64
+        Survival at those times.
+    own : (n,) float64
+        Survival at the patients' own times.
+    """
+
+    times: FloatArray
+    values: FloatArray
+    own: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival at times that are all among those read, (n, k)."""
+        place = np.searchsorted(self.times, times)
+        if not np.array_equal(self.times[np.minimum(place, len(self.times) - 1)], times):
+            raise ValueError("these curves were read at other times; read them again.")
+        return self.values[:, place]
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at its own time, which is `times`."""
+        return self.own
+
+    def take(self, rows: Any) -> ReadCurves:
+        """Curves of the given rows."""
+        return ReadCurves(self.times, self.values[rows], self.own[rows])
+
+
+def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
+    """Read curves once at every time that will be needed."""
+    grid = np.unique(times)
+    return ReadCurves(grid, curves.at(grid), curves.at_own(own_times))
+
+
+def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:
+    """Risk scores of n patients, higher meaning sooner.
+
+    Parameters
+    ----------
+    model : fitted model, Predictions, or (n,) array
+        Models of scikit-survival that predict times instead of risks are turned round.
+    X : (n, d) array or DataFrame, or None
+        Features, as the model takes them; not needed with arrays.
+    n : int
+        Number of patients.
+    name : str
+        What error messages call the model.
+    """
+    if isinstance(model, Predictions):
+        return parse_risk(model.risk, n, name=f"the risk of {name}")
+    model = unwrapped(model)
+    if hasattr(model, "predict"):
+        _check_rows(X, n, name)
+        sign = 1.0 if getattr(model, "_predict_risk_score", True) else -1.0
+        return sign * parse_risk(model.predict(X), n, name=f"the prediction of {name}")
+    if isinstance(model, Sequence) or hasattr(model, "__array__"):
+        return parse_risk(model, n, name=name)
+    raise ValueError(
+        f"{name} must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array of "
+        f"risk scores; got {type(model).__name__}."
+    )
+
+
+def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
+    """Survival curves of n patients, or None where the model has none; parameters as in `predict_risk`."""
+    if isinstance(model, Predictions):
+        return None if model.survival is None else parse_survival(model.survival, n, model.times)
+    model = unwrapped(model)
+    if not hasattr(model, "predict_survival_function"):
+        return None
+    method = getattr(_final_step(model), "predict_survival_function", None)
+    if method is not None and "times" in signature(method).parameters:
+        return ModelCurves(model, X, n)
+    return parse_survival(model.predict_survival_function(X), n)
+
+
+def training_follow_up(model: Any) -> Any:
+    """The training patients' follow-up that a fitted model of this library keeps, or None."""
+    return getattr(_final_step(unwrapped(model)), "follow_up_", None)
+
+
+def unwrapped(model: Any) -> Any:
+    """The fitted model inside a finished search; any other model as it is."""
+    if hasattr(model, "best_estimator_") and not hasattr(model, "predict_survival_function"):
+        return model.best_estimator_
+    return model
+
+
+def _final_step(model: Any) -> Any:
+    steps = getattr(model, "steps", None)
+    return model if not steps else steps[-1][1]
+
+
+def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
+    values: FloatArray = np.asarray(model.predict_survival_function(X, times=times), dtype=np.float64)
+    return values
+
+
+def _take(X: Any, rows: Any) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+
+
+def _check_rows(X: Any, n: int, name: str) -> None:
+    if X is None:
+        raise ValueError(f"X is needed to predict with {name}: pass the patients' features.")
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if rows != n:
+        raise ValueError(f"X has {rows} rows for the {n} patients of y: give one row per patient.")
