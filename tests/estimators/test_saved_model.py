@@ -49,7 +49,9 @@ def fitted(model):
 
 
 def small(cls, **parameters):
-    return cls(max_iter=20, **parameters)
+    # Where subgroups are looked for, ones that so few patients can hold.
+    room = {"min_group": 10} if "min_group" in inspect.signature(cls).parameters else {}
+    return cls(max_iter=20, **room, **parameters)
 
 
 @pytest.fixture

@@ -1,0 +1,152 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+from sklearn.base import clone
+
+from drosurv import CoxPH, GroupDROCox, load
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators.grid import fit_grid
+from drosurv.target import Surv
+
+DATA = make_hidden_minority(n_samples=500, n_features=5, minority=0.3, random_state=0)
+X, Y, GROUPS = DATA.X, DATA.y, DATA.sensitive_features["membership"]
+
+
+def losses(theta, log_rate):
+    """Full-likelihood losses under one constant baseline hazard."""
+    scores = X.to_numpy() @ theta
+    return np.exp(scores + log_rate) * Y["time"] - Y["event"] * (scores + log_rate)
+
+
+def group_means(values):
+    return pd.Series(values).groupby(GROUPS.to_numpy()).mean()
+
+
+def worst_group(joint, regret):
+    null = np.log(Y["event"].sum() / Y["time"].sum())
+    offset = losses(np.zeros(5), null) if regret else 0.0
+    return group_means(losses(joint[:5], joint[5]) - offset)
+
+
+@pytest.mark.parametrize("regret", [True, False])
+def test_the_worst_groups_mean_is_as_small_as_can_be(regret):
+    model = GroupDROCox(regret=regret, n_intervals=1, tol=1e-7).fit(X, Y, sensitive_features=GROUPS)
+    last = Y["time"][Y["event"]].max()
+    own = worst_group(np.append(model.coef_, np.log(model.cum_baseline_hazard_(last) / last)), regret)
+    assert model.objective_ == pytest.approx(own.max(), abs=1e-6)
+    np.testing.assert_allclose(model.subgroup_regret_, GROUPS.map(own), atol=1e-9)
+
+    def above(joint):
+        return joint[6] - worst_group(joint, regret)
+
+    start = np.append(np.zeros(6), worst_group(np.zeros(6), regret).max())
+    best = optimize.minimize(
+        lambda joint: joint[6], start, constraints={"type": "ineq", "fun": above}, options={"ftol": 1e-12}
+    )
+    assert model.objective_ == pytest.approx(best.fun, abs=1e-5)
+    np.testing.assert_allclose(model.coef_, best.x[:5], atol=5e-3)
+
+
+def test_the_minority_is_served_better_than_by_the_plain_model():
+    test = make_hidden_minority(n_samples=2000, n_features=5, minority=0.3, random_state=1)
+    minority = (test.sensitive_features["membership"] == "minority").to_numpy()
+    plain, robust = CoxPH().fit(X, Y), GroupDROCox().fit(X, Y, sensitive_features=GROUPS)
+    X_minority, y_minority = test.X[minority], test.y[minority]
+    assert robust.score(X_minority, y_minority) > plain.score(X_minority, y_minority) + 0.02
+
+
+def test_the_share_of_everybody_is_the_plain_model():
+    model = GroupDROCox(alpha=1.0).fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_allclose(model.coef_, CoxPH().fit(X, Y).coef_, atol=0.02)
+    np.testing.assert_allclose(model.worst_case_weights_, 1 / len(X), rtol=1e-9)
+
+
+def test_a_share_larger_than_the_worst_group_takes_in_the_next():
+    alpha = 0.6
+    model = GroupDROCox(alpha=alpha).fit(X, Y, sensitive_features=GROUPS)
+    means, share = group_means(model.subgroup_regret_), (GROUPS == "minority").mean()
+    worst, other = means.max(), means.min()
+    worst_share = share if means.idxmax() == "minority" else 1 - share
+    taken = min(worst_share, alpha)
+    assert model.objective_ == pytest.approx((taken * worst + (alpha - taken) * other) / alpha, abs=1e-9)
+
+
+def test_weights_count_as_copies():
+    weight = np.random.default_rng(0).integers(0, 4, size=len(X))
+    copies = np.repeat(np.arange(len(X)), weight)
+    weighted = GroupDROCox(tol=1e-7).fit(X, Y, sample_weight=weight, sensitive_features=GROUPS)
+    copied = GroupDROCox(tol=1e-7).fit(X.iloc[copies], Y[copies], sensitive_features=GROUPS.iloc[copies])
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-4)
+    assert weighted.objective_ == pytest.approx(copied.objective_, abs=1e-6)
+
+
+def test_the_order_of_patients_does_not_matter():
+    order = np.random.default_rng(0).permutation(len(X))
+    straight = GroupDROCox(tol=1e-7).fit(X, Y, sensitive_features=GROUPS)
+    shuffled = GroupDROCox(tol=1e-7).fit(X.iloc[order], Y[order], sensitive_features=GROUPS.iloc[order])
+    np.testing.assert_allclose(shuffled.coef_, straight.coef_, atol=1e-5)
+    np.testing.assert_allclose(shuffled.subgroup_regret_, straight.subgroup_regret_[order], atol=1e-5)
+
+
+def test_the_unit_of_time_does_not_matter():
+    in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
+    years, days = (GroupDROCox().fit(X, y, sensitive_features=GROUPS) for y in (Y, in_days))
+    np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
+    np.testing.assert_allclose(days.subgroup_regret_, years.subgroup_regret_, atol=1e-6)
+
+
+def test_several_attributes_define_groups_together():
+    attributes = pd.DataFrame({"membership": GROUPS, "half": np.where(X["x1"] > 0, "upper", "lower")})
+    model = GroupDROCox().fit(X, Y, sensitive_features=attributes)
+    assert len(np.unique(model.subgroup_regret_.round(9))) == 4
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_networks_learn_by_adam(network):
+    model = GroupDROCox(network=network, solver="adam", max_iter=200, lr=0.02, random_state=0)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert model.objective_ < model.history_[0] - 0.01
+    if network == "linear":
+        optimum = GroupDROCox().fit(X, Y, sensitive_features=GROUPS)
+        assert model.objective_ == pytest.approx(optimum.objective_, abs=2e-3)
+
+
+def test_a_saved_model_comes_back(tmp_path):
+    model = GroupDROCox(alpha=0.4, regret=False).fit(X, Y, sensitive_features=GROUPS)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(
+        loaded.predict_survival_function(X, return_array=True),
+        model.predict_survival_function(X, return_array=True),
+    )
+
+
+def test_a_clone_and_a_grid_train_to_the_same_model():
+    grid = [GroupDROCox(), GroupDROCox(regret=False)]
+    fit_grid(grid, X, Y, sensitive_features=GROUPS)
+    for model in grid:
+        alone = clone(model).fit(X, Y, sensitive_features=GROUPS)
+        np.testing.assert_array_equal(alone.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "groups", "message"),
+    [
+        ({}, None, "pass sensitive_features to fit"),
+        ({}, np.zeros(len(X)), "single group"),
+        ({}, GROUPS.iloc[:-1], "one row per patient"),
+        ({"alpha": 0.0}, GROUPS, "alpha"),
+        ({"n_intervals": 0}, GROUPS, "n_intervals"),
+        ({"device": "meta"}, GROUPS, "trains on the processor"),
+    ],
+)
+def test_what_cannot_be_done_is_said(parameters, groups, message):
+    with pytest.raises(ValueError, match=message):
+        GroupDROCox(**parameters).fit(X, Y, sensitive_features=groups)
+
+
+def test_a_group_without_weight_is_no_group():
+    with pytest.raises(ValueError, match="single group"):
+        GroupDROCox().fit(X, Y, sample_weight=(GROUPS == "majority"), sensitive_features=GROUPS)

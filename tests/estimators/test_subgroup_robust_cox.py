@@ -1,0 +1,406 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators.grid import fit_grid
+from drosurv.neighborhoods import Partitions, forest, nearest_neighbors
+from drosurv.target import Surv
+
+DATA = make_hidden_minority(n_samples=400, n_features=6, random_state=0)
+X, Y = DATA.X, DATA.y
+N = len(X)
+
+
+def robust(**parameters):
+    return SubgroupRobustCox(**{"alpha": 0.2, "min_group": 20, "n_trees": 6, "random_state": 0, **parameters})
+
+
+def by_sign_of_x5(features, regret):
+    """Two groups, as a dense matrix."""
+    sign = features[:, 4] > 0
+    same = (sign[:, None] == sign).astype(float)
+    return same / same.sum(axis=1, keepdims=True)
+
+
+def only_oneself(features, regret):
+    return sparse.eye(len(features))
+
+
+def regrets_of(model):
+    """Each patient's regret by the definition; for one interval, where the hazard is one number."""
+    event, time, scores = Y["event"], Y["time"], model.predict(X)
+    assert model.n_intervals == 1
+    last = time[event].max()
+    rate = model.cum_baseline_hazard_(last) / last
+    null = event.sum() / time.sum()
+    loss = rate * np.exp(scores) * time - event * (np.log(rate) + scores)
+    return loss - (null * time - event * np.log(null))
+
+
+def mean_of_worst(values, alpha):
+    return np.sort(values)[::-1][: round(alpha * len(values))].mean()
+
+
+@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+def test_fitted_attributes_follow_from_the_fitted_model(ball):
+    model = robust(kernel=by_sign_of_x5, n_intervals=1, ball=ball).fit(X, Y)
+    W = by_sign_of_x5(X.to_numpy(), None)
+    np.testing.assert_allclose(model.subgroup_regret_, W @ regrets_of(model), atol=1e-9)
+    null = Y["event"].sum() / Y["time"].sum()
+    np.testing.assert_allclose(model.null_loss_, null * Y["time"] - Y["event"] * np.log(null), atol=1e-9)
+    np.testing.assert_allclose(model.worst_case_weights_.sum(), 1)
+    assert (model.worst_case_weights_ >= 0).all()
+    assert model.worst_case_weights_ @ regrets_of(model) == pytest.approx(model.objective_, abs=1e-9)
+    assert model.converged_
+    assert model.gap_ <= (1e-5 if ball == "cvar" else 1e-8)
+    assert model.history_[-1] == pytest.approx(model.objective_, abs=1e-4)
+
+
+def test_averaging_nobody_is_the_worst_share_of_patients_regrets():
+    model = robust(kernel=only_oneself, n_intervals=1).fit(X, Y)
+    regrets = regrets_of(model)
+    np.testing.assert_allclose(model.subgroup_regret_, regrets, atol=1e-9)
+    assert model.objective_ == pytest.approx(mean_of_worst(regrets, 0.2), abs=1e-9)
+    # A set of patients chosen by their own outcomes cannot be served: only the null model harms none.
+    np.testing.assert_allclose(model.coef_, 0, atol=1e-3)
+
+
+def test_two_groups_and_the_smaller_ones_share_are_group_dro():
+    # One group larger than the other, so that the default share of group DRO is not a half.
+    groups = (X["x5"] > 0.5).to_numpy()
+    kernel = Partitions(groups[None].astype(int))
+    subgroup = robust(alpha=groups.mean(), kernel=lambda features, regret: kernel).fit(X, Y)
+    known = GroupDROCox().fit(X, Y, sensitive_features=groups)
+    np.testing.assert_allclose(subgroup.coef_, known.coef_, atol=1e-9)
+    np.testing.assert_allclose(subgroup.subgroup_regret_, known.subgroup_regret_, atol=1e-9)
+
+
+def test_a_smaller_share_is_served_no_better_and_the_whole_is_the_plain_model():
+    values = [robust(alpha=alpha, tol=1e-6).fit(X, Y).objective_ for alpha in (0.1, 0.3, 0.6, 1.0)]
+    assert values == sorted(values, reverse=True)
+    whole = robust(alpha=1.0, kernel=only_oneself).fit(X, Y)
+    np.testing.assert_allclose(whole.worst_case_weights_, 1 / N)
+    np.testing.assert_allclose(whole.coef_, CoxPH().fit(X, Y).coef_, atol=0.02)
+
+
+def test_the_minority_is_served_better_than_by_plain_and_joint_robust_models():
+    data = make_hidden_minority(n_samples=4000, random_state=3)
+    train, test = data.take(np.arange(2000)), data.take(np.arange(2000, 4000))
+    minority = (test.sensitive_features["membership"] == "minority").to_numpy()
+
+    def minority_score(model):
+        return model.fit(train.X, train.y).score(test.X[minority], test.y[minority])
+
+    found = minority_score(SubgroupRobustCox(random_state=0))
+    assert found > 0.05 + max(minority_score(CoxPH()), minority_score(DROCox(alpha=0.1)))
+
+
+@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+def test_forest_and_neighbours_are_the_kernels_of_those_names(ball):
+    def grown(features, regret):
+        return forest(
+            features, regret, min_group=20, n_trees=6, random_state=np.random.default_rng(0), cross_fit=True
+        )
+
+    def near(features, regret):
+        return nearest_neighbors(features, n_neighbors=20)
+
+    for parameters, kernel in (
+        ({"kernel": "forest", "cross_fit": True}, grown),
+        ({"kernel": "neighbors"}, near),
+    ):
+        named, own = (robust(ball=ball, **p).fit(X, Y) for p in (parameters, {"kernel": kernel}))
+        np.testing.assert_allclose(named.coef_, own.coef_, atol=1e-9)
+        np.testing.assert_allclose(named.worst_case_weights_, own.worst_case_weights_, atol=1e-9)
+
+
+def test_kernels_see_the_plain_models_regret():
+    seen = {}
+
+    def kernel(features, regret):
+        seen["features"], seen["regret"] = features, regret
+        return by_sign_of_x5(features, regret)
+
+    robust(kernel=kernel, n_intervals=1).fit(X, Y)
+    np.testing.assert_array_equal(seen["features"], X.to_numpy())
+    plain = robust(alpha=1.0, kernel=only_oneself, n_intervals=1).fit(X, Y)
+    np.testing.assert_allclose(seen["regret"], regrets_of(plain), atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["forest", "neighbors"])
+def test_only_the_chosen_columns_define_subgroups(kernel):
+    named = robust(kernel=kernel, subgroup_features=["x5", "x1"]).fit(X, Y)
+    placed = robust(kernel=kernel, subgroup_features=[4, -6]).fit(X.to_numpy(), Y)
+    np.testing.assert_array_equal(named.coef_, placed.coef_)
+    everything = robust(kernel=kernel).fit(X, Y)
+    assert abs(named.coef_ - everything.coef_).max() > 1e-3
+
+    # Patients alike in the chosen column are one neighbourhood, whatever else they are.
+    halves = X.assign(x5=(X["x5"] > 0).astype(float))
+    model = robust(alpha=0.5, kernel="forest", subgroup_features=["x5"]).fit(halves, Y)
+    assert len(np.unique(model.subgroup_regret_.round(9))) == 2
+
+
+def test_own_kernels_see_the_chosen_columns_in_their_places():
+    seen = []
+
+    def kernel(features, regret):
+        seen.append(features)
+        return only_oneself(features, regret)
+
+    constant = X.assign(x2=1.0)
+    robust(kernel=kernel, subgroup_features=["x2", "x5"]).fit(constant, Y)
+    np.testing.assert_array_equal(seen[0], constant[["x2", "x5"]])
+
+
+@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+def test_weights_count_as_copies(ball):
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 4, size=N)
+    copies = np.repeat(np.arange(N), weight)
+    labels = (X["x5"] > 0.3).to_numpy() + 2 * (X["x1"] > 0).to_numpy()
+    kept = weight > 0
+    weighted = robust(
+        ball=ball, kernel=lambda *_: Partitions(labels[kept][None], weight[kept].astype(float)), tol=1e-9
+    ).fit(X, Y, sample_weight=weight)
+    copied = robust(ball=ball, kernel=lambda *_: Partitions(labels[copies][None]), tol=1e-9).fit(
+        X.iloc[copies], Y[copies]
+    )
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-5)
+    np.testing.assert_allclose(weighted.objective_, copied.objective_, atol=1e-7)
+    np.testing.assert_allclose(weighted.subgroup_regret_[copies], copied.subgroup_regret_, atol=1e-5)
+    assert (weighted.subgroup_regret_[~kept] == 0).all()
+    times = [0.2, 0.5, 1.0]
+    np.testing.assert_allclose(
+        weighted.predict_survival_function(X, times=times),
+        copied.predict_survival_function(X, times=times),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+def test_the_unit_of_time_does_not_matter(ball, network):
+    in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
+    short = {"network": network, "ball": ball, "max_iter": 30 if network == "mlp" else 500}
+    years, days = robust(**short).fit(X, Y), robust(**short).fit(X, in_days)
+    if network == "linear":
+        np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
+    np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-5)
+    np.testing.assert_allclose(days.subgroup_regret_, years.subgroup_regret_, atol=1e-5)
+    np.testing.assert_allclose(days.worst_case_weights_, years.worst_case_weights_, atol=1e-5)
+    at = np.array([0.1, 0.7, 2.0])
+    np.testing.assert_allclose(
+        days.predict_survival_function(X, times=365.25 * at),
+        years.predict_survival_function(X, times=at),
+        atol=1e-5,
+    )
+
+
+def test_a_linear_model_by_adam_comes_near_the_optimum():
+    optimum = robust(kernel=by_sign_of_x5, l2=0.1).fit(X, Y)
+    trained = robust(kernel=by_sign_of_x5, l2=0.1, solver="adam", lr=0.02).fit(X, Y)
+    assert optimum.objective_ <= trained.objective_ <= optimum.objective_ + 2e-3
+    np.testing.assert_allclose(trained.coef_, optimum.coef_, atol=0.05)
+    # The last step's objective is one step old.
+    assert trained.history_[-1] == pytest.approx(trained.objective_, abs=1e-3)
+    without = robust(kernel=by_sign_of_x5).fit(X, Y)
+    assert abs(optimum.coef_).sum() < abs(without.coef_).sum()
+
+
+def make_module(n_features):
+    return torch.nn.Sequential(torch.nn.Linear(n_features, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+
+
+@pytest.mark.parametrize("network", ["mlp", make_module])
+@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+def test_networks_learn_by_adam(network, ball):
+    settings = {"network": network, "ball": ball, "hidden": (8,), "kernel": by_sign_of_x5, "n_intervals": 1}
+    model = robust(max_iter=150, lr=0.02, **settings).fit(X, Y)
+    assert model.objective_ < model.history_[0] - 0.02
+    assert model.n_iter_ == len(model.history_) == 150
+    W = by_sign_of_x5(X.to_numpy(), None)
+    np.testing.assert_allclose(model.subgroup_regret_, W @ regrets_of(model), atol=1e-6)
+    again = robust(max_iter=150, lr=0.02, **settings).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), again.predict(X))
+    assert not hasattr(model, "coef_")
+
+
+def test_survival_curves_start_at_one_and_fall():
+    model = robust().fit(X, Y)
+    assert model.unique_times_[0] == 0.0
+    curves = model.predict_survival_function(X, return_array=True)
+    np.testing.assert_array_equal(curves[:, 0], 1.0)
+    assert (np.diff(curves, axis=1) < 0).all()
+    hazards = model.predict_cumulative_hazard_function(X, return_array=True)
+    np.testing.assert_allclose(curves, np.exp(-hazards))
+    np.testing.assert_allclose(
+        hazards, np.outer(np.exp(model.predict(X)), hazards[0] / np.exp(model.predict(X)[0]))
+    )
+    np.testing.assert_allclose(model.baseline_survival_.y, np.exp(-model.cum_baseline_hazard_.y))
+
+
+def test_survival_curves_of_the_plain_model_are_close_to_breslows():
+    data = make_hidden_minority(n_samples=3000, random_state=1)
+    plain, cox = robust(alpha=1.0).fit(data.X, data.y), CoxPH().fit(data.X, data.y)
+    times = np.quantile(data.y["time"], [0.05, 0.2, 0.5, 0.8, 0.95])
+    few = data.X.iloc[:300]
+    np.testing.assert_allclose(
+        plain.predict_survival_function(few, times=times),
+        cox.predict_survival_function(few, times=times),
+        atol=0.02,
+    )
+
+
+def test_an_event_at_time_zero_is_no_trouble():
+    time = Y["time"].copy()
+    time[np.flatnonzero(Y["event"])[:3]] = 0.0
+    model = robust().fit(X, Surv.from_arrays(Y["event"], time))
+    assert model.converged_
+    assert np.isfinite(model.subgroup_regret_).all()
+    np.testing.assert_array_equal(model.predict_survival_function(X, times=[0.0]), 1.0)
+
+
+def test_tied_times_give_fewer_intervals():
+    tied = Surv.from_arrays(Y["event"], np.ceil(Y["time"]))
+    model = robust().fit(X, tied)
+    assert model.converged_
+    assert len(model.unique_times_) <= 1 + len(np.unique(tied["time"]))
+
+
+def test_unordered_units_and_redundant_features_still_converge():
+    rng = np.random.default_rng(0)
+    wide = np.column_stack([X * 10.0 ** np.arange(-3, 3), X["x1"], np.full(N, 7.0), rng.integers(2, size=N)])
+    model = robust().fit(wide, Y)
+    assert model.converged_
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_[7] == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_stopping_early_is_said():
+    with pytest.warns(ConvergenceWarning, match="ran out of iterations"):
+        model = robust(max_iter=2).fit(X, Y)
+    assert not model.converged_
+    assert model.status_ == "max_iter"
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_a_saved_model_comes_back(network, tmp_path):
+    model = robust(network=network, max_iter=200, subgroup_features=["x5"], ball="chi2", tol=1e-3).fit(X, Y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        loaded.predict_survival_function(X, return_array=True),
+        model.predict_survival_function(X, return_array=True),
+    )
+    assert not hasattr(loaded, "subgroup_regret_")
+
+
+def test_a_model_with_an_own_kernel_is_loaded_with_it(tmp_path):
+    model = robust(kernel=by_sign_of_x5).fit(X, Y)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"load\(path, kernel=\.\.\.\)"):
+        load(tmp_path / "model")
+    loaded = load(tmp_path / "model", kernel=by_sign_of_x5)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_a_clone_trains_to_the_same_model():
+    model = robust(subgroup_features=("x5", "x1"), cross_fit=True).fit(X, Y)
+    other = clone(model)
+    assert other.get_params() == model.get_params()
+    assert not hasattr(other, "coef_")
+    np.testing.assert_array_equal(other.fit(X, Y).coef_, model.coef_)
+    assert other.set_params(alpha=0.7).alpha == 0.7
+
+
+def test_a_grid_trains_it_as_alone():
+    grid = [robust(alpha=0.1), CoxPH(), robust(alpha=0.3)]
+    fit_grid(grid, X, Y)
+    for one in grid:
+        np.testing.assert_array_equal(one.coef_, clone(one).fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"alpha": 0.04},
+            r"alpha=0.04 of 400 patients is 16, fewer than min_group=20.*min_group <= 16 or alpha >= 0.05",
+        ),
+        ({"min_group": 500, "alpha": 1.0}, r"min_group <= 400\."),
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": 1.2}, "alpha"),
+        ({"alpha": 0.9, "min_group": 150}, "no room for two groups.*min_group=100 or less"),
+        ({"ball": "paper"}, "ball must be one of"),
+        ({"kernel": "trees"}, "kernel must be one of"),
+        ({"min_group": 0}, "min_group must be a whole number"),
+        ({"min_group": 20.5}, "min_group must be a whole number"),
+        ({"n_trees": 0}, "n_trees must be"),
+        ({"n_intervals": 0}, "n_intervals must be"),
+        ({"subgroup_features": ["age"]}, "'age', which is not in X"),
+        ({"subgroup_features": "x5"}, "must list columns"),
+        ({"subgroup_features": [6]}, "position 6, but X has 6 columns"),
+        ({"kernel": lambda *_: np.eye(3)}, r"must be \(400, 400\)"),
+        ({"kernel": lambda *_: 2 * np.eye(N)}, "must sum to 1"),
+        ({"solver": "convex", "network": "mlp"}, "needs network='linear'"),
+        ({"device": "meta"}, "trains on the processor"),
+        ({"network": "mlp", "lr": 1e30, "max_iter": 5}, "diverged"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_what_cannot_be_done_is_said(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        robust(**parameters).fit(X, Y)
+
+
+def test_patients_who_are_all_alike_have_no_subgroups():
+    with pytest.raises(ValueError, match="every column of X is the same for all patients"):
+        robust().fit(np.ones((N, 3)), Y)
+    with pytest.raises(ValueError, match=r"subgroup_features=\['x2'\] is the same"):
+        robust(subgroup_features=["x2"]).fit(X.assign(x2=1.0), Y)
+
+
+def test_names_need_a_table():
+    with pytest.raises(ValueError, match="X has no column names"):
+        robust(subgroup_features=["x5"]).fit(X.to_numpy(), Y)
+
+
+class FromNumbers(SubgroupRobustCox):
+    """scikit-learn's checks know no survival targets: their numbers become times, two thirds of them events."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, survival(y), sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, survival(y))
+
+
+def survival(y):
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None.")
+    y = np.asarray(y).reshape(-1)
+    numbers = y.astype(float) if y.dtype.kind in "biuf" else pd.factorize(y)[0]
+    if not np.isfinite(numbers).all():
+        raise ValueError("y contains infinity or NaN.")
+    return Surv.from_arrays(np.arange(len(y)) % 3 < 2, 1.0 + abs(numbers))
+
+
+@parametrize_with_checks(
+    [FromNumbers(alpha=0.5, min_group=1, n_trees=2, n_intervals=2, l2=0.1, random_state=0)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "copies fall into different halves of a tree's patients"
+    },
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
