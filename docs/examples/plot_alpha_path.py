@@ -26,7 +26,9 @@ for name, path in zip(X.columns, np.array([model.coef_ for model in models]).T, 
 left.set(xlabel="alpha", ylabel="coefficient", title="Coefficients shrink together")
 left.legend(fontsize=8)
 right.plot(alphas, [model.score(X_test, test.y) for model in models], marker="o", markersize=3, color="black")
-right.set(xlabel="alpha", ylabel="c-index on the test set", title="while the order of patients hardly changes")
+right.set(
+    xlabel="alpha", ylabel="c-index on the test set", title="while the order of patients hardly changes"
+)
 plt.show()
 
 # %%

@@ -2,8 +2,8 @@
 A minority that nobody told the model about
 ===========================================
 
-Synthetic patients, 15 % of whom follow other rules. Plain Cox is wrong for them; a subgroup-robust model is not, and was
-not told who they are.
+Synthetic patients, 15 % of whom follow other rules. Plain Cox is wrong for them; a subgroup-robust model is not, and
+was not told who they are.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ models = {
 # The c-index of everyone, and of the minority alone. One half is a coin toss.
 
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-for place, (name, model) in enumerate(models.items()):
+for place, model in enumerate(models.values()):
     risk = model.predict(test.X)
     ax.plot(concordance_index(test.y, risk), place, "o", color="tab:blue")
     ax.plot(concordance_index(test.y[minority], risk[minority]), place, "D", color="tab:red")

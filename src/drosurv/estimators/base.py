@@ -142,7 +142,7 @@ class CoxEstimator(BaseEstimator):
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         for earlier in ("coef_", "network_"):
             # The last fit may have been of another network.
-            vars(self).pop(earlier, None)
+            self.__dict__.pop(earlier, None)
         return Training(X, target, mass, weight, kept, n_rows, seed=self._seed())
 
     def _check_parameters(self) -> None:
