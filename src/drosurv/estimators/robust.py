@@ -80,9 +80,12 @@ class RobustEstimator(CoxEstimator):
     def _warn_largest_loss(self, constant: str, mass: float) -> None:
         # C^2 < 1/mass, solved for alpha under either constant.
         least = mass if constant == "tight" else 1.0 / (1.0 + np.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0))
+        named = f"{least:.4g}"
+        if float(named) < least:
+            named = f"{1.001 * least:.4g}"
         warnings.warn(
             f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss is "
-            f"trained on; use alpha > {least:.4g} or more patients.",
+            f"trained on; use alpha > {named} or more patients.",
             UserWarning,
             stacklevel=6,
         )
