@@ -1,7 +1,23 @@
 """Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""
 
+from drosurv.evaluation.attributes import SmallGroupWarning
+from drosurv.evaluation.compare import compare
+from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluate import evaluate
+from drosurv.evaluation.metric_frame import SurvivalMetricFrame
 from drosurv.evaluation.predictions import Predictions
 from drosurv.evaluation.result import EvaluationResult
+from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
 
-__all__ = ["EvaluationResult", "Predictions", "evaluate"]
+__all__ = [
+    "EvaluationResult",
+    "Predictions",
+    "ShrinkageControl",
+    "SmallGroupWarning",
+    "SurvivalMetricFrame",
+    "SurvivalScorer",
+    "compare",
+    "evaluate",
+    "get_scorer",
+    "make_scorers",
+]

@@ -12,7 +12,7 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.measures import MEASURES, Measure
 from drosurv.evaluation.patients import Patients
-from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.evaluation.sheet import Cell, Draws, Sheet
 from drosurv.metrics import Groups
 from drosurv.metrics.imparity import ratio_by_group
 from drosurv.metrics.resampling import in_threads, replicate_rng, seed_sequence
@@ -29,6 +29,12 @@ class Member(NamedTuple):
     label: str
     rows: IntArray
     patients: Patients
+
+
+def number_of(sheet: Sheet, attribute: str, group: str, measure: Measure) -> Draws:
+    """A measure's number with its own kind of interval."""
+    number = sheet[Cell(attribute, group, measure.name)]
+    return number._replace(lowest=measure.lowest, method=measure.interval)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.disparities import Key
-from drosurv.evaluation.measures import MEASURES, Measure
+from drosurv.evaluation.measures import MEASURES
 from drosurv.evaluation.numbers_as_text import with_interval
-from drosurv.evaluation.panel import ALL, EVERYONE, Panel
+from drosurv.evaluation.panel import ALL, EVERYONE, Panel, number_of
 from drosurv.evaluation.sheet import Cell, Draws, Extreme, Sheet, largest_difference
 from drosurv.target import FloatArray
 
@@ -135,7 +135,9 @@ class RowMaker:
     def _overall(self) -> list[Row]:
         count = Count.of(self.panel.everyone.target)
         rows = [
-            self._row(EVERYONE, ALL, measure.name, "overall", self._own(EVERYONE, ALL, measure), count)
+            self._row(
+                EVERYONE, ALL, measure.name, "overall", number_of(self.sheet, EVERYONE, ALL, measure), count
+            )
             for measure in self.panel.measures
         ]
         for (attribute, metric), number in self.disparities.items():
@@ -149,7 +151,7 @@ class RowMaker:
         for label, count in zip(attribute.labels, counts, strict=True):
             for measure in self.panel.measures:
                 if measure.by_group:
-                    number = self._own(attribute.name, label, measure)
+                    number = number_of(self.sheet, attribute.name, label, measure)
                     rows.append(self._row(attribute.name, label, measure.name, "group", number, count))
             for metric in ("concordance_fraction", "mean_hazard"):
                 cell = Cell(attribute.name, label, metric)
@@ -171,10 +173,6 @@ class RowMaker:
             if name == attribute.name:
                 rows.append(self._row(name, ALL, metric, "gap", number, count))
         return rows
-
-    def _own(self, attribute: str, group: str, measure: Measure) -> Draws:
-        number = self.sheet[Cell(attribute, group, measure.name)]
-        return number._replace(lowest=measure.lowest, method=measure.interval)
 
     def _row(
         self, attribute: str, group: str, metric: str, kind: Kind, number: Draws | Extreme, count: Count

@@ -1,0 +1,165 @@
+"""Several models on the same patients: their metrics, and their differences from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.evaluation.late_bar import late_bar
+from drosurv.evaluation.panel import ALL, EVERYONE, number_of
+from drosurv.evaluation.preparation import Prepared, prepare
+from drosurv.evaluation.sheet import Cell, Draws, Extreme, Sheet, largest_difference
+from drosurv.metrics.fairness import Convention
+from drosurv.metrics.groups import Missing
+from drosurv.metrics.intervals import interval_of
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Metrics whose lowest value over an attribute's groups is shown.
+_WORST = ("concordance_index", "brier_skill", "likelihood_gain")
+Numbers = dict[tuple[str, str], Draws | Extreme]
+
+
+def compare(
+    models: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    y_train: Any,
+    sensitive_features: Any = None,
+    X_train: Any = None,
+    reference: Any = None,
+    convention: Convention = "paper",
+    scale: float = 0.01,
+    missing: Missing = "group",
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    n_bootstrap: int = 500,
+    level: float = 0.95,
+    random_state: Any = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Compare models on the same patients, each difference on the same bootstrap replicates.
+
+    What the patients have in common cancels in a difference, so that it is surer than two separate intervals,
+    whose overlap says little.
+
+    Parameters
+    ----------
+    models : mapping
+        Name to a fitted model, :class:`~drosurv.evaluation.Predictions` or array of risk scores; the first is
+        the one that the others are compared with.
+    X, y, y_train, sensitive_features, X_train, convention, scale, missing, labels
+        As in :func:`~drosurv.evaluation.evaluate`.
+    reference : fitted model, Predictions, or (n,) array, optional
+        For the share of likelihood gain; by default the first model.
+    n_bootstrap : int
+        Bootstrap replicates; 0 for values alone.
+    level, random_state, threads, progress
+        As in :func:`~drosurv.evaluation.evaluate`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model and number: ``model``, ``attribute``, ``metric`` (metrics of everybody, gaps of an
+        attribute, and ``worst_group_...``, the lowest value over its groups, with that ``group``), ``value``
+        with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
+        ``difference_high`` and the ``p_value`` of no difference, NaN for the first model itself.
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.evaluation import compare
+    >>> train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
+    >>> models = {
+    ...     "Cox": drosurv.CoxPH().fit(train.X, train.y),
+    ...     "DRO-COX": drosurv.DROCox().fit(train.X, train.y),
+    ... }
+    >>> table = compare(models, test.X, test.y, y_train=train.y, n_bootstrap=50)
+    >>> table.query("metric == 'concordance_index'")["model"].tolist()
+    ['Cox', 'DRO-COX']
+    """
+    import pandas as pd
+
+    if not models:
+        raise ValueError("models is empty: give at least one model by name.")
+    first = next(iter(models.values()))
+    rows: list[dict[str, Any]] = []
+    baseline: Numbers = {}
+    with late_bar("comparing", len(models) * n_bootstrap, show=progress) as advance:
+        for name, model in models.items():
+            prepared = prepare(
+                model,
+                X,
+                y,
+                y_train=y_train,
+                sensitive_features=sensitive_features,
+                X_train=X_train,
+                reference=first if reference is None else reference,
+                convention=convention,
+                scale=scale,
+                missing=missing,
+                labels=labels,
+                name=f"models[{name!r}]",
+            )
+            # The same seed draws the same patients for every model.
+            sheet = prepared.panel.sheet(
+                n_bootstrap, random_state=random_state, threads=threads, advance=advance
+            )
+            numbers, worst = _numbers(prepared, sheet)
+            baseline = baseline or numbers
+            for key, number in numbers.items():
+                interval = number.interval(level)
+                rows.append(
+                    {
+                        "model": name,
+                        "attribute": key[0],
+                        "metric": key[1],
+                        "group": worst.get(key, ALL),
+                        "value": number.estimate,
+                        "low": interval.low,
+                        "high": interval.high,
+                        **_difference(number, None if numbers is baseline else baseline.get(key), level),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _numbers(prepared: Prepared, sheet: Sheet) -> tuple[Numbers, dict[tuple[str, str], str]]:
+    """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
+    panel = prepared.panel
+    found: Numbers = {(EVERYONE, m.name): number_of(sheet, EVERYONE, ALL, m) for m in panel.measures}
+    worst: dict[tuple[str, str], str] = {}
+    for attribute in panel.attributes:
+        fractions = sheet.groups(attribute.name, attribute.labels, "concordance_fraction")
+        found[attribute.name, "concordance_imparity"] = largest_difference(*fractions)
+        for metric in _WORST:
+            if Cell(attribute.name, attribute.labels[0], metric) in sheet:
+                values, draws = sheet.groups(attribute.name, attribute.labels, metric)
+                key = attribute.name, f"worst_group_{metric}"
+                found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
+                worst[key] = attribute.labels[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
+    return found | prepared.disparities.drawn(panel, sheet), worst
+
+
+def _difference(number: Draws | Extreme, baseline: Draws | Extreme | None, level: float) -> dict[str, float]:
+    nan = float("nan")
+    if baseline is None:
+        return {"difference": nan, "difference_low": nan, "difference_high": nan, "p_value": nan}
+    estimate = number.estimate - baseline.estimate
+    draws: FloatArray = number.draws - baseline.draws
+    interval = interval_of(estimate, draws, level, "percentile")
+    errors = np.abs(draws - estimate)
+    errors = errors[~np.isnan(errors)]
+    further = int((errors >= abs(estimate)).sum())
+    return {
+        "difference": estimate,
+        "difference_low": interval.low,
+        "difference_high": interval.high,
+        "p_value": (1 + further) / (1 + len(errors)) if len(errors) else nan,
+    }

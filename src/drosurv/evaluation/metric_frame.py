@@ -1,0 +1,323 @@
+"""Metrics of survival models group by group, under the names fairlearn gives its MetricFrame."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from drosurv.evaluation.attributes import Attribute, Count, parse_attributes, warn_of_small_groups
+from drosurv.evaluation.measures import MEASURES
+from drosurv.evaluation.patients import Patients, score_patients
+from drosurv.evaluation.predictions import predict_risk
+from drosurv.evaluation.preparation import parse_horizons
+from drosurv.metrics import FollowUp
+from drosurv.metrics.groups import Missing
+from drosurv.target import IntArray, parse_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Compare = Literal["between_groups", "to_overall"]
+# A metric of the patients in the given rows.
+RowMetric = Callable[[IntArray], float]
+
+
+class SurvivalMetricFrame:
+    """Metrics overall and by group, with group sizes, events and censoring.
+
+    Several sensitive features mean their intersections. With control features everything is computed inside
+    each of their levels.
+
+    Parameters
+    ----------
+    metrics : callable, str, or dict or list of them
+        A callable takes ``(y, risk)`` of a group, and what `sample_params` holds for it, and returns a number;
+        a name is that of a metric in :func:`~drosurv.evaluate`'s table that groups can have, such as
+        "concordance_index" or "brier_skill".
+    y : structured array, (n,)
+        What happened to the patients.
+    risk : (n,) array or Predictions
+        Risk scores, higher meaning sooner; or with survival curves, for metrics that need them.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
+        Groups of the patients.
+    control_features : as sensitive_features, optional
+        Groups to compare inside of.
+    y_train : structured array or FollowUp, optional
+        Training targets, for named metrics.
+    sample_params : dict, optional
+        Per-patient arrays, such as ``{"sample_weight": w}``, that callables get the group's part of; with
+        several metrics a dict of metric to such a dict.
+    missing : "group" or "drop"
+        Whether patients without a label form a group of their own or are left out altogether.
+    min_group, min_events : int
+        Groups with fewer patients or events are warned of.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> from drosurv.evaluation import SurvivalMetricFrame
+    >>> from drosurv.metrics import concordance_index
+    >>> y = Surv.from_arrays([True] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> risk, sex = [6.0, 5.0, 1.0, 3.0, 2.0, 4.0], ["f", "m", "f", "m", "f", "m"]
+    >>> frame = SurvivalMetricFrame(
+    ...     metrics=concordance_index, y=y, risk=risk, sensitive_features=sex, min_group=1, min_events=1
+    ... )
+    >>> frame.by_group.round(3).to_dict(), round(frame.difference(), 3)
+    ({'f': 0.667, 'm': 0.667}, 0.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        metrics: Any,
+        y: Any,
+        risk: Any,
+        sensitive_features: Any,
+        control_features: Any = None,
+        y_train: Any = None,
+        sample_params: Mapping[str, Any] | None = None,
+        missing: Missing = "group",
+        min_group: int = 50,
+        min_events: int = 10,
+    ) -> None:
+        self._target = parse_target(y, require_event=False)
+        n = len(self._target)
+        self._controls = parse_attributes(
+            control_features, n, missing=missing, name="control_features", at_least=1
+        )
+        self._sensitive = parse_attributes(sensitive_features, n, missing=missing)
+        if not self._sensitive:
+            raise ValueError("sensitive_features must be given: a frame by group needs groups.")
+        names = [attribute.name for attribute in (*self._controls, *self._sensitive)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"control_features and sensitive_features share a name: {names}.")
+        kept = np.logical_and.reduce([a.groups.kept for a in (*self._controls, *self._sensitive)])
+        self._kept: IntArray = np.flatnonzero(kept)
+        self._single = not isinstance(metrics, (Mapping, list, tuple))
+        self._metrics = _named_metrics(metrics, self._single)
+        self._functions = self._row_metrics(risk, y_train, sample_params or {})
+        counts = {
+            (" & ".join(self.sensitive_levels), " & ".join(map(str, key))): Count.of(self._target.take(rows))
+            for key, rows in self._rows_of([*self._controls, *self._sensitive]).items()
+        }
+        warn_of_small_groups(counts, min_group=min_group, min_events=min_events)
+        self._by_group = self._table([*self._controls, *self._sensitive])
+        self._overall = self._table(self._controls)
+
+    @property
+    def sensitive_levels(self) -> list[str]:
+        """Names of the sensitive features."""
+        return [attribute.name for attribute in self._sensitive]
+
+    @property
+    def control_levels(self) -> list[str] | None:
+        """Names of the control features, or None."""
+        return [attribute.name for attribute in self._controls] or None
+
+    @property
+    def overall(self) -> Any:
+        """Metrics of all patients, or of each level of the control features."""
+        return self._shaped(self._overall if self._controls else self._overall.iloc[0])
+
+    @property
+    def by_group(self) -> Any:
+        """Metrics of every group; NaN for combinations of features that hold nobody."""
+        return self._by_group.iloc[:, 0] if self._single else self._by_group
+
+    @cached_property
+    def counts(self) -> pd.DataFrame:
+        """Patients ``n``, ``events`` and share of ``censoring`` of every group."""
+        import pandas as pd
+
+        attributes = [*self._controls, *self._sensitive]
+        found = {key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(attributes).items()}
+        index = _product_index(attributes)
+        none = Count(0, 0)
+        per_group = [found.get(key if isinstance(key, tuple) else (key,), none) for key in index]
+        return pd.DataFrame(
+            [(count.n, count.events, count.censoring) for count in per_group],
+            columns=["n", "events", "censoring"],
+            index=index,
+        )
+
+    def group_min(self) -> Any:
+        """Lowest value over the groups, of every metric (and level of the control features)."""
+        return self._shaped(self._grouped(self._by_group, "min"))
+
+    def group_max(self) -> Any:
+        """Highest value over the groups, of every metric (and level of the control features)."""
+        return self._shaped(self._grouped(self._by_group, "max"))
+
+    def difference(self, method: Compare = "between_groups") -> Any:
+        """Largest absolute difference between two groups, or of a group from all patients.
+
+        Parameters
+        ----------
+        method : "between_groups" or "to_overall"
+            What to compare.
+        """
+        if self._is_between(method):
+            return self._shaped(self._grouped(self._by_group, "max") - self._grouped(self._by_group, "min"))
+        return self._shaped(self._grouped((self._by_group - self._matching_overall()).abs(), "max"))
+
+    def ratio(self, method: Compare = "between_groups") -> Any:
+        """Smallest ratio between two groups, or of a group and all patients, turned to be at most 1.
+
+        Parameters
+        ----------
+        method : "between_groups" or "to_overall"
+            What to compare.
+        """
+        if self._is_between(method):
+            return self._shaped(self._grouped(self._by_group, "min") / self._grouped(self._by_group, "max"))
+        ratios = self._by_group / self._matching_overall()
+        return self._shaped(self._grouped(ratios.where(~(ratios > 1), 1 / ratios), "min"))
+
+    def _is_between(self, method: Compare) -> bool:
+        if method not in ("between_groups", "to_overall"):
+            raise ValueError(f"method must be 'between_groups' or 'to_overall', got {method!r}.")
+        return method == "between_groups"
+
+    def _grouped(self, table: pd.DataFrame, how: str) -> Any:
+        """Lowest or highest of each metric: a Series, or a DataFrame by level of the control features."""
+        if not self._controls:
+            return table.agg(how)
+        return table.groupby(level=self.control_levels, sort=False).agg(how)
+
+    def _matching_overall(self) -> Any:
+        """Overall values, aligned with the rows of the table by group."""
+        if not self._controls:
+            return self._overall.iloc[0]
+        index: Any = self._by_group.index
+        return self._overall.reindex(index.droplevel(self.sensitive_levels)).set_axis(index)
+
+    def _shaped(self, found: Any) -> Any:
+        """A single metric without its name: a number, or a Series by level of the control features."""
+        if not self._single:
+            return found
+        return found.iloc[:, 0] if self._controls else float(found.iloc[0])
+
+    def _rows_of(self, attributes: Sequence[Attribute]) -> dict[tuple[Any, ...], IntArray]:
+        """Labels, one per attribute, to the rows of the patients who have them."""
+        if not attributes:
+            return {(): self._kept}
+        codes = np.stack([attribute.groups.codes[self._kept] for attribute in attributes], axis=1)
+        cells, place = np.unique(codes, axis=0, return_inverse=True)
+        return {
+            tuple(a.groups.labels[c] for a, c in zip(attributes, cell, strict=True)): self._kept[
+                place.ravel() == k
+            ]
+            for k, cell in enumerate(cells)
+        }
+
+    def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
+        """Every metric of every combination of labels."""
+        import pandas as pd
+        from sklearn.exceptions import UndefinedMetricWarning
+
+        found, undefined = {}, []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            for key, rows in self._rows_of(attributes).items():
+                found[key] = {name: float(function(rows)) for name, function in self._functions.items()}
+                undefined += [
+                    f"{name} of {' & '.join(map(str, key)) or 'all'}"
+                    for name, value in found[key].items()
+                    if np.isnan(value)
+                ]
+        if undefined:
+            warnings.warn(
+                f"undefined (NaN), for want of comparable pairs, events or follow-up: {', '.join(undefined)}.",
+                UndefinedMetricWarning,
+                stacklevel=4,
+            )
+        if not attributes:
+            return pd.DataFrame([found[()]])
+        index = _product_index(attributes)
+        empty = dict.fromkeys(self._functions, float("nan"))
+        rows_in_order = [found.get(key if isinstance(key, tuple) else (key,), empty) for key in index]
+        return pd.DataFrame(rows_in_order, index=index)
+
+    def _row_metrics(self, risk: Any, y_train: Any, sample_params: Mapping[str, Any]) -> dict[str, RowMetric]:
+        n = len(self._target)
+        scores = predict_risk(risk, None, n, name="risk")
+        structured = self._target.to_structured()
+        patients: Patients | None = None
+        if any(isinstance(metric, str) for metric in self._metrics.values()):
+            patients = self._named_patients(risk, y_train)
+
+        def of_callable(metric: Callable[..., float], params: Mapping[str, Any]) -> RowMetric:
+            arrays = {key: np.asarray(values) for key, values in params.items()}
+            for key, values in arrays.items():
+                if len(values) != n:
+                    raise ValueError(f"sample_params {key!r} has {len(values)} entries for {n} patients.")
+            return lambda rows: metric(
+                structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}
+            )
+
+        def of_name(name: str) -> RowMetric:
+            assert patients is not None
+            measure, everyone = _measure(name, patients), patients
+            return lambda rows: measure(everyone.take(rows), np.ones(len(rows)))
+
+        return {
+            name: of_name(metric)
+            if isinstance(metric, str)
+            else of_callable(metric, sample_params if self._single else sample_params.get(name, {}))
+            for name, metric in self._metrics.items()
+        }
+
+    def _named_patients(self, risk: Any, y_train: Any) -> Patients:
+        if y_train is None:
+            raise ValueError(
+                "y_train is needed for metrics given by name: they take censoring weights from it."
+            )
+        follow_up = FollowUp.parse(y_train)
+        return score_patients(
+            risk, None, self._target, follow_up, horizons=parse_horizons(None, follow_up), name="risk"
+        )
+
+
+def _named_metrics(metrics: Any, single: bool) -> dict[str, Any]:
+    if single:
+        return {_name(metrics): metrics}
+    found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
+    if not found or len(found) < len(metrics):
+        raise ValueError("metrics must hold at least one metric, each under a name of its own.")
+    for metric in found.values():
+        _name(metric)
+    return found
+
+
+def _name(metric: Any) -> str:
+    if isinstance(metric, str):
+        return metric
+    if callable(metric):
+        return getattr(metric, "__name__", "metric")
+    raise ValueError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
+
+
+def _measure(name: str, patients: Patients) -> Any:
+    known = [key for key, measure in MEASURES.items() if measure.by_group and measure.applies_to(patients)]
+    if name not in known:
+        raise ValueError(
+            f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
+            "curves need risk=Predictions(risk, survival, times)."
+        )
+    return MEASURES[name]
+
+
+def _product_index(attributes: Sequence[Attribute]) -> Any:
+    import pandas as pd
+
+    if len(attributes) == 1:
+        return pd.Index(list(attributes[0].groups.labels), name=attributes[0].name, tupleize_cols=False)
+    return pd.MultiIndex.from_tuples(
+        list(product(*(attribute.groups.labels for attribute in attributes))),
+        names=[attribute.name for attribute in attributes],
+    )
