@@ -76,18 +76,17 @@ def evaluate(
     frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
     table = opened.table(frame, groups=listed(groups), time=time, event=event, event_value=event_value)
     features = opened.features(frame)
-    if reference is None:
-        plain = opened.plain_cox_risk(features)
-    else:
+    held_against = opened.plain_cox()
+    if reference is not None:
         other = OpenedModel.open(reference)
-        plain = other.estimator.predict(other.features(frame))
+        held_against = other.estimator.predict(other.features(frame))
     result = evaluated(
         opened.estimator,
         features,
         table.y,
         y_train=opened.estimator.follow_up_,
         sensitive_features=table.sensitive_features if listed(groups) else None,
-        reference=plain,
+        reference=held_against,
         intersections=intersections,
         n_bootstrap=bootstrap,
         random_state=seed,
