@@ -18,7 +18,7 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -m "not peer" tests
+	$(BIN)/pytest -n auto -m "not peer" tests
 	$(BIN)/pytest --doctest-modules src/drosurv
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
