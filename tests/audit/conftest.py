@@ -92,17 +92,24 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
     models = tuple(make_model(a, 0.8 - 0.1 * (1 - a), name, label, audited=a == 0.5) for a in alphas)
     trade_off = (
         Column("model", "Model"),
-        Column("c_index", "c-index", "value"),
-        Column("imparity", "gap", "value"),
+        Column("concordance_index", "c-index", "value"),
+        Column(f"imparity {name}", "gap", "value"),
         Column("share_of_gain", "information kept", "share"),
-        Column("group_disparity", "group disparity", "value"),
+        Column(f"group_disparity {name}", "group disparity", "value"),
     )
     rows = tuple(
-        {"model": m.name, "alpha": m.alpha, "stop": m.stop_label, "c_index": 0.8 - 0.1 * (1 - m.alpha)}
-        | {"imparity": 0.05 * m.alpha, "share_of_gain": m.alpha, "group_disparity": m.alpha}
+        {
+            "model": m.name,
+            "alpha": m.alpha,
+            "stop": m.stop_label,
+            "concordance_index": 0.8 - 0.1 * (1 - m.alpha),
+        }
+        | {f"imparity {name}": 0.05 * m.alpha, "share_of_gain": m.alpha, f"group_disparity {name}": m.alpha}
         for m in models
     )
-    control = tuple({"factor": c / 4, "share_of_gain": c / 4, "group_disparity": c / 4} for c in range(5))
+    control = tuple(
+        {"factor": c / 4, "share_of_gain": c / 4, f"group_disparity {name}": c / 4} for c in range(5)
+    )
     facts = Table(
         "data", "Data.", (Column("name", "Fact"), Column("value", "Value")), ({"name": name, "value": label},)
     )
@@ -114,6 +121,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         version="1.2.3",
         level="95 %",
         time_title="days",
+        attributes=(name,),
         models=models,
         trade_off=Table("trade_off", "Models.", trade_off, rows),
         control=Table(

@@ -45,7 +45,7 @@ def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(r
     forest = calibration_forests([report.audited.calibration], report.audited.groups)[0]
     row = forest.blocks[1].rows[0]
     # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
-    assert row.cells[0].text == "+3.0 %"
+    assert row.cells[0].text == "+3.0"
     axis = forest.measures[0].axis
     assert row.cells[0].strip.start == pytest.approx(100 * axis.share(0.0), abs=0.01)
-    assert row.cells[0].strip.length == pytest.approx(100 * (axis.share(0.06) - axis.share(0.0)), abs=0.01)
+    assert row.cells[0].strip.length == pytest.approx(100 * (axis.share(6.0) - axis.share(0.0)), abs=0.01)

@@ -1,6 +1,8 @@
 """The audit report: tables first, pages second."""
 
-from drosurv.audit.alpha_path import ALPHAS, train_alpha_path, train_reference
+from drosurv.audit.alpha_path import ALPHAS, train_alpha_path
+from drosurv.audit.audit import audit
+from drosurv.audit.demonstration import audit_flc
 from drosurv.audit.report import AuditReport, ModelAudit, Statement, WorstOffAudit
 from drosurv.audit.table import Column, Table
 
@@ -12,6 +14,7 @@ __all__ = [
     "Statement",
     "Table",
     "WorstOffAudit",
+    "audit",
+    "audit_flc",
     "train_alpha_path",
-    "train_reference",
 ]

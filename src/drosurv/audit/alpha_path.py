@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
+from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
+from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.grid import fit_grid
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
@@ -47,15 +48,14 @@ def train_alpha_path(
     estimator = final_estimator(model)
     family = next((cls for cls in _FAMILIES if type(estimator) is cls), DROCox)
     wanted = sorted(set(map(float, alphas)), reverse=True)
-    path = [relative(estimator, family, alpha=alpha) for alpha in wanted]
+    path = [_relative(estimator, family, alpha) for alpha in wanted]
     fit_grid(path, prepared(model, X_train), y_train)
     return {alpha: _with_preparation(model, fitted) for alpha, fitted in zip(wanted, path, strict=True)}
 
 
-def train_reference(model: Any, X_train: Any, y_train: Any) -> Any:
-    """Plain Cox with the model's own network, penalty and preparation; parameters as in `train_alpha_path`."""
-    reference = relative(final_estimator(model), CoxPH)
-    return _with_preparation(model, reference.fit(prepared(model, X_train), y_train))
+def is_of_a_family(estimator: Any) -> bool:
+    """Whether the estimator protects a share alpha of patients that it can be trained anew at."""
+    return type(estimator) in _FAMILIES
 
 
 def final_estimator(model: Any) -> Any:
@@ -68,16 +68,14 @@ def prepared(model: Any, X: Any) -> Any:
     return model[:-1].transform(X) if hasattr(model, "steps") and len(model.steps) > 1 else X
 
 
-def relative(estimator: Any, family: type, **settings: Any) -> Any:
-    """An unfitted model of a family with the settings that the estimator has too.
-
-    The tolerance is left to the family, whose default suits its objective.
-    """
-    shared = family().get_params()
-    ours = estimator.get_params(deep=False) if isinstance(estimator, (CoxPH, *_FAMILIES)) else {}
-    if not isinstance(estimator, family):
+def _relative(estimator: Any, family: type, alpha: float) -> Any:
+    """An unfitted model of a family with the settings that the estimator has too."""
+    ours = estimator.get_params(deep=False) if isinstance(estimator, CoxEstimator) else {}
+    if type(estimator) is not family:
+        # The family's default tolerance suits its objective.
         ours.pop("tol", None)
-    return family(**{name: ours[name] for name in shared if name in ours} | settings)
+    shared = {name: ours[name] for name in family().get_params() if name in ours}
+    return family(**{**shared, "alpha": alpha, "verbose": False})
 
 
 def _with_preparation(model: Any, estimator: Any) -> Any:

@@ -29,6 +29,8 @@ class Mark:
         Number of the model that it stands for.
     drawn : bool
         Whether a dot is drawn, or the place only tells its text.
+    reach : str
+        SVG path of its intervals, or nothing.
     """
 
     x: float
@@ -38,6 +40,7 @@ class Mark:
     label: str = ""
     stop: int | None = None
     drawn: bool = False
+    reach: str = ""
 
 
 @dataclass(frozen=True)

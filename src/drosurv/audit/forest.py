@@ -140,8 +140,15 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
     groups : Table
         Sizes of the groups.
     """
-    differences = [_difference(row, end) for table in tables for row in table.rows for end in ("low", "high")]
-    axis = Axis.over("", [0.0, *differences], kind="share", count=3)
+    small = {(row["attribute"], row["group"]) for row in groups.rows if row.get("note")}
+    differences = [
+        _difference(row, end)
+        for table in tables
+        for row in table.rows
+        for end in ("low", "high")
+        if (row["attribute"], row["group"]) not in small
+    ]
+    axis = Axis.over("", [0.0, *differences], count=2)
     horizons = list(dict.fromkeys(row["horizon"] for row in tables[0].rows))
     measures = tuple(Measure(f"at {written(horizon, 'time')}", axis, 0.0) for horizon in horizons)
     forests = []
@@ -157,23 +164,19 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
 
 
 def _calibration_cell(axis: Axis, row: Row) -> Cell:
+    value, low, high = (_difference(row, end) for end in ("observed", "high", "low"))
+    shown = written(row.get("observed"), "share")
     return Cell(
-        Strip.on(
-            axis, _difference(row, "observed"), _difference(row, "high"), _difference(row, "low"), guide=0.0
-        ),
-        _signed(_difference(row, "observed")),
-        f"of {written(row.get('observed'), 'share')}" if row.get("observed") is not None else "",
+        Strip.on(axis, value, low, high, guide=0.0),
+        "–" if value is None else f"{value:+.1f}".replace("-", "−"),
+        "" if value is None else f"of {shown}",
     )
 
 
 def _difference(row: Row, end: str) -> float | None:
+    """Predicted survival less that end of the observed, in percentage points."""
     predicted, other = row.get("predicted"), row.get(end)
-    return None if predicted is None or other is None else predicted - other
-
-
-def _signed(value: float | None) -> str:
-    text = written(value, "share")
-    return f"+{text}" if value is not None and not text.startswith(("−", "0.0")) else text
+    return None if predicted is None or other is None else 100 * (predicted - other)
 
 
 def _blocks(rows: Sequence[Row], cells: Callable[[Row], tuple[Cell, ...]]) -> tuple[Block, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from drosurv.audit.table import Column, Table, plain, written
 from drosurv.target import Target
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from drosurv.evaluation.attributes import Attribute
 
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
 LIMITS = (
@@ -30,7 +30,7 @@ LIMITS = (
 
 
 def data_facts(
-    target: Target, X: Any, sensitive_features: pd.DataFrame, estimator: Any, time_title: str
+    target: Target, X: Any, attributes: Sequence[Attribute], estimator: Any, time_title: str
 ) -> Table:
     """Facts of the audited and of the training patients."""
     follow_up = float(np.median(target.time))
@@ -42,13 +42,8 @@ def data_facts(
         "Longest time observed": f"{written(float(target.time.max()), 'time')} {time_title}",
         "Features": written(np.shape(X)[1], "count"),
     }
-    for name in sensitive_features.columns:
-        groups = sensitive_features[name]
-        missing = int(groups.isna().sum())
-        known = f"{groups.nunique()} groups"
-        facts[f"Groups by {name}"] = (
-            f"{known}, {written(missing, 'count')} not recorded" if missing else known
-        )
+    for attribute in attributes:
+        facts[f"Groups by {attribute.name}"] = ", ".join(attribute.labels)
     if hasattr(estimator, "n_patients_"):
         facts["Patients trained on"] = written(estimator.n_patients_, "count")
         facts["Events trained on"] = written(estimator.n_events_, "count")

@@ -61,7 +61,7 @@ def as_html(report: AuditReport) -> str:
         report=report,
         contents=CONTENTS,
         views=views,
-        trade_off_charts=trade_off_charts(report.trade_off, report.control),
+        trade_off_charts=trade_off_charts(report.trade_off, report.control, report.attributes),
         style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),

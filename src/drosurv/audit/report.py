@@ -126,6 +126,8 @@ class AuditReport:
         Of all intervals, such as "95 %".
     time_title : str
         What the times are, such as "days".
+    attributes : tuple of str
+        Names of the sensitive attributes.
     models : tuple of ModelAudit
         The audited model and those to compare it with, in the order of the slider.
     trade_off : Table
@@ -145,6 +147,7 @@ class AuditReport:
     version: str
     level: str
     time_title: str
+    attributes: tuple[str, ...]
     models: tuple[ModelAudit, ...]
     trade_off: Table
     control: Table | None

@@ -52,8 +52,12 @@ class Column:
 
     def cell(self, row: Mapping[str, Any]) -> str:
         """What the column shows of a row."""
-        shown, interval = written(row.get(self.key), self.kind), self.interval_of(row)
+        shown, interval = self.value(row), self.interval_of(row)
         return f"{shown} ({interval})" if interval else shown
+
+    def value(self, row: Mapping[str, Any]) -> str:
+        """The row's value without its interval."""
+        return written(row.get(self.key), self.kind)
 
     def interval_of(self, row: Mapping[str, Any]) -> str:
         """The interval of the row's value in words; empty without one."""
@@ -97,13 +101,7 @@ class Table:
     def of(cls, key: str, caption: str, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
         """From a DataFrame that has at least the columns' values; others are left out."""
         wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
-        rows = frame[wanted].astype(object).to_numpy().tolist()
-        return cls(
-            key,
-            caption,
-            tuple(columns),
-            tuple({name: plain(value) for name, value in zip(wanted, row, strict=True)} for row in rows),
-        )
+        return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -140,6 +138,13 @@ class Table:
         writer.writerow([_inert(key) for key in self.keys])
         writer.writerows([[_inert(row.get(key)) for key in self.keys] for row in self.rows])
         return out.getvalue()
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a DataFrame as dicts of plain values."""
+    names = [str(name) for name in frame.columns]
+    values = frame.astype(object).to_numpy().tolist()
+    return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in values]
 
 
 def plain(value: Any) -> Any:

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.chart import Chart, Frame, Line, Mark
 from drosurv.audit.table import Column, Table
+from drosurv.audit.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of
 
 
-def trade_off_charts(trade_off: Table, control: Table | None) -> tuple[Chart, ...]:
-    """Ranking against the concordance gap, and likelihood against the disparity of risks.
+def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequence[str]) -> tuple[Chart, ...]:
+    """For every attribute, ranking against the concordance gap, and information against the disparity of risk.
 
     Parameters
     ----------
     trade_off : Table
-        One row per model with ``c_index``, ``imparity``, ``share_of_gain`` and ``group_disparity``; a pair that
-        no model has is left out.
+        One row per model with ``concordance_index``, ``share_of_gain`` and, by attribute, ``imparity NAME`` and
+        ``group_disparity NAME``; a pair that no model has is left out.
     control : Table or None
-        ``share_of_gain`` and ``group_disparity`` of the reference's scores times factors below one.
+        ``share_of_gain`` and ``group_disparity NAME`` of the reference's scores times factors below one.
+    attributes : sequence of str
+        Names of the attributes.
     """
-    pairs = (
-        ("imparity", "c_index", "Ranking against the gap in ranking", None),
-        ("group_disparity", "share_of_gain", "Information kept against the disparity of risks", control),
-    )
-    columns = {column.key: column for column in trade_off.columns}
-    charts = [
-        _chart(trade_off, columns[across], columns[up], title, line)
-        for across, up, title, line in pairs
-        if across in columns and up in columns
-    ]
+    charts = []
+    for name in attributes:
+        gap = Column(imparity_of(name), "concordance imparity", "value", ends_of(imparity_of(name)))
+        disparity = Column(
+            disparity_of(name), "group disparity of risk", "value", ends_of(disparity_of(name))
+        )
+        charts.append(_chart(trade_off, gap, C_INDEX, f"{name}: ranking, and its gap", None))
+        charts.append(
+            _chart(
+                trade_off,
+                disparity,
+                KEPT,
+                f"{name}: information kept, and disparity of risk",
+                control,
+            )
+        )
     return tuple(chart for chart in charts if chart.marks)
 
 
@@ -41,11 +51,16 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
     ]
     rows = [row for _, row in known]
     line: list[dict[str, Any]] = (
-        [] if control is None else [row for row in control.rows if row[across.key] is not None]
+        []
+        if control is None
+        else [row for row in control.rows if row.get(across.key) is not None and row.get(up.key) is not None]
     )
+    # Intervals belong on the axes: differences far below them would otherwise look large.
     together = [*rows, *line]
-    x = Axis.over(f"{across.label} →", [row[across.key] for row in together], kind=across.kind, count=4)
-    y = Axis.over(up.label, [row[up.key] for row in together], kind=up.kind, count=4)
+    x = Axis.over(
+        f"{across.label} →", [row.get(key) for row in together for key in across.keys], kind=across.kind
+    )
+    y = Axis.over(up.label, [row.get(key) for row in together for key in up.keys], kind=up.kind)
     frame = Frame(x, y, width=360, height=290, left=56, top=34, bottom=46)
     lines = []
     if line:
@@ -61,6 +76,7 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
             label=row["stop"],
             stop=stop,
             drawn=True,
+            reach=_reach(frame, row, across, up),
         )
         for stop, row in known
     )
@@ -72,3 +88,13 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
         else f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
     )
     return Chart(title, told, frame, lines=tuple(lines), marks=marks, nearest="point")
+
+
+def _reach(frame: Frame, row: dict[str, Any], across: Column, up: Column) -> str:
+    """A cross through a point: its intervals in both directions."""
+    x, y = row[across.key], row[up.key]
+    sides = [row.get(key) for key in across.interval or ()]
+    ends = [row.get(key) for key in up.interval or ()]
+    level = frame.line([(side, y) for side in sides if side is not None])
+    upright = frame.line([(x, end) for end in ends if end is not None])
+    return level + upright

@@ -11,8 +11,11 @@
     shown = stop;
     const model = report.models[stop];
     for (const part of document.querySelectorAll("[data-stop]")) part.hidden = Number(part.dataset.stop) !== stop;
-    for (const point of document.querySelectorAll("[data-point]"))
-      point.classList.toggle("current", Number(point.dataset.point) === stop);
+    for (const point of document.querySelectorAll("[data-point]")) {
+      const current = Number(point.dataset.point) === stop;
+      point.classList.toggle("current", current);
+      if (current) point.parentNode.append(point);
+    }
     if (!slider) return;
     slider.value = stop;
     slider.setAttribute("aria-valuetext", model.name);
@@ -52,7 +55,7 @@
     chart.querySelector(".cross").setAttribute("hidden", "");
   }
   for (const chart of document.querySelectorAll("svg[data-nearest]")) {
-    const marks = [...chart.querySelectorAll(".mark")];
+    const marks = [...chart.querySelectorAll(".mark")].sort((a, b) => a.dataset.point - b.dataset.point || 0);
     if (!marks.length) continue;
     const far = (mark, at) => {
       const across = Math.abs(mark.dataset.x - at.x);

@@ -1,0 +1,176 @@
+"""The summary in plain words: who is served worst, by how much, is it noise, is anybody harmed.
+
+Shorter than the sentences of an evaluation, in the order of a reader's questions, and with codes for programs.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING
+
+from drosurv.audit.model_tables import SIGNIFICANT, is_lower
+from drosurv.audit.report import Statement
+from drosurv.audit.table import plain_rows, written
+
+if TYPE_CHECKING:
+    from drosurv.evaluation import EvaluationResult
+    from drosurv.evaluation.rows import Row
+
+# Below this share of the reference's information, fairness was paid for with silence.
+LITTLE_KEPT = 0.5
+
+
+def statements(result: EvaluationResult, reference: str) -> tuple[Statement, ...]:
+    """The sentences of the summary, the most important first; `reference` is what the reference is called."""
+    return (
+        *_about_gaps(result),
+        *_about_harm(result),
+        *_about_calibration(result),
+        *_about_shrinkage(result, reference),
+        *_about_small_groups(result),
+    )
+
+
+def worst_group(result: EvaluationResult) -> Row | None:
+    """The c-index of the group served worst, of those large enough to be judged.
+
+    It is the lower end of the largest gap of c-indices. Groups are compared within their attribute, since ranking
+    only the young is harder than ranking everybody, whatever the model.
+    """
+    for gap, _ in _ordered_gaps(result):
+        groups = _judged(result, gap.attribute)
+        if len(groups) > 1:
+            return groups[0]
+    return None
+
+
+def _about_gaps(result: EvaluationResult) -> list[Statement]:
+    found: list[Statement] = []
+    gaps = _ordered_gaps(result)
+    for gap, p_value in gaps:
+        groups = _judged(result, gap.attribute)
+        if len(groups) < 2:
+            continue
+        low, high = groups[0], groups[-1]
+        size = f"{_points(high.value - low.value)} percentage points"
+        # Interval and test are of the largest gap of all groups, small ones included.
+        is_largest = abs(high.value - low.value - gap.value) < 1e-9
+        if is_largest and not isnan(gap.low):
+            size += f" ({_points(gap.low)} to {_points(gap.high)})"
+        if not found:
+            text = (
+                f"Served worst: {low.whose}. Of the pairs of patients in this group, the model ranks "
+                f"{written(low.value, 'share')} rightly, against {written(high.value, 'share')} in {high.whose}: a gap "
+                f"of {size}."
+            )
+        else:
+            text = f"Between groups of {gap.attribute}, the gap is {size}; lowest is {low.group}."
+        code = "gap" if found else "worst_group"
+        text = f"{text} {_chance(p_value, len(gaps), is_largest)}"
+        found.append(Statement(code, text, not isnan(p_value) and p_value < SIGNIFICANT))
+    if not found:
+        named = (
+            "No two groups are large enough to be compared." if result.attributes else "No groups were named."
+        )
+        found.append(Statement("worst_group", named, bool(result.attributes)))
+    return found
+
+
+def _chance(p_value: float, attributes: int, is_largest: bool) -> str:
+    if isnan(p_value):
+        return "Whether it is chance was not tested."
+    shown = written(p_value, "p_value")
+    tested = f"p {shown}" if shown.startswith("below") else f"p = {shown}"
+    if attributes > 1:
+        tested += f", allowing for {attributes} attributes"
+    what = "That" if is_largest else "With the small groups counted too, the largest gap"
+    if p_value < SIGNIFICANT:
+        return f"{what} is more than chance would explain ({tested})."
+    return f"{what} may be chance ({tested})."
+
+
+def _about_harm(result: EvaluationResult) -> list[Statement]:
+    rows = [
+        *result.select(metric="brier_skill", kind="group"),
+        *result.select(metric="likelihood_gain", kind="group"),
+    ]
+    rows = [row for row in rows if not isnan(row.low)]
+    if not rows:
+        return []
+    harmed = _names([row for row in rows if row.verdict == "harmed"])
+    unclear = _names([row for row in rows if row.verdict == "unclear"])
+    if harmed:
+        return [Statement("harm", f"Worse served than by no model at all: {harmed}.", True)]
+    if unclear:
+        text = f"No group is shown to be served worse than by no model, but it cannot be ruled out for {unclear}."
+        return [Statement("harm", text)]
+    return [Statement("harm", "Every group is better served than it would be without a model.")]
+
+
+def _about_calibration(result: EvaluationResult) -> list[Statement]:
+    rows = result.select(metric="calibration_difference", kind="group")
+    judged = [row for row in rows if row.status == "ok" and not isnan(row.low)]
+    off = [row for row in judged if row.low > 0 or row.high < 0]
+    at = f"At time {written(result.settings.horizon, 'time')}, predicted survival"
+    if not judged:
+        return []
+    if not off:
+        return [Statement("calibration", f"{at} agrees with the observed in every group, within chance.")]
+    parts = [
+        f"{_points(abs(row.value))} points too {'high' if row.value > 0 else 'low'} for {row.whose}"
+        for row in off
+    ]
+    return [Statement("calibration", f"{at} is {', '.join(parts)}.", True)]
+
+
+def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement]:
+    kept, slope = (
+        result.select(metric="share_of_gain"),
+        result.select(metric="calibration_slope", kind="overall"),
+    )
+    if result.control is None or not kept or isnan(kept[0].value):
+        return []
+    text = (
+        f"The model keeps {written(kept[0].value, 'share')} of {reference}'s information (calibration slope "
+        f"{written(slope[0].value)}, where 1 is right)"
+    )
+    if result.control.factor < 1:
+        compared = plain_rows(result.control.at_equal_gain)
+        n_lower = sum(map(is_lower, compared))
+        which = {0: "its disparities of risk are no", len(compared): "its disparities of risk are"}.get(
+            n_lower, f"{n_lower} of its {len(compared)} disparities of risk are"
+        )
+        text += f"; {which} lower than shrinking {reference} to the same information would make them"
+    return [Statement("shrinkage", f"{text}.", kept[0].value < LITTLE_KEPT)]
+
+
+def _about_small_groups(result: EvaluationResult) -> list[Statement]:
+    small = _names([row for row in result.rows if row.kind == "group" and row.status == "small group"])
+    return [Statement("small_groups", f"Too small to be judged: {small}.")] if small else []
+
+
+def _ordered_gaps(result: EvaluationResult) -> list[tuple[Row, float]]:
+    """Gaps of c-index, the largest first, with p-values adjusted for their number (Holm)."""
+    gaps = [gap for gap in result.select(metric="concordance_index", kind="gap") if not isnan(gap.value)]
+    adjusted: dict[str, float] = {}
+    tested = sorted((gap for gap in gaps if not isnan(gap.p_value)), key=lambda gap: gap.p_value)
+    for place, gap in enumerate(tested):
+        least = max(adjusted.values(), default=0.0)
+        adjusted[gap.attribute] = min(max(least, gap.p_value * (len(tested) - place)), 1.0)
+    gaps.sort(key=lambda gap: -gap.value)
+    return [(gap, adjusted.get(gap.attribute, float("nan"))) for gap in gaps]
+
+
+def _judged(result: EvaluationResult, attribute: str) -> list[Row]:
+    """The c-indices of an attribute's groups that are large enough, lowest first."""
+    rows = result.select(metric="concordance_index", attribute=attribute, kind="group")
+    return sorted((row for row in rows if row.status == "ok"), key=lambda row: row.value)
+
+
+def _names(rows: list[Row]) -> str:
+    """The groups that the rows are of, each once."""
+    return ", ".join(dict.fromkeys(row.whose for row in rows))
+
+
+def _points(value: float) -> str:
+    return written(value, "share").removesuffix(" %")

@@ -1,0 +1,63 @@
+"""The patients served worst, described by rules, as a part of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drosurv.audit.alpha_path import final_estimator, prepared
+from drosurv.audit.report import WorstOffAudit
+from drosurv.audit.table import Column, Table
+from drosurv.insight import Estimate, worst_off
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    Column("rule", "Rule"),
+    Column("patients", "Patients", "count"),
+    Column("events", "Events", "count"),
+    Column("harm", "Harm there", "value", ("harm_low", "harm_high")),
+    Column("rest", "Harm elsewhere", "value", ("rest_low", "rest_high")),
+    Column("stability", "Found again", "share"),
+    Column("verdict", "Verdict"),
+)
+
+
+def describe_worst_off(
+    model: Any,
+    X: Any,
+    y: Any,
+    y_train: Any,
+    features: pd.DataFrame | None,
+    level: float,
+    random_state: int,
+) -> WorstOffAudit:
+    """Search for rules; parameters as in :func:`~drosurv.audit.audit`."""
+    found = worst_off(
+        final_estimator(model),
+        prepared(model, X),
+        y,
+        y_train=y_train,
+        features=_readable(X) if features is None else features,
+        min_group=max(20, min(50, len(y) // 20)),
+        confidence=level,
+        random_state=random_state,
+    )
+    note = (
+        "Harm is how much worse than by no model a patient is predicted, in log likelihood, averaged over patients not "
+        f"used to find the rule; negative is a gain. All patients: {_signed(found.overall)}. Found again: share of "
+        f"repeated samples in which the search comes back to the same group. Smallest group looked for: "
+        f"{found.min_group} patients."
+    )
+    rules = Table.of("worst_off", "Every rule that the search proposed", COLUMNS, found.to_frame())
+    return WorstOffAudit(found.status, rules, note)
+
+
+def _readable(X: Any) -> pd.DataFrame | None:
+    import pandas as pd
+
+    return X if isinstance(X, pd.DataFrame) else None
+
+
+def _signed(estimate: Estimate) -> str:
+    return str(estimate).replace("-", "−")
