@@ -64,6 +64,19 @@ def test_a_group_that_needs_two_conditions_is_found():
     assert {condition.column for condition in rule.conditions} == {"marker", "stage"}
 
 
+def test_a_group_that_no_single_condition_shows_to_be_harmed_is_found():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(3000, 8)), columns=list("abcdefgh"))
+    harmed = (table["c"] > 0.3) & (table["f"] > 0.3)
+    harm = np.where(harmed, 0.17 + 0.7 * rng.normal(size=3000), -0.18 + 0.4 * rng.normal(size=3000))
+    assert harm[table["c"] > 0.3].mean() < 0
+    assert search(table, harm, max_conditions=1) == []
+    (rule,) = search(table, harm, max_conditions=3)
+    inside = rule.holds(table)
+    assert {condition.column for condition in rule.conditions} >= {"c", "f"}
+    assert (inside & harmed).sum() / (inside | harmed).sum() > 0.7
+
+
 def test_two_groups_need_two_rules_and_the_second_is_sought_among_the_others():
     table = table_of(3000)
     harm = np.random.default_rng(0).normal(size=3000) * 0.5 + np.where(abs(table["marker"]) > 1.2, 0.5, -0.3)

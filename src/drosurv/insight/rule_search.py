@@ -129,10 +129,15 @@ class CodedTable:
 
 
 class Candidate(NamedTuple):
-    """Atoms, and a lower bound of the harm that the patients who meet them bear together."""
+    """Atoms, and lower bounds of the harm that the patients who meet them bear together.
+
+    `borne` counts harm from zero, `excess` from the mean of all patients: a group that is harmed only under a
+    second condition shows in the excess first.
+    """
 
     atoms: tuple[Atom, ...]
     borne: float
+    excess: float
 
 
 def search_rules(
@@ -163,8 +168,8 @@ def search_rules(
     """
     left = np.ones(len(harm)) if weight is None else weight.astype(np.float64)
     rules: list[tuple[Atom, ...]] = []
-    while len(rules) < max_rules:
-        best = _best_rule(table, harm, left, max_conditions, min_group)
+    while len(rules) < max_rules and left.any():
+        best = _Beam(table, harm, left, min_group).best(max_conditions)
         if best.borne <= 0:
             break
         rules.append(best.atoms)
@@ -172,48 +177,61 @@ def search_rules(
     return rules
 
 
-def _best_rule(
-    table: CodedTable, harm: FloatArray, weight: FloatArray, max_conditions: int, min_group: int
-) -> Candidate:
-    best = Candidate((), -np.inf)
-    beam = [best]
-    for _ in range(max_conditions):
-        longer: dict[frozenset[Atom], Candidate] = {}
-        for candidate in beam:
-            taken = {atom[:2] for atom in candidate.atoms}
-            for atom, borne in _extensions(table, harm, weight * table.covers(candidate.atoms), min_group):
-                if atom[:2] not in taken:
-                    atoms = (*candidate.atoms, atom)
-                    longer.setdefault(frozenset(atoms), Candidate(atoms, borne))
-        beam = sorted(longer.values(), key=lambda candidate: -candidate.borne)[:BEAM]
-        if beam and beam[0].borne > max(best.borne * WORTH_A_CONDITION, best.borne):
-            best = beam[0]
-    return best
+class _Beam:
+    """Search of one rule among weighted patients, keeping the most promising rules of each length."""
 
+    def __init__(self, table: CodedTable, harm: FloatArray, weight: FloatArray, min_group: int) -> None:
+        self.table, self.weight, self.min_group = table, weight, min_group
+        self.sums = np.stack([weight, weight * harm, weight * harm**2])
+        self.mean = float(self.sums[1].sum() / self.sums[0].sum())
 
-def _extensions(
-    table: CodedTable, harm: FloatArray, weight: FloatArray, min_group: int
-) -> list[tuple[Atom, float]]:
-    """The best further condition of every kind on every column, with the harm then borne."""
-    sums = _sums_by_code(table.codes, np.stack([weight, weight * harm, weight * harm**2]), table.n_codes)
-    present = sums[..., :-1]
-    total, below = present.sum(axis=-1, keepdims=True), present.cumsum(axis=-1)
-    missing = np.broadcast_to(sums[..., -1:], present.shape)
-    inside = np.stack([below, total - below, present, total - present, missing], axis=1)
-    borne = np.where(table.allowed, _borne_harm(inside, min_group), -np.inf)
-    code, most = borne.argmax(axis=-1), borne.max(axis=-1)
-    return [
-        (Atom(int(column), COMPARISONS[kind], int(code[kind, column])), float(most[kind, column]))
-        for kind, column in np.argwhere(np.isfinite(most))
-    ]
+    def best(self, max_conditions: int) -> Candidate:
+        best = Candidate((), -np.inf, -np.inf)
+        beam = [best]
+        for _ in range(max_conditions):
+            longer: dict[frozenset[Atom], Candidate] = {}
+            for candidate in beam:
+                taken = {atom[:2] for atom in candidate.atoms}
+                for longer_one in self._extensions(candidate.atoms):
+                    if longer_one.atoms[-1][:2] not in taken:
+                        longer.setdefault(frozenset(longer_one.atoms), longer_one)
+            if not longer:
+                break
+            leader = self._refined(max(longer.values(), key=lambda candidate: candidate.borne))
+            if leader.borne > max(best.borne * WORTH_A_CONDITION, best.borne):
+                best = leader
+            beam = sorted(longer.values(), key=lambda candidate: -candidate.excess)[:BEAM]
+        return best
 
+    def _refined(self, rule: Candidate) -> Candidate:
+        """The same conditions, each value chosen again in the light of the others."""
+        for atom in rule.atoms:
+            others = tuple(other for other in rule.atoms if other != atom)
+            again = [c for c in self._extensions(others) if c.atoms[-1][:2] == atom[:2]]
+            rule = max([rule, *again], key=lambda candidate: candidate.borne)
+        return rule
 
-def _borne_harm(sums: FloatArray, min_group: int) -> FloatArray:
-    """Lower bound of the summed harm, from sums (3, ...) of weight, harm and squared harm."""
-    count, total, squares = sums
-    n = np.maximum(count, 1.0)
-    variance = np.maximum(squares / n - (total / n) ** 2, 0.0)
-    return np.where(count >= min_group, total - DISCOUNT * np.sqrt(n * variance), -np.inf)
+    def _extensions(self, atoms: tuple[Atom, ...]) -> list[Candidate]:
+        """The rule with one more condition: of every kind on every column the two best values."""
+        table, inside = self.table, self.table.covers(atoms)
+        sums = _sums_by_code(table.codes, self.sums * inside, table.n_codes)
+        present = sums[..., :-1]
+        total, below = present.sum(axis=-1, keepdims=True), present.cumsum(axis=-1)
+        missing = np.broadcast_to(sums[..., -1:], present.shape)
+        count, harm, squares = np.stack([below, total - below, present, total - present, missing], axis=1)
+        n = np.maximum(count, 1.0)
+        error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
+        allowed = table.allowed & (count >= self.min_group)
+        borne = np.where(allowed, harm - DISCOUNT * error, -np.inf)
+        excess = np.where(allowed, borne - self.mean * count, -np.inf)
+        found = []
+        for choice in (borne.argmax(axis=-1), excess.argmax(axis=-1)):
+            for kind, column in np.argwhere(allowed.any(axis=-1)):
+                code = choice[kind, column]
+                atom = Atom(int(column), COMPARISONS[kind], int(code))
+                at = (kind, column, code)
+                found.append(Candidate((*atoms, atom), float(borne[at]), float(excess[at])))
+        return found
 
 
 def _readable_cuts(numbers: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ def worst_off(
     min_group: int = 50,
     confidence: float = 0.95,
     min_stability: float = 0.5,
-    n_folds: int = 5,
+    n_folds: int = 10,
     n_bootstraps: int = 50,
     random_state: int | np.random.Generator | None = 0,
 ) -> WorstOff:
@@ -42,8 +42,8 @@ def worst_off(
 
     Harm is a patient's full-likelihood loss under the model minus that under the null model (everyone has the
     training set's curve). The search looks for rules whose patients bear the most harm together. What it finds
-    on all patients is then checked: the search is repeated without each fifth of the patients, and the same
-    group's harm is measured on the fifth left out; and it is repeated on bootstrap samples. A rule is reported
+    on all patients is then checked: the search is repeated without each tenth of the patients, and the same
+    group's harm is measured on the tenth left out; and it is repeated on bootstrap samples. A rule is reported
     as a group only if the harm on patients not used to find it is above 0 with the given confidence (shared
     over the rules found) and the group comes back in at least `min_stability` of the bootstraps.
 
