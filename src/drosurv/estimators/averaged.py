@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.baseline import Baseline, follow_up
 from drosurv.estimators.device import resolve_device
 from drosurv.estimators.fitting import STATUS, squared_norm
+from drosurv.estimators.parameters import check_count
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
@@ -23,12 +23,16 @@ from drosurv.objectives import Mean, Objective
 from drosurv.solvers import AveragedCriterion, AveragedProblem, AveragedTrainee, Solution, adam, minimise
 from drosurv.target import FloatArray
 
+# What the worst-off share gains per event below which a model is called the null model.
+_NOTHING = 1e-4
+
 
 class AveragedEstimator(CoxEstimator):
     """Base of estimators that average full-likelihood losses over subgroups and minimise the worst averages."""
 
     n_intervals: int
     ties = "breslow"
+    _when_null: str
 
     _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
 
@@ -119,6 +123,17 @@ class AveragedEstimator(CoxEstimator):
         at = criterion.evaluate(regrets)
         self.objective_ = float(at.value[0]) + 0.5 * self.l2 * squared_norm(self)
         self.eta_ = float(at.eta[0])
+        if (
+            self._uses_convex
+            and criterion.offset is null
+            and at.value[0] > -_NOTHING * criterion.loss.event_share
+        ):
+            warnings.warn(
+                f"{type(self).__name__} is the null model: under every other one the worst-off share of the patients "
+                f"is no better served than by no model. {self._when_null}",
+                UserWarning,
+                stacklevel=4,
+            )
         weights = criterion.patient_weights(at)[0]
         self.worst_case_weights_ = training.spread(weights / weights.sum())
         self.subgroup_regret_ = training.spread(regrets[0])
@@ -134,9 +149,3 @@ def piecewise_baseline(training: Training, loss: PiecewiseExponential, delta: Fl
     rates = np.exp(loss.null_psi + delta)
     with np.errstate(divide="ignore"):
         return Baseline(times, np.log(loss.intervals.cumulative(rates, *loss.intervals.place(times))))
-
-
-def check_count(name: str, value: Any) -> None:
-    """Reject what is no whole number of at least one."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}.")

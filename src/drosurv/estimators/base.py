@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.estimators.baseline import Baseline, follow_up
-from drosurv.estimators.device import stack_targets
+from drosurv.estimators.device import check_device, stack_targets
 from drosurv.estimators.fitting import fit_batch
+from drosurv.estimators.parameters import check_count, check_number, check_widths
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, cox_partial
 from drosurv.networks import build, linear, mlp, module_scores, module_state, restored
@@ -162,14 +163,14 @@ class CoxEstimator(BaseEstimator):
             )
         if self.ties not in ("breslow", "efron"):
             raise ValueError(f"ties must be 'breslow' or 'efron', got {self.ties!r}.")
-        if not self.max_iter >= 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
-        if not self.lr > 0:
-            raise ValueError(f"lr must be positive, got {self.lr!r}.")
-        if not self.l2 >= 0:
-            raise ValueError(f"l2 must not be negative, got {self.l2!r}.")
-        if self.network == "mlp" and not all(int(width) >= 1 for width in self.hidden):
-            raise ValueError(f"hidden must list widths of at least 1, got {self.hidden!r}.")
+        check_count("max_iter", self.max_iter)
+        check_number("lr", self.lr, positive=True)
+        check_number("l2", self.l2)
+        if self.tol is not None:
+            check_number("tol", self.tol)
+        if self.network == "mlp":
+            check_widths("hidden", self.hidden)
+        check_device(self.device)
 
     @property
     def _is_linear(self) -> bool:

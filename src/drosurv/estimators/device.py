@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from drosurv.estimators.training import Training
 
 
+def check_device(device: Any) -> None:
+    """Reject what is no device by its name; whether it is there shows when it is needed."""
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return
+    import torch
+
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"device={device!r} is none that torch knows; use 'auto', 'cpu' or 'cuda'."
+        ) from error
+
+
 def resolve_device(device: str, worthwhile: bool) -> str:
     """The device to train on: "auto" takes CUDA where there is one and the work is worth moving."""
     if device == "cpu" or (device == "auto" and not worthwhile):
@@ -30,13 +44,7 @@ def resolve_device(device: str, worthwhile: bool) -> str:
     available = torch.cuda.is_available()
     if device == "auto":
         return "cuda" if available else "cpu"
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        raise ValueError(
-            f"device={device!r} is none that torch knows; use 'auto', 'cpu' or 'cuda'."
-        ) from error
-    if kind == "cuda" and not available:
+    if torch.device(device).type == "cuda" and not available:
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='cpu'.")
     return device
 

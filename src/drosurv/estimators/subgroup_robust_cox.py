@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.averaged import AveragedEstimator, check_count
+from drosurv.estimators.averaged import AveragedEstimator
+from drosurv.estimators.parameters import check_count, check_number
 from drosurv.estimators.training import Training
 from drosurv.neighborhoods import (
     Neighborhoods,
@@ -117,12 +118,15 @@ class SubgroupRobustCox(AveragedEstimator):
         self.device = device
         self.verbose = verbose
 
+    _when_null = "Raise min_group or alpha: averages over fewer patients are mostly chance."
+
     @property
     def _tol(self) -> float:  # type: ignore[override]
         return 1e-5 if self.ball == "cvar" else 1e-8
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_number("alpha", self.alpha, positive=True)
         check_alpha(self.alpha)
         if self.ball not in BALLS:
             raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")

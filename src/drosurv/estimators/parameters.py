@@ -1,0 +1,29 @@
+"""Checks of single parameters, made when fitting begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_count(name: str, value: Any) -> None:
+    """Reject what is no whole number of at least one."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}.")
+
+
+def check_number(name: str, value: Any, *, positive: bool = False) -> None:
+    """Reject what is no finite number that is not negative, or not positive where it must be."""
+    if not isinstance(value, Real) or not 0 <= float(value) < np.inf or (positive and value == 0):
+        wanted = "positive" if positive else "not negative"
+        raise ValueError(f"{name} must be a finite number that is {wanted}, got {value!r}.")
+
+
+def check_widths(name: str, value: Any) -> None:
+    """Reject what is no sequence of whole numbers of at least one."""
+    listed = isinstance(value, (Sequence, np.ndarray))
+    if not listed or not all(isinstance(width, Integral) and int(width) >= 1 for width in value):
+        raise ValueError(f"{name} must list widths (whole numbers, at least 1) like (24,), got {value!r}.")

@@ -1,0 +1,213 @@
+"""Bad input is refused with an error that names the argument, what was given and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+
+ESTIMATORS = [CoxPH, DROCox, DROCoxSplit, RegularizedCox, SubgroupRobustCox, GroupDROCox]
+
+
+def sample(n=60):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 3)), Surv.from_arrays(rng.random(n) < 0.6, rng.integers(1, 20, n))
+
+
+def raw_target(event, time):
+    """A structured target that no builder has checked."""
+    y = np.empty(len(time), dtype=[("event", "?"), ("time", "<f8")])
+    y["event"], y["time"] = event, time
+    return y
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+def fit(estimator, X, y, **more):
+    if isinstance(estimator, GroupDROCox):
+        more["sensitive_features"] = np.arange(len(X)) % 2
+    return estimator.fit(X, y, **more)
+
+
+@pytest.mark.parametrize(("value", "message"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_features_that_are_no_numbers_are_refused(cls, value, message):
+    X, y = sample()
+    X[3, 1] = value
+    with pytest.raises(ValueError, match=f"Input X contains {message}"):
+        fit(cls(), X, y)
+
+
+def test_features_that_are_texts_are_refused(cls):
+    X, y = sample()
+    table = pd.DataFrame(X, columns=list("abc")).assign(b="high")
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        fit(cls(), table, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.nan, y["time"])), "row 4: nan"),
+        (lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, np.inf, y["time"])), "row 4: inf"),
+        (
+            lambda y: raw_target(y["event"], np.where(np.arange(60) == 4, -1.0, y["time"])),
+            r"negative time \(row 4",
+        ),
+        (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
+        (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"single time, 7\.0, for every patient"),
+        (lambda y: y["time"], "structured array with two fields"),
+        (lambda y: None, "structured array with two fields"),
+        (lambda y: (y["event"], y["time"]), r"drosurv\.Surv\.from_arrays"),
+        (lambda y: pd.DataFrame(y), r"drosurv\.Surv\.from_dataframe"),
+        (lambda y: y.astype([("event", "i8"), ("time", "f8")]), "must be bool"),
+        (lambda y: y[:50], "same number of rows, got 60 and 50"),
+    ],
+    ids=[
+        "nan",
+        "inf",
+        "negative",
+        "no event",
+        "one time",
+        "plain",
+        "none",
+        "tuple",
+        "table",
+        "ints",
+        "short",
+    ],
+)
+def test_targets_that_are_none_are_refused(cls, change, message):
+    X, y = sample()
+    with pytest.raises(ValueError, match=message):
+        fit(cls(), X, change(y))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.full(60, -1.0), "Negative values"),
+        (np.full(60, np.nan), "NaN"),
+        (np.ones(59), "sample_weight.shape == .*59"),
+        (np.zeros(60), "Sample weights must contain at least one non-zero number"),
+    ],
+    ids=["negative", "nan", "short", "zero"],
+)
+def test_weights_that_are_none_are_refused(cls, weight, message):
+    X, y = sample()
+    with pytest.raises(ValueError, match=message):
+        fit(cls(), X, y, sample_weight=weight)
+
+
+def test_weights_that_leave_no_event_are_refused(cls):
+    X, y = sample()
+    with pytest.raises(ValueError, match="leaves no patient with an event"):
+        fit(cls(), X, y, sample_weight=~y["event"])
+
+
+def test_a_single_patient_is_refused(cls):
+    X, y = sample()
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        fit(cls(), X[:1], y[:1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "sgd"}, "solver must be one of .* got 'sgd'"),
+        ({"network": "cnn"}, "network must be 'linear', 'mlp' or a callable .* got 'cnn'"),
+        ({"network": 3}, "network must be .* got 3"),
+        ({"max_iter": 0}, "max_iter must be .* got 0"),
+        ({"max_iter": 2.5}, "max_iter must be .* got 2.5"),
+        ({"lr": 0.0}, "lr must be .* got 0.0"),
+        ({"lr": np.nan}, "lr must be .* got nan"),
+        ({"lr": np.inf}, "lr must be .* got inf"),
+        ({"l2": -1.0}, "l2 must .* got -1.0"),
+        ({"l2": np.inf}, "l2 must .* got inf"),
+        ({"tol": -1e-3}, "tol must .* got -0.001"),
+        ({"tol": np.nan}, "tol must .* got nan"),
+        ({"network": "mlp", "hidden": (8, 0)}, r"hidden must list widths .* got \(8, 0\)"),
+        ({"network": "mlp", "hidden": 24}, "hidden must list widths .* got 24"),
+        ({"network": "mlp", "solver": "convex"}, "solver='convex' needs network='linear'"),
+        ({"device": "abacus"}, "device='abacus' .* use 'auto', 'cpu' or 'cuda'"),
+    ],
+    ids=str,
+)
+def test_parameters_outside_their_range_are_refused(cls, parameters, message):
+    X, y = sample()
+    with pytest.raises(ValueError, match=message):
+        fit(cls(**parameters), X, y)
+
+
+@pytest.mark.parametrize("cls", [CoxPH, DROCox, RegularizedCox])
+def test_unknown_rules_for_ties_are_refused(cls):
+    X, y = sample()
+    with pytest.raises(ValueError, match="ties must be 'breslow' or 'efron', got 'exact'"):
+        cls(ties="exact").fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.1, 1.1, np.nan, "0.2x", [0.1, 0.2]])
+@pytest.mark.parametrize("cls", [DROCox, DROCoxSplit, SubgroupRobustCox])
+def test_alpha_outside_its_range_is_refused(cls, alpha):
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"alpha .*got"):
+        cls(alpha=alpha).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", [DROCox, DROCoxSplit])
+def test_unknown_balls_are_refused(cls):
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"ball must be one of .* got 'kl'"):
+        cls(ball="kl").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n1": 0.0}, r"n1 is D1's share .* \(0, 1\), got 0.0"),
+        ({"n1": 1.0}, r"n1 is D1's share .* \(0, 1\), got 1.0"),
+        ({"n1": np.nan}, "n1 is D1's share .* got nan"),
+        ({"n1": 0.001}, "n1=0.001 leaves D1 empty among 60 patients"),
+        ({"n1": 0.999, "shuffle": False}, "n1=0.999 leaves D2 empty among 60 patients"),
+        ({"n1": 0.001, "shuffle": False}, "n1=0.001 leaves D1 empty among 60 patients"),
+        ({"sides": "three"}, "sides must be 'both' or 'one', got 'three'"),
+        ({"ties": "efron"}, "ties must be 'breslow' for a split loss"),
+    ],
+    ids=str,
+)
+def test_splits_that_leave_a_half_empty_are_refused(parameters, message):
+    X, y = sample()
+    with pytest.raises(ValueError, match=message):
+        DROCoxSplit(random_state=0, **parameters).fit(X, y)
+
+
+def test_a_half_without_events_is_refused():
+    X, y = sample()
+    event = np.zeros(60, bool)
+    event[:5] = True
+    y = Surv.from_arrays(event, y["time"])
+    with pytest.raises(ValueError, match="leaves a half without any event among 5 events"):
+        DROCoxSplit(shuffle=False).fit(X, y)
+    # One side needs no events in the half it only compares with.
+    assert DROCoxSplit(0.5, shuffle=False, sides="one", l2=0.1).fit(X, y).converged_
+
+
+def test_a_diverged_training_is_refused():
+    X, y = sample()
+    with pytest.raises(ValueError, match="training diverged to infinite scores; lower lr"):
+        CoxPH(network="mlp", lr=1e30, max_iter=5, random_state=0).fit(X, y)
+
+
+def test_networks_that_break_their_contract_are_refused():
+    X, y = sample()
+    with pytest.raises(
+        ValueError, match=r"one score per patient, shape \(60,\) or \(60, 1\); it returned \(60, 2\)"
+    ):
+        CoxPH(network=lambda d: torch.nn.Linear(d, 2)).fit(X, y)
+    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module .* it returned float"):
+        CoxPH(network=float).fit(X, y)
+    with pytest.raises(TypeError, match="network is a Linear itself; pass a function"):
+        CoxPH(network=torch.nn.Linear(3, 1)).fit(X, y)

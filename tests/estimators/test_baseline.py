@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from sksurv.nonparametric import kaplan_meier_estimator
+
+from drosurv.estimators.baseline import Baseline, HeldStepFunction, follow_up
+from drosurv.target import Target
+
+
+def sample(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    return Target(rng.random(n) < 0.6, rng.integers(1, 15, n).astype(float)), rng.normal(size=n)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_breslows_estimate_follows_its_definition(weighted):
+    target, scores = sample()
+    weight = np.random.default_rng(1).uniform(0.5, 2, 80) if weighted else np.ones(80)
+    found = Baseline.breslow(target, scores, weight if weighted else None)
+    total, wanted = 0.0, [0.0]
+    for t in np.unique(target.time[target.event]):
+        events = weight[target.event & (target.time == t)].sum()
+        total += events / (weight * np.exp(scores))[target.time >= t].sum()
+        wanted.append(total)
+    np.testing.assert_allclose(np.exp(found.log_cumulative), wanted, rtol=1e-12)
+    np.testing.assert_array_equal(found.times[1:], np.unique(target.time[target.event]))
+
+
+@pytest.mark.parametrize("shift", [-900.0, 900.0])
+def test_scores_of_any_size_give_a_baseline(shift):
+    target, scores = sample()
+    plain, moved = Baseline.breslow(target, scores), Baseline.breslow(target, scores + shift)
+    np.testing.assert_allclose(
+        moved.cumulative_hazard(scores + shift), plain.cumulative_hazard(scores), rtol=1e-9
+    )
+
+
+def test_score_zero_for_everyone_is_the_nelson_aalen_estimate():
+    target, _ = sample()
+    found = Baseline.breslow(target, np.zeros(80))
+    times = np.unique(target.time[target.event])
+    steps = [(target.event & (target.time == t)).sum() / (target.time >= t).sum() for t in times]
+    np.testing.assert_allclose(found.cumulative_hazard(np.zeros(1))[0, 1:], np.cumsum(steps), rtol=1e-12)
+
+
+def test_step_functions_hold_their_last_value_and_know_their_domain():
+    step = HeldStepFunction(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.5]))
+    assert step(0.0) == 1.0
+    assert step(0.999) == 1.0
+    assert step(1.0) == 0.6
+    assert step(1e9) == 0.5
+    assert step([0.5, 1.5, 2.5]).tolist() == [1.0, 0.6, 0.5]
+    assert isinstance(step(1.5), float)
+    assert step.domain == (0.0, np.inf)
+    for bad in (-0.1, np.nan, np.inf, [1.0, -1.0]):
+        with pytest.raises(ValueError, match="times must be finite and not negative"):
+            step(bad)
+
+
+def test_follow_up_curves_are_kaplan_meiers():
+    target, _ = sample()
+    curves = follow_up(target)
+    for found, reverse in ((curves.survival, False), (curves.censoring, True)):
+        times, wanted = kaplan_meier_estimator(target.event, target.time, reverse=reverse)
+        np.testing.assert_array_equal(curves.times, times)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -1,0 +1,47 @@
+import subprocess
+import sys
+
+import pytest
+
+import drosurv
+
+HEAVY = ("torch", "sksurv", "pandas", "sklearn", "matplotlib", "numba", "scipy", "numpy")
+
+
+def modules_after(code):
+    """Names of the top-level modules a fresh interpreter has loaded after running the code."""
+    script = f"import sys\n{code}\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+def test_importing_the_package_is_quick_because_nothing_heavy_comes_with_it():
+    assert modules_after("import drosurv").isdisjoint(HEAVY)
+
+
+def test_linear_models_do_not_wait_for_torch():
+    code = """
+import numpy as np
+from drosurv import CoxPH, DROCox, Surv
+X, y = np.arange(12.0).reshape(6, 2) % 5, Surv.from_arrays([True] * 6, [3.0, 1, 4, 2, 6, 5])
+DROCox(alpha=0.9, l2=0.1).fit(X, y).predict_survival_function(X)
+"""
+    loaded = modules_after(code)
+    assert "sklearn" in loaded
+    assert loaded.isdisjoint({"torch", "matplotlib"})
+
+
+@pytest.mark.parametrize("name", drosurv.__all__)
+def test_every_public_name_can_be_reached(name):
+    assert getattr(drosurv, name) is not None
+    assert name in dir(drosurv)
+
+
+def test_estimators_are_reached_from_the_top():
+    assert drosurv.CoxPH.__module__ == "drosurv.estimators.cox"
+    assert drosurv.Surv is drosurv.target.Surv
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="module 'drosurv' has no attribute 'CoxPHH'"):
+        drosurv.CoxPHH  # noqa: B018 - the access is the test
