@@ -1,0 +1,88 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.evaluation.attributes import (
+    Count,
+    SmallGroupWarning,
+    intersection_of,
+    parse_attributes,
+    warn_of_small_groups,
+)
+from drosurv.target import Target
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (pd.DataFrame({"sex": ["f", "m"], 3: [1, 2]}), ["sex", "3"]),
+        (pd.Series(["f", "m"], name="sex"), ["sex"]),
+        (pd.Series(["f", "m"]), ["sensitive_feature"]),
+        ({"sex": ["f", "m"]}, ["sex"]),
+        (np.array([["f", "x"], ["m", "y"]]), ["sensitive_feature_0", "sensitive_feature_1"]),
+        (["f", "m"], ["sensitive_feature"]),
+        (None, []),
+    ],
+)
+def test_every_column_becomes_a_named_attribute(given, names):
+    assert [attribute.name for attribute in parse_attributes(given, 2)] == names
+
+
+def test_rows_and_counts_are_those_of_each_label():
+    (sex,) = parse_attributes({"sex": ["f", "m", "f", None]}, 4)
+    assert sex.labels == ("f", "m", "missing")
+    assert [rows.tolist() for rows in sex.rows] == [[0, 2], [1], [3]]
+    target = Target(np.array([True, False, False, True]), np.arange(1.0, 5.0))
+    assert sex.counts(target) == (Count(2, 1), Count(1, 0), Count(1, 1))
+    assert [count.censoring for count in sex.counts(target)] == [0.5, 1.0, 0.0]
+
+
+def test_dropped_patients_belong_to_no_group():
+    (sex,) = parse_attributes({"sex": ["f", "m", np.nan]}, 3, missing="drop")
+    assert sex.labels == ("f", "m")
+    assert sex.kept.tolist() == [0, 1]
+    assert sex.kept_groups.codes.tolist() == [0, 1]
+
+
+def test_labels_that_look_alike_are_told_apart():
+    (mixed,) = parse_attributes({"code": pd.Series([1, "1", 1], dtype=object)}, 3)
+    assert len(set(mixed.labels)) == 2
+
+
+def test_intersections_hold_the_patients_of_all_their_labels():
+    attributes = parse_attributes({"sex": ["f", "m", "f", "m"], "age": ["old", "old", "young", None]}, 4)
+    both = intersection_of(attributes)
+    assert both.name == "sex & age"
+    assert dict(zip(both.labels, (rows.tolist() for rows in both.rows), strict=True)) == {
+        "f & old": [0],
+        "f & young": [2],
+        "m & old": [1],
+        "m & missing": [3],
+    }
+    dropped = intersection_of(
+        parse_attributes({"a": ["x", "y", "x"], "b": ["u", None, "v"]}, 3, missing="drop")
+    )
+    assert dropped.kept.tolist() == [0, 2]
+    assert intersection_of(attributes[:1]) is attributes[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ({"sex": ["f", "f"]}, {}, "sensitive_features 'sex' must hold at least 2 groups, got 1"),
+        ({"sex": ["f", "m", "f"]}, {}, "sensitive_features 'sex' has 3 labels for 2 patients"),
+        ({"sex": ["f", "x"]}, {"labels": {"sex": ["f", "m"]}}, r"not among the known ones: \['x'\]"),
+        ({"sex": ["f", "m"]}, {"labels": {"gender": ["f"]}}, "does not hold: .'gender'."),
+        (pd.DataFrame([["f", "m"], ["m", "f"]], columns=["a", "a"]), {}, "two columns of the same name"),
+    ],
+)
+def test_bad_groups_are_named(given, options, message):
+    with pytest.raises(ValueError, match=message):
+        parse_attributes(given, 2, **options)
+
+
+def test_small_groups_are_named_in_one_warning():
+    counts = {("sex", "f"): Count(10, 5), ("sex", "m"): Count(100, 2), ("sex", "x"): Count(100, 50)}
+    with pytest.warns(SmallGroupWarning, match="sex f: 10 patients, 5 events; sex m: 100 patients, 2 events"):
+        assert warn_of_small_groups(counts, min_group=50, min_events=5) == {("sex", "f"), ("sex", "m")}
+    assert warn_of_small_groups(counts, min_group=5, min_events=1) == set()

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from drosurv.evaluation.control import disparity_column, shrinkage_control
+from drosurv.evaluation.preparation import prepare
+from drosurv.metrics import gain_over_null, scaled_control
+
+
+def prepared(train, held_out, risk, reference, **options):
+    return prepare(
+        risk,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        reference=reference,
+        **options,
+    )
+
+
+def control_of(*args, **options):
+    ready = prepared(*args, **options)
+    return shrinkage_control(ready.panel, ready.disparities)
+
+
+@pytest.mark.parametrize("convention", ["paper", "table"])
+def test_the_curve_is_that_of_scaled_scores(model, train, held_out, convention):
+    reference = model.predict(held_out.X)
+    control = control_of(train, held_out, 0.5 * reference, reference, convention=convention)
+    for attribute in ("site", "sex"):
+        expected = scaled_control(
+            held_out.y,
+            reference,
+            held_out.X,
+            held_out.sensitive_features[attribute],
+            held_out.sensitive_features,
+            convention=convention,
+        ).rename(columns={"group_disparity": disparity_column(attribute, "group_disparity")})
+        for column in expected:
+            np.testing.assert_allclose(control.curve[column], expected[column], rtol=1e-9)
+
+
+def test_a_shrunken_model_lies_on_the_curve(model, train, held_out):
+    reference = model.predict(held_out.X)
+    control = control_of(train, held_out, 0.4 * reference, reference)
+    assert control.factor == pytest.approx(0.4, abs=1e-5)
+    np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
+    assert (control.at_equal_gain["reference"] > control.at_equal_gain["model"]).all()
+
+
+def test_the_factor_gives_the_models_gain(model, train, held_out):
+    reference = model.predict(held_out.X)
+    other = 0.4 * held_out.X[:, 1]
+    control = control_of(train, held_out, other, reference)
+    assert gain_over_null(held_out.y, control.factor * reference) == pytest.approx(
+        gain_over_null(held_out.y, other), abs=1e-5
+    )
+
+
+def test_a_useless_model_equals_silence_and_a_better_one_the_best_scaling(model, train, held_out):
+    reference = model.predict(held_out.X)
+    assert control_of(train, held_out, -reference, reference).factor == 0.0
+    sites = np.where(held_out.sensitive_features["site"] == "a", 1.0, -0.5)
+    truth = sites * held_out.X[:, 0] + 0.4 * held_out.X[:, 1]
+    best = control_of(train, held_out, truth, reference).factor
+    grid = np.linspace(0.2, 3, 1000)
+    gains = [gain_over_null(held_out.y, c * reference) for c in grid]
+    assert best == pytest.approx(grid[np.argmax(gains)], abs=0.01)
+
+
+def test_without_a_reference_there_is_no_control(train, held_out):
+    ready = prepared(train, held_out, np.zeros(len(held_out.y)), None)
+    assert shrinkage_control(ready.panel, ready.disparities) is None

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from drosurv.evaluation.gap_tests import (
+    p_values_of_gaps,
+    permutation_tested,
+    studentized_concordance,
+    studentized_ratio,
+)
+from drosurv.evaluation.preparation import prepare
+from drosurv.metrics import Groups, bootstrap, concordance_index
+
+
+@pytest.fixture(scope="module")
+def panel(model, train, held_out):
+    return prepare(
+        model,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+    ).panel
+
+
+def test_a_mean_is_compared_in_welchs_standard_errors():
+    rng = np.random.default_rng(0)
+    values, codes = rng.normal(size=50), rng.integers(2, size=50)
+    a, b = values[codes == 0], values[codes == 1]
+    expected = abs(a.mean() - b.mean()) / np.sqrt(a.var() / len(a) + b.var() / len(b))
+    assert studentized_ratio(values, 1.0)(Groups(codes, ("a", "b"))) == pytest.approx(expected)
+
+
+def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(panel):
+    groups = panel.attributes[0].groups
+    patients = panel.everyone
+    values, errors = [], []
+    for k in range(2):
+        rows = np.flatnonzero(groups.codes == k)
+        target, risk = patients.target.take(rows), patients.risk[rows]
+        draws = bootstrap(
+            lambda w, y=target, f=risk: concordance_index(y, f, w), len(rows), replicates=400, random_state=0
+        )
+        values.append(draws.estimate[0])
+        errors.append(draws.interval().standard_error)
+    found = studentized_concordance(patients)(groups)
+    assert found == pytest.approx(abs(values[0] - values[1]) / np.hypot(*errors), rel=0.1)
+
+
+def test_a_real_gap_is_found_and_random_labels_are_not(panel):
+    found = p_values_of_gaps(panel, permutations=199, random_state=0)
+    assert found["site"]["concordance_index"] == pytest.approx(1 / 200)
+    assert found["site"]["likelihood_gain"] < 0.05
+    assert found["sex"]["concordance_index"] > 0.05
+    assert set(found["site"]) == set(permutation_tested(panel))
+    assert 0 < found["overall"]["intersectional_disparity"] <= 1
+
+
+def test_p_values_do_not_depend_on_threads(panel):
+    one, two = (p_values_of_gaps(panel, permutations=20, random_state=3, threads=k) for k in (1, 2))
+    assert one == two
+
+
+def test_no_permutations_no_tests(panel):
+    assert p_values_of_gaps(panel, permutations=0) == {}
+
+
+def test_groups_that_cannot_be_compared_have_no_statistic(panel):
+    alone = Groups(np.zeros(len(panel.everyone), dtype=np.intp), ("a", "b"))
+    assert np.isnan(studentized_concordance(panel.everyone)(alone))
+    assert np.isnan(studentized_ratio(panel.everyone.risk, 1.0)(alone))

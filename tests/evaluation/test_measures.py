@@ -1,0 +1,116 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+
+from drosurv import metrics
+from drosurv.evaluation.measures import MEASURES
+from drosurv.evaluation.patients import score_patients
+from drosurv.evaluation.predictions import Predictions
+from drosurv.metrics import FollowUp
+from drosurv.metrics.time_grid import auc_times, brier_times
+from drosurv.target import Target
+
+HORIZONS = np.array([5.0, 12.0, 20.0])
+
+
+def reference_of(cohort):
+    return 0.4 * cohort.X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def patients(model, train, held_out):
+    return score_patients(
+        model,
+        held_out.X,
+        held_out.target,
+        FollowUp.parse(train.y),
+        horizons=HORIZONS,
+        reference=reference_of(held_out),
+    )
+
+
+def by_definition(name, model, train, held_out, rows):
+    """The metric function of ``drosurv.metrics`` on the given rows, over the whole test set's times."""
+    y, risk = held_out.y[rows], model.predict(held_out.X[rows])
+    follow_up, curves = FollowUp.parse(train.y), model.predict_survival_function(held_out.X[rows])
+    at = auc_times(follow_up, held_out.target)
+    own = Target(y["event"], y["time"])
+    at = at[(at >= own.time[own.event].min()) & (at < own.time.max())]
+    brier_at = brier_times(follow_up, held_out.target)
+    values = {
+        "concordance_index": lambda: metrics.concordance_index(y, risk),
+        "uno_concordance": lambda: metrics.uno_concordance(train.y, y, risk),
+        "dynamic_auc": lambda: metrics.dynamic_auc(train.y, y, risk, at),
+        "log_partial_likelihood": lambda: metrics.log_partial_likelihood(y, risk),
+        "likelihood_gain": lambda: metrics.likelihood_gain(train.y, y, curves),
+        "calibration_slope": lambda: metrics.calibration_slope(y, risk),
+        "calibration_difference": lambda: metrics.calibration_at(y, curves, [12.0])["difference"].item(),
+        "integrated_calibration_index": lambda: metrics.integrated_calibration_index(y, curves, 12.0),
+        "d_calibration_p": lambda: metrics.d_calibration(y, curves).p_value,
+        "gain_over_null": lambda: metrics.gain_over_null(y, risk),
+        "share_of_gain": lambda: metrics.share_of_gain(y, risk, reference_of(held_out)[rows]),
+    }
+    if name in values:
+        return values[name]()
+    everyone = model.predict_survival_function(held_out.X)
+    scores = metrics.brier_against_null(train.y, held_out.y, everyone, brier_at)
+    if name == "integrated_brier_score":
+        return scores.model[rows].mean()
+    return 1 - scores.model[rows].sum() / scores.null[rows].sum()
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("who", ["all", "b"])
+def test_a_measure_is_the_metric_of_its_patients(patients, model, train, held_out, name, who):
+    site = held_out.sensitive_features["site"].to_numpy()
+    rows = np.flatnonzero((site == who) | (who == "all"))
+    measure = MEASURES[name]
+    found = measure(patients.take(rows), np.ones(len(rows)))
+    assert found == pytest.approx(by_definition(name, model, train, held_out, rows), rel=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", [name for name, measure in MEASURES.items() if measure.resampled])
+def test_weights_count_copies(patients, name):
+    rng = np.random.default_rng(3)
+    rows = rng.integers(len(patients), size=len(patients))
+    weight = np.bincount(rows, minlength=len(patients)).astype(float)
+    copies = patients.take(np.sort(rows))
+    assert MEASURES[name](patients, weight) == pytest.approx(
+        MEASURES[name](copies, np.ones(len(copies))), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_zero(patients, name):
+    censored = patients.take(np.flatnonzero(~patients.target.event)[:6])
+    defined_without_events = {
+        "integrated_brier_score",
+        "brier_skill",
+        "likelihood_gain",
+        "calibration_difference",
+        "d_calibration_p",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value = MEASURES[name](censored, np.ones(6))
+    assert np.isnan(value) != (name in defined_without_events)
+
+
+def test_nobody_has_no_value(patients):
+    for measure in MEASURES.values():
+        assert np.isnan(measure(patients.take([]), np.empty(0)))
+        assert np.isnan(measure(patients, np.zeros(len(patients))))
+
+
+def test_measures_apply_where_the_model_said_enough(train, held_out):
+    follow_up = FollowUp.parse(train.y)
+    bare = score_patients(np.arange(len(held_out.y)), None, held_out.target, follow_up, horizons=HORIZONS)
+    assert not MEASURES["brier_skill"].applies_to(bare)
+    assert not MEASURES["share_of_gain"].applies_to(bare)
+    assert MEASURES["dynamic_auc"].applies_to(bare)
+    curves = Predictions(np.arange(len(held_out.y)), np.full((len(held_out.y), 1), 0.5), [3.0])
+    assert MEASURES["brier_skill"].applies_to(
+        score_patients(curves, None, held_out.target, follow_up, horizons=HORIZONS)
+    )
