@@ -47,6 +47,7 @@ class GroupDROCox(AveragedEstimator):
     """
 
     _tol = 1e-5
+    _when_null = "Small groups follow chance: merge them, or raise alpha."
 
     def __init__(
         self,
