@@ -1,7 +1,6 @@
 """Peak memory of one fit above its data, each in a process of its own."""
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -39,9 +38,9 @@ def peak_above_data(model, n, d, option):
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-def _held():
-    """Bytes of this process in memory now."""
-    line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmRSS"))
+def _status(field):
+    """Bytes that this process has (VmRSS), or had at most since its peak was reset (VmHWM)."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
     return 1024 * int(line.split()[1])
 
 
@@ -53,10 +52,11 @@ def main():
     # A small fit first: compiling kernels takes memory that has nothing to do with n.
     MODELS[name](500, d, option).fit(*correlated(500, d))
     X, y = correlated(n, d)
-    ready = _held()
+    # Forget the peak so far, of imports and compilation, which getrusage's maximum would not.
+    Path("/proc/self/clear_refs").write_text("5")
+    ready = _status("VmRSS")
     MODELS[name](n, d, option).fit(X, y)
-    # ru_maxrss counts in kilobytes on Linux, the only system with the file read above.
-    print(json.dumps(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - ready))
+    print(json.dumps(_status("VmHWM") - ready))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections import Counter
 from dataclasses import asdict
 from datetime import date
 from importlib.metadata import version
@@ -39,8 +40,9 @@ def show(rows):
     if not console.is_terminal:
         console = Console(width=160)
     console.print(table)
-    met, failed = sum(row.met is True for row in rows), sum(row.met is False for row in rows)
-    console.print(f"{met} met, {failed} not met, {len(rows) - met - failed} not measured")
+    console.print(
+        ", ".join(f"{count} {verdict}" for verdict, count in Counter(r.verdict for r in rows).items())
+    )
 
 
 def markdown(rows, where):

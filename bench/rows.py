@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 class Row:
     """A target and its measurement.
 
-    ``met`` is None where nothing was measured; ``note`` then says why, and otherwise how.
+    ``met`` is None where there is no target, or where nothing was measured; ``note`` then says why.
     """
 
     part: str
@@ -24,7 +24,9 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        return {True: "met", False: "not met", None: "not measured"}[self.met]
+        if self.met is None:
+            return "no target" if self.measured else "not measured"
+        return "met" if self.met else "not met"
 
 
 def faster(part, what, ours, theirs, least, note=""):

@@ -1,11 +1,10 @@
 """Subgroup-robust Cox: time on one core, and memory."""
 
-import importlib
-
 from bench.clock import best
 from bench.data import correlated
 from bench.memory import peak_above_data
 from bench.rows import Row, missing, within
+from drosurv import SubgroupRobustCox
 
 PART = "subgroup"
 SIZES = ((5_000, 10, 4.0), (100_000, 20, 90.0))
@@ -14,20 +13,15 @@ MEMORY_SIZES = (25_000, 100_000)
 
 def rows():
     """Every target of SubgroupRobustCox."""
-    model = getattr(importlib.import_module("drosurv"), "SubgroupRobustCox", None)
     for n, d, limit in SIZES:
         what = f"SubgroupRobustCox, n = {n:,}, d = {d}, one core"
-        if model is None:
-            yield missing(PART, what, f"under {limit:g} s", "SubgroupRobustCox does not exist yet")
-            continue
         X, y = correlated(n, d)
-        took = best(lambda X=X, y=y: model(random_state=1).fit(X, y), 3 if n < 10_000 else 1, n < 10_000)
+        took = best(
+            lambda X=X, y=y: SubgroupRobustCox(random_state=1).fit(X, y), 3 if n < 10_000 else 1, n < 10_000
+        )
         fitted = took.result
         yield within(PART, what, took.cpu, limit, f"{fitted.n_iter_} iterations, status {fitted.status_}")
     what = f"SubgroupRobustCox, memory, n = {MEMORY_SIZES[0]:,} to {MEMORY_SIZES[1]:,}"
-    if model is None:
-        yield missing(PART, what, "linear in n", "SubgroupRobustCox does not exist yet")
-        return
     peaks = [peak_above_data("subgroup", n, 20, "forest") for n in MEMORY_SIZES]
     if None in peaks:
         yield missing(PART, what, "linear in n", "this system does not tell a process its memory")

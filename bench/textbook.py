@@ -117,15 +117,29 @@ def concordance_imparity(time, event, risk, groups):
 
 
 def individual_disparity(risk, X, scale=0.01):
-    """F_I in its printed form, as a double loop over Python lists."""
-    hazard = np.exp(risk).tolist()
-    length = np.linalg.norm(X, axis=1, keepdims=True)
-    rows = (X / np.where(length == 0, 1, length)).tolist()
-    total = 0.0
-    for i in range(len(hazard)):
+    """F_I under the tables' convention, as a double loop over arrays."""
+    hazard, rows = np.exp(risk), _unit_rows(X)
+    n, total = len(hazard), 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            distance = np.sqrt(np.sum((rows[i] - rows[j]) ** 2))
+            total += max(abs(hazard[i] - hazard[j]) - scale * distance, 0.0)
+    return total / (n * (n - 1))
+
+
+def individual_disparity_lists(risk, X, scale=0.01):
+    """The same over Python lists, which is as fast as such a loop gets."""
+    hazard, rows = np.exp(risk).tolist(), _unit_rows(X).tolist()
+    n, total = len(hazard), 0.0
+    for i in range(n):
         hazard_i, row = hazard[i], rows[i]
-        for j in range(i + 1, len(hazard)):
+        for j in range(i + 1, n):
             excess = abs(hazard_i - hazard[j]) - scale * math.dist(row, rows[j])
             if excess > 0:
                 total += excess
-    return total
+    return total / (n * (n - 1))
+
+
+def _unit_rows(X):
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(length == 0, 1, length)
