@@ -119,7 +119,7 @@ class RegularizedCox(CoxEstimator):
         Parameters
         ----------
         X, y, sample_weight
-            As in :meth:`drosurv.CoxPH.fit`.
+            As in :meth:`drosurv.CoxPH.fit`; weights count in the likelihood, the penalty compares every patient once.
         sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
             Group labels; several columns define groups by their combinations.
 
