@@ -134,7 +134,7 @@ class TestBadInput:
             (["--event", "stage"], "event column 'stage' is empty in 16 rows"),
             (["--drop", "idd"], "drop column 'idd' is not in the table"),
             (["--categorical", "sexx"], "Did you mean 'sex'?"),
-            (["--alpha", "0"], "must lie in (0, 1]"),
+            (["--alpha", "0"], "Error: alpha "),
             (["--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
             (["--hidden", "a"], "hidden must be widths"),
