@@ -78,9 +78,8 @@ class Patients:
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """exp(risk)."""
-        found: FloatArray = np.exp(self.risk)
-        return found
+        """exp(risk); infinite where it overflows."""
+        return hazard_of(self.risk)
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
@@ -115,6 +114,13 @@ class Patients:
             of(self.gains),
             of(self.reference_risk),
         )
+
+
+def hazard_of(risk: FloatArray) -> FloatArray:
+    """exp(risk), infinite where it overflows."""
+    with np.errstate(over="ignore"):
+        found: FloatArray = np.exp(risk)
+    return found
 
 
 def score_patients(

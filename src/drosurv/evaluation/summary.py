@@ -13,8 +13,10 @@ from drosurv.evaluation.rows import LABELS, Row
 if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
 
-# A disparity this close to the shrunken reference's is no better than shrinking.
-_AS_GOOD = 0.95
+# A disparity within this share of the shrunken reference's is the same.
+_NEAR = 0.05
+# A factor this near 1 is no shrinking.
+_UNSHRUNK = 0.99
 
 
 def sentences(result: EvaluationResult) -> list[str]:
@@ -117,16 +119,22 @@ def _shrinkage(result: EvaluationResult) -> list[str]:
         f"The model keeps {percent(result.value('share_of_gain'))} of {result.settings.reference}'s likelihood gain "
         f"over no model; its calibration slope is {slope.text} (1 is right, above 1 is shrunken)."
     ]
-    if not control.factor < 1:
+    if control.factor > _UNSHRUNK:
         return found
-    disparities = control.at_equal_gain.to_dict("records")
-    only_shrunk = [row for row in disparities if row["model"] >= _AS_GOOD * row["shrunken"]]
-    better = [row for row in disparities if row not in only_shrunk]
     lead = f"The scores of {result.settings.reference} times {control.factor:.2f} gain as much as the model"
-    if only_shrunk:
-        found.append(f"{lead}, with no larger {_named(only_shrunk)}: there the model has only shrunk.")
-    if better:
-        found.append(f"{lead}, but with larger {_named(better)}: there the model does more than shrink.")
+    kinds: dict[str, list[dict[Any, Any]]] = {"smaller": [], "the same": [], "larger": []}
+    for row in control.at_equal_gain.to_dict("records"):
+        near = abs(row["model"] - row["shrunken"]) <= _NEAR * row["shrunken"]
+        kind = "the same" if near else "smaller" if row["shrunken"] < row["model"] else "larger"
+        kinds[kind].append(row)
+    verdicts = {
+        "smaller": "shrinking alone would do better",
+        "the same": "there the model has only shrunk",
+        "larger": "there the model does more than shrink",
+    }
+    found += [
+        f"{lead}, with {kind} {_named(rows)}: {verdicts[kind]}." for kind, rows in kinds.items() if rows
+    ]
     return found
 
 

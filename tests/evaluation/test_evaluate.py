@@ -1,0 +1,366 @@
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.ensemble import RandomSurvivalForest
+from sksurv.svm import FastSurvivalSVM
+
+import drosurv
+from drosurv import metrics
+from drosurv.estimators import CoxPH
+from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate
+from drosurv.metrics import FollowUp
+
+
+@pytest.fixture(scope="module")
+def result(model, train, held_out):
+    return evaluate(
+        model,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        X_train=train.X,
+        intersections=True,
+        n_bootstrap=150,
+        min_group=30,
+    )
+
+
+def quick(model, train, held_out, **changes):
+    options = {
+        "y_train": train.y,
+        "sensitive_features": held_out.sensitive_features,
+        "n_bootstrap": 0,
+        "min_group": 2,
+        "min_events": 1,
+    }
+    X = changes.pop("X", held_out.X)
+    y = changes.pop("y", held_out.y)
+    return evaluate(model, X, y, **{**options, **changes})
+
+
+def test_it_is_the_packages_own_entrance():
+    assert drosurv.evaluate is evaluate
+
+
+def test_overall_and_gap_numbers_are_the_metrics(result, model, train, held_out):
+    risk, curves = model.predict(held_out.X), model.predict_survival_function(held_out.X)
+    scaler = StandardScaler().fit(train.X)
+    X, groups = scaler.transform(held_out.X), held_out.sensitive_features
+    expected = {
+        ("concordance_index", "overall"): metrics.concordance_index(held_out.y, risk),
+        ("uno_concordance", "overall"): metrics.uno_concordance(train.y, held_out.y, risk),
+        ("dynamic_auc", "overall"): metrics.dynamic_auc(train.y, held_out.y, risk),
+        ("integrated_brier_score", "overall"): metrics.integrated_brier_score(train.y, held_out.y, curves),
+        ("brier_skill", "overall"): metrics.brier_skill(train.y, held_out.y, curves),
+        ("log_partial_likelihood", "overall"): metrics.log_partial_likelihood(held_out.y, risk),
+        ("share_of_gain", "overall"): 1.0,
+        ("individual_disparity", "overall"): metrics.individual_disparity(risk, X),
+        ("intersectional_disparity", "overall"): metrics.intersectional_disparity(risk, groups),
+        ("censored_individual_disparity", "overall"): metrics.censored_individual_disparity(
+            held_out.y, risk, X
+        ),
+        ("concordance_imparity", "site"): metrics.concordance_imparity(held_out.y, risk, groups["site"]),
+        ("concordance_imparity", "site & sex"): metrics.concordance_imparity(held_out.y, risk, groups),
+        ("group_disparity", "sex"): metrics.group_disparity(risk, groups["sex"]),
+        ("average_disparity", "site"): metrics.average_disparity(risk, X, groups["site"], groups),
+        ("censored_group_disparity", "site"): metrics.censored_group_disparity(
+            held_out.y, risk, X, groups["site"]
+        ),
+    }
+    for (metric, attribute), value in expected.items():
+        assert result.value(metric, attribute) == pytest.approx(value, rel=1e-7), metric
+
+
+def test_tables_convention_is_that_of_the_metrics(model, train, held_out):
+    found = quick(model, train, held_out, convention="table", X_train=None)
+    risk, groups = model.predict(held_out.X), held_out.sensitive_features
+    for metric, value in {
+        "individual_disparity": metrics.individual_disparity(risk, held_out.X, convention="table"),
+        "intersectional_disparity": metrics.intersectional_disparity(risk, groups, convention="table"),
+        "dynamic_auc": metrics.dynamic_auc(train.y, held_out.y, risk, grid="table"),
+    }.items():
+        assert found.value(metric) == pytest.approx(value)
+    expected = metrics.group_disparity(risk, groups["sex"], convention="table")
+    assert found.value("group_disparity", "sex") == pytest.approx(expected)
+
+
+def test_every_number_of_a_group_says_whom_it_stands_on(result, held_out):
+    table = result.to_frame()
+    sites, events = held_out.sensitive_features["site"], pd.Series(held_out.y["event"])
+    for site in ("a", "b"):
+        rows = table[(table["attribute"] == "site") & (table["group"] == site)]
+        assert set(rows["n"]) == {(sites == site).sum()}
+        assert set(rows["events"]) == {events[sites == site].sum()}
+        np.testing.assert_allclose(rows["censoring"], 1 - events[sites == site].mean())
+    assert len(table[["attribute", "group", "metric"]].drop_duplicates()) == len(table)
+
+
+def test_gaps_are_the_largest_difference_between_groups_and_name_them(result):
+    table = result.to_frame()
+    groups = table[(table["attribute"] == "site") & (table["metric"] == "concordance_index")]
+    gap = groups[groups["kind"] == "gap"].iloc[0]
+    a, b = (result.value("concordance_index", "site", site) for site in ("a", "b"))
+    assert gap["value"] == pytest.approx(a - b)
+    assert gap["group"] == "a vs b"
+    assert gap["test"] == "permutation"
+    assert gap["p_value"] < 0.05
+    assert gap["low"] > 0
+
+
+def test_intervals_hold_their_number_and_every_number_has_one(result):
+    table = result.to_frame()
+    with_interval = table[table["metric"] != "d_calibration_p"]
+    assert with_interval[["low", "high", "standard_error"]].notna().all(axis=None)
+    # A basic interval mirrors the replicates, and need not hold the estimate of an index biased upward.
+    inside = with_interval[with_interval["metric"] != "integrated_calibration_index"]
+    assert (inside["low"] <= inside["value"] + 1e-9).all()
+    assert (inside["value"] <= inside["high"] + 1e-9).all()
+    assert (table["status"] == "ok").all()
+
+
+def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
+    risk = model.predict(held_out.X)
+    draws = metrics.bootstrap(
+        lambda w: metrics.concordance_index(held_out.y, risk, w), len(risk), replicates=150, random_state=0
+    )
+    expected = draws.interval()
+    row = result.select(metric="concordance_index", kind="overall")[0]
+    assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
+    gap = metrics.concordance_imparity_intervals(
+        held_out.y, risk, held_out.sensitive_features["sex"], replicates=150, random_state=0
+    ).gap
+    row = result.select(metric="concordance_imparity", attribute="sex")[0]
+    assert (row.low, row.high) == pytest.approx((gap.low, gap.high))
+
+
+def test_the_result_does_not_depend_on_threads(model, train, held_out):
+    frames = [quick(model, train, held_out, n_bootstrap=20, threads=k).to_frame() for k in (1, 3)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(model, train, held_out):
+    table = quick(model, train, held_out).to_frame()
+    assert table[["low", "high", "standard_error", "p_value"]].isna().all(axis=None)
+    assert table["value"].notna().all()
+    tested = quick(model, train, held_out, n_permutations=20).to_frame()
+    assert set(tested["test"]) == {"", "permutation"}
+
+
+def test_harm_has_a_verdict_for_every_group(result):
+    harm = result.harm.query("metric == 'likelihood_gain'").set_index(["attribute", "group"])
+    assert harm.loc[("site", "a"), "verdict"] == "served"
+    assert harm.loc[("site", "b"), "verdict"] == "harmed"
+    assert harm.loc[("overall", "all"), "verdict"] == "served"
+
+
+def test_calibration_and_curves_are_those_of_each_group(result, model, train, held_out):
+    rows = np.flatnonzero(held_out.sensitive_features["site"] == "b")
+    curves = model.predict_survival_function(held_out.X[rows])
+    horizons = FollowUp.parse(train.y).event_percentiles[[25, 50, 75]]
+    expected = metrics.calibration_at(held_out.y[rows], curves, horizons)
+    found = result.calibration.query("attribute == 'site' and group == 'b'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(found[expected.columns], expected)
+    shares = result.d_calibration.query("attribute == 'site' and group == 'b'")["share"]
+    np.testing.assert_allclose(shares, metrics.d_calibration(held_out.y[rows], curves).shares)
+    lines = result.survival.query("attribute == 'site' and group == 'b'")
+    assert lines["predicted"].iloc[0] == pytest.approx(1.0)
+    later = lines.iloc[30]
+    observed = metrics.calibration_at(held_out.y[rows], curves, [later["time"]])
+    assert later["observed"] == pytest.approx(observed["observed"].item())
+    assert later["predicted"] == pytest.approx(observed["predicted"].item())
+
+
+def test_concordance_between_groups_is_shown(result, model, held_out):
+    expected = metrics.cross_group_concordance(
+        held_out.y, model.predict(held_out.X), held_out.sensitive_features["site"]
+    )
+    found = result.cross_group.query("attribute == 'site'").set_index(["event_first", "other"])["value"]
+    for first in ("a", "b"):
+        for other in ("a", "b"):
+            assert found[first, other] == pytest.approx(expected.loc[first, other])
+
+
+def test_bare_arrays_give_what_the_model_gives(model, train, held_out):
+    times = model.unique_times_
+    said = Predictions(
+        model.predict(held_out.X), model.predict_survival_function(held_out.X, times=times), times
+    )
+    by_model, by_arrays = (quick(given, train, held_out).to_frame() for given in (model, said))
+    pd.testing.assert_frame_equal(by_model, by_arrays)
+
+
+def test_scores_alone_leave_out_what_needs_curves_and_say_so(train, held_out):
+    svm = FastSurvivalSVM(random_state=0).fit(train.X, train.y)
+    for given in (svm, svm.predict(held_out.X)):
+        found = quick(given, train, held_out)
+        assert "integrated_brier_score" not in set(found.to_frame()["metric"])
+        assert any("gives no survival curves" in note for note in found.notes)
+        assert len(found.calibration) == 0
+        assert found.harm.empty
+        with pytest.raises(ValueError, match="no survival curves"):
+            found.plot_calibration()
+
+
+def test_scikit_survivals_models_are_evaluated(train, held_out):
+    forest = RandomSurvivalForest(n_estimators=10, min_samples_leaf=15, random_state=0).fit(train.X, train.y)
+    found = quick(forest, train, held_out)
+    assert found.value("concordance_index") == pytest.approx(forest.score(held_out.X, held_out.y))
+    assert found.value("integrated_brier_score") == pytest.approx(
+        metrics.integrated_brier_score(train.y, held_out.y, forest.predict_survival_function(held_out.X))
+    )
+
+
+def test_a_frame_and_a_pipeline_give_what_arrays_give(model, train, held_out):
+    columns = ["x", "y", "z"]
+    X_train, X = (
+        pd.DataFrame(part.X, columns=columns, index=range(7, 7 + len(part.X))) for part in (train, held_out)
+    )
+    pipeline = make_pipeline(StandardScaler(), CoxPH()).fit(X_train, train.y)
+    found = quick(pipeline, train, held_out, X=X, X_train=X_train)
+    plain = quick(model, train, held_out, X_train=train.X)
+    for metric in ("concordance_index", "integrated_brier_score", "share_of_gain"):
+        assert found.value(metric) == pytest.approx(plain.value(metric), rel=1e-4)
+
+
+def test_without_features_or_training_features_the_notes_say_what_is_missing(model, train, held_out):
+    found = quick(model.predict(held_out.X), train, held_out, X=None)
+    assert any("F_I" in note and "X was not given" in note for note in found.notes)
+    assert any("share of plain Cox" in note for note in found.notes)
+    metrics_found = set(found.to_frame()["metric"])
+    assert not {"individual_disparity", "average_disparity", "share_of_gain"} & metrics_found
+    assert "group_disparity" in metrics_found
+    text = pd.DataFrame({"x": held_out.X[:, 0], "site": "somewhere"})
+    found = quick(model.predict(held_out.X), train, held_out, X=text)
+    assert any("text or missing" in note for note in found.notes)
+    far = quick(model, train, held_out, X=10 + held_out.X)
+    assert any("not standardised" in note for note in far.notes)
+
+
+def test_a_models_own_follow_up_stands_in_for_training_targets(model, train, held_out):
+    plain, kept = quick(model, train, held_out), quick(model, train, held_out, y_train=model.follow_up_)
+    np.testing.assert_allclose(plain.to_frame()["value"], kept.to_frame()["value"], rtol=1e-9)
+    with_X = quick(model, train, held_out, y_train=model.follow_up_, X_train=train.X)
+    assert any("no patients to fit plain Cox on" in note for note in with_X.notes)
+
+
+def test_a_reference_may_be_any_model_or_scores(model, train, held_out):
+    other = 0.5 * model.predict(held_out.X)
+    for reference in (model, model.predict(held_out.X), Predictions(model.predict(held_out.X))):
+        found = quick(other, train, held_out, reference=reference)
+        assert 0.4 < found.value("share_of_gain") < 1
+        assert found.control.factor == pytest.approx(0.5, abs=1e-4)
+
+
+def test_overflowing_hazards_leave_their_disparities_out(model, train, held_out):
+    found = quick(1000.0 * model.predict(held_out.X), train, held_out)
+    assert any("overflows" in note for note in found.notes)
+    assert "group_disparity" not in set(found.to_frame()["metric"])
+    assert np.isfinite(found.value("concordance_index"))
+    assert found.control is None
+
+
+def test_missing_labels_are_a_group_or_are_dropped_as_the_caller_says(model, train, held_out):
+    site = held_out.sensitive_features["site"].where(np.arange(len(held_out.y)) % 4 > 0)
+    grouped = quick(model, train, held_out, sensitive_features=site).to_frame()
+    assert set(grouped.loc[grouped["kind"] == "group", "group"]) == {"a", "b", "missing"}
+    dropped = quick(model, train, held_out, sensitive_features=site, missing="drop")
+    rows = dropped.to_frame().query("kind == 'gap'")
+    assert set(rows["n"]) == {site.notna().sum()}
+    assert dropped.value("concordance_index") == pytest.approx(model.score(held_out.X, held_out.y))
+    known = site.notna().to_numpy()
+    assert dropped.value("concordance_imparity", "site") == pytest.approx(
+        metrics.concordance_imparity(held_out.y[known], model.predict(held_out.X)[known], site[known])
+    )
+    resampled = quick(model, train, held_out, sensitive_features=site, missing="drop", n_bootstrap=10)
+    assert resampled.to_frame().query("metric == 'censored_group_disparity'")["high"].notna().all()
+
+
+def test_a_group_without_comparable_pairs_is_nan_with_a_warning_that_names_it(model, train, held_out):
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[np.flatnonzero(~held_out.y["event"])[:3]] = "lonely"
+    with pytest.warns(
+        UndefinedMetricWarning, match=r"site lonely \(3 patients, 0 events\): concordance_index"
+    ):
+        found = quick(model, train, held_out, sensitive_features={"site": site}, min_events=0)
+    assert np.isnan(found.value("concordance_index", "site", "lonely"))
+    row = next(row for row in found.rows if row.group == "lonely" and row.metric == "concordance_index")
+    assert row.status == "undefined"
+    assert found.value("concordance_index", "site") == pytest.approx(
+        abs(found.value("concordance_index", "site", "a") - found.value("concordance_index", "site", "b"))
+    )
+
+
+def test_small_groups_are_warned_of_and_marked(model, train, held_out):
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[:12] = "few"
+    with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
+        found = quick(model, train, held_out, sensitive_features={"site": site}, min_group=20)
+    marked = {row.group for row in found.rows if row.status == "small group"}
+    assert marked == {"few"}
+    assert "site few is a small group" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sensitive_features": ["a"] * 240}, "must hold at least 2 groups, got 1 .'a'."),
+        ({"sensitive_features": ["a", "b"]}, "has 2 labels for 240 patients"),
+        ({"labels": {"site": ["a"]}}, "labels that are not among the known ones: .'b'."),
+        ({"X": np.zeros((3, 3))}, "X has 3 rows for the 240 patients"),
+        ({"y": np.zeros(5)}, "y must be a structured array"),
+        ({"y_train": np.zeros(5)}, "y_train must be a structured array"),
+        ({"X_train": np.zeros((300, 2))}, "X_train has 2 columns, X has 3"),
+        ({"X_train": np.zeros((7, 3))}, "X_train has 7 rows, y_train has 300"),
+        ({"reference": [1.0]}, "reference has 1 scores"),
+        ({"convention": "printed"}, "convention must be 'paper' or 'table', got 'printed'"),
+        ({"missing": "ignore"}, "missing must be 'group' or 'drop', got 'ignore'"),
+        ({"horizons": [-1.0]}, "horizons must be finite times >= 0"),
+        ({"n_bootstrap": 1}, "n_bootstrap must be 0 or a whole number from 2, got 1"),
+        ({"n_bootstrap": -5}, "n_bootstrap must be"),
+        ({"level": 95.0, "n_bootstrap": 2}, "level must lie between 0 and 1"),
+    ],
+)
+def test_bad_input_is_named(model, train, held_out, changes, message):
+    with pytest.raises(ValueError, match=message):
+        quick(model, train, held_out, **changes)
+
+
+def test_scores_that_are_not_numbers_are_named(model, train, held_out):
+    risk = model.predict(held_out.X)
+    risk[5] = np.nan
+    with pytest.raises(ValueError, match=r"contains 1 NaN or infinite scores .first at row 5"):
+        quick(risk, train, held_out)
+
+
+def test_without_sensitive_features_everybody_is_evaluated(model, train, held_out):
+    found = quick(model, train, held_out, sensitive_features=None)
+    assert set(found.to_frame()["kind"]) == {"overall"}
+    assert any("by group" in note for note in found.notes)
+    assert found.summary()
+
+
+def test_horizons_are_the_callers(model, train, held_out):
+    found = quick(model, train, held_out, horizons=[30.0, 10.0])
+    assert found.settings.horizons == (10.0, 30.0)
+    assert sorted(found.calibration["horizon"].unique()) == [10.0, 30.0]
+    assert found.settings.horizon == 30.0
+
+
+def test_it_can_be_written_as_json(result):
+    written = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert len(written["metrics"]) == len(result.rows)
+    assert written["metrics"][0]["value"] == result.rows[0].value
+    assert {"settings", "calibration", "control", "notes", "summary", "harm"} <= set(written)
+
+
+def test_a_number_that_is_not_there_is_named(result):
+    assert isinstance(result, EvaluationResult)
+    with pytest.raises(KeyError, match=re.escape("metric='c'")):
+        result.value("c")

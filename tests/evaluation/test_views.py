@@ -1,0 +1,169 @@
+"""Summary, Markdown and plots: views of one result."""
+
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from drosurv.evaluation import evaluate
+from drosurv.evaluation.numbers_as_text import markdown_table, number, p_text, with_interval
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def result(model, train, held_out):
+    return evaluate(
+        0.5 * model.predict(held_out.X),
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        reference=model,
+        n_bootstrap=100,
+    )
+
+
+@pytest.fixture(scope="module")
+def full(model, train, held_out):
+    return evaluate(
+        model,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        X_train=train.X,
+        n_bootstrap=100,
+    )
+
+
+@pytest.fixture
+def axes():
+    from matplotlib.figure import Figure
+
+    return Figure().subplots()
+
+
+def test_the_summary_names_the_worst_served_their_gap_and_whether_it_is_noise(full):
+    lines = full.summary().split("\n")
+    gap = next(line for line in lines if line.startswith("site: among themselves"))
+    assert "b are ordered least well" in gap
+    assert number(full.value("concordance_index", "site")) in gap
+    assert "more than chance gives (permutation p" in gap
+    noise = next(line for line in lines if line.startswith("sex: among themselves"))
+    assert "which chance alone often gives" in noise
+    assert any(line.startswith("site b is worse served than by no model") for line in lines)
+
+
+def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
+    line = next(line for line in result.summary().split("\n") if "only shrunk" in line)
+    assert "times 0.50 gain as much" in line
+    assert "only shrunk" not in full.summary()
+    assert "does more than shrink" not in full.summary()
+    assert "keeps 100 % of plain Cox's likelihood gain" in full.summary()
+
+
+def test_the_summary_says_that_noise_cannot_be_told_without_intervals(model, train, held_out):
+    bare = evaluate(
+        model,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        n_bootstrap=0,
+    )
+    assert "noise cannot be told" in bare.summary()
+    assert "chance" not in bare.summary()
+    assert "no intervals" in bare.to_markdown()
+
+
+def test_markdown_tables_are_whole_and_hold_the_numbers(full):
+    text = full.to_markdown()
+    for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.strip().split("\n")}
+        assert len(widths) == 1
+    for heading in ("## Overall", "## By site", "## By sex", "## Calibration", "## Shrinkage control"):
+        assert heading in text
+    row = full.select(metric="brier_skill", attribute="site", kind="group")[1]
+    assert row.text in text
+    assert full.summary().split("\n")[0] in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.7123, "0.712"), (0.0, "0.000"), (0.00123, "0.00123"), (1234567.0, "1.23e+06"), (np.nan, "–")],
+)
+def test_numbers_read_well(value, text):
+    assert number(value) == text
+
+
+def test_intervals_and_p_values_read_well():
+    assert with_interval(0.5, 0.4, 0.6) == "0.500 [0.400, 0.600]"
+    assert with_interval(0.5, np.nan, np.nan) == "0.500"
+    assert (p_text(0.2), p_text(0.002)) == ("p = 0.20", "p < 0.01")
+    assert markdown_table(["a|b"], [["x"]]).split("\n")[0] == "| a\\|b |"
+
+
+def test_the_forest_plot_has_a_point_and_a_name_for_everybody_and_every_group(full, axes):
+    assert full.plot_groups("brier_skill", ax=axes) is axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[-1].startswith("everybody  (240 patients")
+    assert [name.split("  ")[0] for name in names[:-1]] == ["sex m", "sex f", "site b", "site a"]
+    drawn = [float(line.get_xdata()[0]) for line in axes.get_lines() if line.get_marker() == "o"]
+    expected = [row.value for row in full.select(metric="brier_skill") if row.kind != "gap"]
+    np.testing.assert_allclose(sorted(drawn), sorted(expected))
+
+
+def test_the_calibration_plot_shows_predicted_against_observed(full, axes):
+    full.plot_calibration("site", ax=axes)
+    rows = full.calibration.query("attribute == 'site' and group == 'b'")
+    line = next(line for line in axes.get_lines() if np.array_equal(line.get_xdata(), rows["predicted"]))
+    np.testing.assert_array_equal(line.get_ydata(), rows["observed"])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
+
+
+def test_one_horizon_may_be_chosen(full, axes):
+    full.plot_calibration("site", horizon=full.settings.horizon, ax=axes)
+    assert max(len(line.get_xdata()) for line in axes.get_lines()[1:]) == 1
+    with pytest.raises(ValueError, match="horizon must be one of"):
+        full.plot_calibration("site", horizon=0.123, ax=axes)
+
+
+def test_the_survival_plot_shows_lines_and_steps(full, axes):
+    full.plot_survival("sex", ax=axes)
+    rows = full.survival.query("attribute == 'sex' and group == 'f'")
+    shown = [line.get_ydata() for line in axes.get_lines()]
+    assert any(np.array_equal(y, rows["predicted"]) for y in shown)
+    assert any(np.array_equal(y, rows["observed"], equal_nan=True) for y in shown)
+
+
+def test_the_control_plot_shows_the_model_beside_the_curve(result, axes):
+    result.plot_control("group_disparity", "site", ax=axes)
+    curve, point = axes.get_lines()
+    np.testing.assert_array_equal(curve.get_ydata(), result.control.curve["group_disparity site"])
+    assert point.get_xdata()[0] == result.value("share_of_gain")
+    assert point.get_ydata()[0] == result.value("group_disparity", "site")
+
+
+def test_plots_make_their_own_axes(full):
+    import matplotlib.pyplot as plt
+
+    for draw in (full.plot_groups, full.plot_calibration, full.plot_survival, full.plot_control):
+        assert draw().figure is not None
+    plt.close("all")
+
+
+def test_what_cannot_be_drawn_is_named(full, result, axes):
+    with pytest.raises(ValueError, match="metric must be one that groups have"):
+        full.plot_groups("share_of_gain", ax=axes)
+    with pytest.raises(ValueError, match=r"attribute must be one of \['overall', 'site', 'sex'\]"):
+        full.plot_survival("race", ax=axes)
+    with pytest.raises(ValueError, match="metric and attribute must be one of"):
+        result.plot_control("group_disparity", "race", ax=axes)
+
+
+def test_no_control_no_control_plot(model, train, held_out, axes):
+    bare = evaluate(model, held_out.X, held_out.y, y_train=train.y, sensitive_features=None, n_bootstrap=0)
+    with pytest.raises(ValueError, match="no shrinkage control without a reference"):
+        bare.plot_control(ax=axes)
