@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from drosurv.audit.audit import audit
 from drosurv.audit.report import AuditReport
@@ -11,6 +11,8 @@ from drosurv.audit.report import AuditReport
 def audit_flc(
     alpha: float = 0.2,
     *,
+    alpha_path: Sequence[float] | None = None,
+    search_rules: bool = True,
     n_bootstrap: int = 200,
     n_bootstrap_path: int = 50,
     random_state: int = 0,
@@ -22,7 +24,7 @@ def audit_flc(
     ----------
     alpha : float
         Share of patients that the audited model protects, in (0, 1].
-    n_bootstrap, n_bootstrap_path, random_state, on_step
+    alpha_path, search_rules, n_bootstrap, n_bootstrap_path, random_state, on_step
         As in :func:`~drosurv.audit.audit`; the seed also draws the training patients.
 
     Returns
@@ -45,6 +47,8 @@ def audit_flc(
         X_train=train.X,
         y_train=train.y,
         features=test.X.drop(columns="sex").assign(gender=test.sensitive_features["gender"]),
+        alpha_path=alpha_path,
+        search_rules=search_rules,
         data_name="FLC",
         time_title="days",
         n_bootstrap=n_bootstrap,

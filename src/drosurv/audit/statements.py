@@ -6,7 +6,7 @@ Shorter than the sentences of an evaluation, in the order of a reader's question
 from __future__ import annotations
 
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from drosurv.audit.model_tables import SIGNIFICANT, is_lower
 from drosurv.audit.report import Statement
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
+MOST_NAMED = 3
 
 
 def statements(result: EvaluationResult, reference: str) -> tuple[Statement, ...]:
@@ -37,26 +38,54 @@ def worst_group(result: EvaluationResult) -> Row | None:
     It is the lower end of the largest gap of c-indices. Groups are compared within their attribute, since ranking
     only the young is harder than ranking everybody, whatever the model.
     """
-    for gap, _ in _ordered_gaps(result):
-        groups = _judged(result, gap.attribute)
+    gaps = _judged_gaps(result)
+    return gaps[0].low if gaps else None
+
+
+class _JudgedGap(NamedTuple):
+    """The lowest and highest c-index of an attribute's groups that are large enough to be judged."""
+
+    low: Row
+    high: Row
+    # Between all groups, small ones included: interval and test are of this one.
+    tested: Row
+    p_value: float
+
+    @property
+    def size(self) -> float:
+        return self.high.value - self.low.value
+
+    @property
+    def is_tested(self) -> bool:
+        return abs(self.size - self.tested.value) < 1e-9
+
+
+def _judged_gaps(result: EvaluationResult) -> list[_JudgedGap]:
+    """Gaps of c-index by attribute, the largest first, with p-values adjusted for their number (Holm)."""
+    found = []
+    for attribute in result.attributes:
+        rows = result.select(metric="concordance_index", attribute=attribute, kind="group")
+        groups = sorted((row for row in rows if row.status == "ok"), key=lambda row: row.value)
         if len(groups) > 1:
-            return groups[0]
-    return None
+            (tested,) = result.select(metric="concordance_index", attribute=attribute, kind="gap")
+            found.append(_JudgedGap(groups[0], groups[-1], tested, tested.p_value))
+    found.sort(key=lambda gap: (isnan(gap.p_value), gap.p_value))
+    least = 0.0
+    for place, gap in enumerate(found):
+        if not isnan(gap.p_value):
+            least = min(max(least, gap.p_value * (len(found) - place)), 1.0)
+            found[place] = gap._replace(p_value=least)
+    return sorted(found, key=lambda gap: -gap.size)
 
 
 def _about_gaps(result: EvaluationResult) -> list[Statement]:
     found: list[Statement] = []
-    gaps = _ordered_gaps(result)
-    for gap, p_value in gaps:
-        groups = _judged(result, gap.attribute)
-        if len(groups) < 2:
-            continue
-        low, high = groups[0], groups[-1]
-        size = f"{_points(high.value - low.value)} percentage points"
-        # Interval and test are of the largest gap of all groups, small ones included.
-        is_largest = abs(high.value - low.value - gap.value) < 1e-9
-        if is_largest and not isnan(gap.low):
-            size += f" ({_points(gap.low)} to {_points(gap.high)})"
+    gaps = _judged_gaps(result)
+    for gap in gaps:
+        low, high = gap.low, gap.high
+        size = f"{_points(gap.size)} percentage points"
+        if gap.is_tested and not isnan(gap.tested.low):
+            size += f" ({_points(gap.tested.low)} to {_points(gap.tested.high)})"
         if not found:
             text = (
                 f"Served worst: {low.whose}. Of the pairs of patients in this group, the model ranks "
@@ -64,10 +93,10 @@ def _about_gaps(result: EvaluationResult) -> list[Statement]:
                 f"of {size}."
             )
         else:
-            text = f"Between groups of {gap.attribute}, the gap is {size}; lowest is {low.group}."
+            text = f"Between groups of {low.attribute}, the gap is {size}; lowest is {low.group}."
         code = "gap" if found else "worst_group"
-        text = f"{text} {_chance(p_value, len(gaps), is_largest)}"
-        found.append(Statement(code, text, not isnan(p_value) and p_value < SIGNIFICANT))
+        text = f"{text} {_chance(gap.p_value, len(gaps), gap.is_tested)}"
+        found.append(Statement(code, text, gap.p_value < SIGNIFICANT))
     if not found:
         named = (
             "No two groups are large enough to be compared." if result.attributes else "No groups were named."
@@ -76,14 +105,14 @@ def _about_gaps(result: EvaluationResult) -> list[Statement]:
     return found
 
 
-def _chance(p_value: float, attributes: int, is_largest: bool) -> str:
+def _chance(p_value: float, attributes: int, is_tested: bool) -> str:
     if isnan(p_value):
         return "Whether it is chance was not tested."
     shown = written(p_value, "p_value")
     tested = f"p {shown}" if shown.startswith("below") else f"p = {shown}"
     if attributes > 1:
         tested += f", allowing for {attributes} attributes"
-    what = "That" if is_largest else "With the small groups counted too, the largest gap"
+    what = "That" if is_tested else "With the small groups counted too, the largest gap"
     if p_value < SIGNIFICANT:
         return f"{what} is more than chance would explain ({tested})."
     return f"{what} may be chance ({tested})."
@@ -116,10 +145,13 @@ def _about_calibration(result: EvaluationResult) -> list[Statement]:
         return []
     if not off:
         return [Statement("calibration", f"{at} agrees with the observed in every group, within chance.")]
+    off.sort(key=lambda row: -abs(row.value))
     parts = [
         f"{_points(abs(row.value))} points too {'high' if row.value > 0 else 'low'} for {row.whose}"
-        for row in off
+        for row in off[:MOST_NAMED]
     ]
+    if len(off) > MOST_NAMED:
+        parts.append(f"and off for {len(off) - MOST_NAMED} more groups")
     return [Statement("calibration", f"{at} is {', '.join(parts)}.", True)]
 
 
@@ -147,24 +179,6 @@ def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement
 def _about_small_groups(result: EvaluationResult) -> list[Statement]:
     small = _names([row for row in result.rows if row.kind == "group" and row.status == "small group"])
     return [Statement("small_groups", f"Too small to be judged: {small}.")] if small else []
-
-
-def _ordered_gaps(result: EvaluationResult) -> list[tuple[Row, float]]:
-    """Gaps of c-index, the largest first, with p-values adjusted for their number (Holm)."""
-    gaps = [gap for gap in result.select(metric="concordance_index", kind="gap") if not isnan(gap.value)]
-    adjusted: dict[str, float] = {}
-    tested = sorted((gap for gap in gaps if not isnan(gap.p_value)), key=lambda gap: gap.p_value)
-    for place, gap in enumerate(tested):
-        least = max(adjusted.values(), default=0.0)
-        adjusted[gap.attribute] = min(max(least, gap.p_value * (len(tested) - place)), 1.0)
-    gaps.sort(key=lambda gap: -gap.value)
-    return [(gap, adjusted.get(gap.attribute, float("nan"))) for gap in gaps]
-
-
-def _judged(result: EvaluationResult, attribute: str) -> list[Row]:
-    """The c-indices of an attribute's groups that are large enough, lowest first."""
-    rows = result.select(metric="concordance_index", attribute=attribute, kind="group")
-    return sorted((row for row in rows if row.status == "ok"), key=lambda row: row.value)
 
 
 def _names(rows: list[Row]) -> str:

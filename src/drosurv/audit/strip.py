@@ -15,11 +15,9 @@ class Strip:
     Attributes
     ----------
     dot : float, optional
-        Place of the value; None if it is not known.
+        Place of the value; None if it is not known or beyond the axis.
     start, length : float, optional
         Interval.
-    second : float, optional
-        Place of a second value to compare with.
     guide : float, optional
         Place of the line that all strips of a column share.
     """
@@ -27,7 +25,6 @@ class Strip:
     dot: float | None
     start: float | None = None
     length: float | None = None
-    second: float | None = None
     guide: float | None = None
 
     @classmethod
@@ -38,7 +35,6 @@ class Strip:
         low: Any = None,
         high: Any = None,
         *,
-        second: Any = None,
         guide: float | None = None,
     ) -> Strip:
         """The strip of a value with the interval low to high; None where not known."""
@@ -48,4 +44,6 @@ class Strip:
 
         start, end = place(low), place(high)
         length = round(end - start, 2) if start is not None and end is not None else None
-        return cls(place(value), start, length, place(second), place(guide))
+        # A dot at the end of the axis would say a value that is not the group's.
+        inside = value is not None and axis.low <= value <= axis.high
+        return cls(place(value) if inside else None, start, length, place(guide))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("rule", "Rule"),
     Column("patients", "Patients", "count"),
+    Column("share", "Of all", "share"),
     Column("events", "Events", "count"),
     Column("harm", "Harm there", "value", ("harm_low", "harm_high")),
     Column("rest", "Harm elsewhere", "value", ("rest_low", "rest_high")),

@@ -71,17 +71,18 @@ def audit(
             )
     if alphas and train is None:
         raise ValueError("alphas names models to train: pass train=FILE with the training patients.")
+    shares = [_share(text) for text in listed(alphas)]
     reading: dict[str, Any] = {"separator": separator, "decimal": decimal, "missing": listed(missing)}
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     frame = read_frame(data, **reading)
-    target = {"time": time, "event": event, "event_value": event_value}
+    target: dict[str, Any] = {"time": time, "event": event, "event_value": event_value}
     table = opened.table(frame, groups=listed(groups), **target)
     training: dict[str, Any] = {}
     if train is not None:
         others = _without(read_frame(train, **reading), frame)
         training = {"X_train": opened.features(others), "y_train": opened.table(others, **target).y}
-        training["alpha_path"] = [_share(text) for text in listed(alphas)] or None
+        training["alpha_path"] = shares or None
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reading", total=None)

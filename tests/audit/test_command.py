@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from drosurv.cli.audit import audit
+from drosurv.cli.fit import fit
+from drosurv.cli.plain_messages import PlainMessages
+from drosurv.datasets import make_hidden_minority
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer(cls=PlainMessages)
+    app.command()(fit)
+    app.command()(audit)
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def files(run, tmp_path):
+    """A model, the patients kept away from it, and the table with all of them."""
+    data = make_hidden_minority(n_samples=500, random_state=0)
+    table = pd.DataFrame(
+        {
+            "days": np.ceil(1000 * data.y["time"]),
+            "died": data.y["event"].astype(int),
+            "age": np.round(60 + 10 * data.X["x1"], 1),
+            "x5": data.X["x5"].round(3),
+            "sex": np.where(data.X["x3"] > 0, "f", "m"),
+        }
+    )
+    table.to_csv(tmp_path / "all.csv", index=False)
+    options = ["--time", "days", "--event", "died", "--alpha", "0.5", "--hold-out", tmp_path / "test.csv"]
+    result = run("fit", tmp_path / "all.csv", *options, "--hold-out-share", "0.4", "-o", tmp_path / "model")
+    assert result.exit_code == 0, result.output
+    return tmp_path / "model", tmp_path / "test.csv", tmp_path / "all.csv"
+
+
+FAST = ("--bootstrap", "4", "--no-rules")
+
+
+def test_it_writes_the_page_and_says_what_it_found(run, files, tmp_path):
+    model, test, everyone = files
+    out = tmp_path / "report.html"
+    result = run(
+        "audit",
+        model,
+        test,
+        "--groups",
+        "sex,age>60",
+        "--train",
+        everyone,
+        "--alphas",
+        "1,0.5",
+        *FAST,
+        "-o",
+        out,
+    )
+    assert result.exit_code == 0, result.output
+    assert "Served worst:" in result.stdout
+    assert str(out) in result.stdout
+    # Patients of the held-out file must not train the models they are compared on.
+    assert "200 of the 500 training patients are also audited" in result.stderr
+    html = out.read_text()
+    assert "DROCox, alpha 0.5, on test.csv" in html
+    assert "DROCox, alpha 1 (plain Cox)" in html
+
+
+def test_the_suffix_says_what_is_written(run, files, tmp_path):
+    model, test, _ = files
+    for name in ("report.md", "report.json"):
+        assert run("audit", model, test, "--groups", "sex", *FAST, "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / "report.md").read_text().startswith("# DROCox")
+    written = json.loads((tmp_path / "report.json").read_text())
+    printed = run("audit", model, test, "--groups", "sex", *FAST, "-o", tmp_path / "r.html", "--json").stdout
+    assert json.loads(printed) == written
+    result = run("audit", model, test, "-o", tmp_path / "report.pdf")
+    assert result.exit_code == 2
+    assert "must end in .html, .md or .json" in result.stderr
+
+
+def test_rules_speak_of_the_tables_own_columns(run, files, tmp_path):
+    model, test, _ = files
+    out = tmp_path / "report.json"
+    assert run("audit", model, test, "--groups", "sex", "--bootstrap", "2", "-o", out).exit_code == 0
+    rules = json.loads(out.read_text())["tables"]["worst_off"]["rows"]
+    assert all(any(name in rule[0] for name in ("age", "x5", "sex")) for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alphas", "0.5"], "pass --train FILE"),
+        (["--groups", "nonsense"], "nonsense"),
+        (["--train", "{data}", "--alphas", "2"], "shares in (0, 1]"),
+        (["--train", "{data}"], "holds no patient who is not also"),
+    ],
+)
+def test_bad_options_end_in_one_line(run, files, tmp_path, options, message):
+    model, test, _ = files
+    given = [option.replace("{data}", str(test)) for option in options]
+    result = run("audit", model, test, *given, *FAST, "-o", tmp_path / "report.html")
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_inputs_are_not_overwritten(run, files):
+    model, test, _ = files
+    html = test.with_suffix(".html")
+    test.rename(html)
+    result = run("audit", model, html, "-o", html)
+    assert result.exit_code == 2
+    assert "would be overwritten" in result.stderr

@@ -1,0 +1,157 @@
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.audit.statements import statements, worst_group
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.control import ShrinkageControl
+from drosurv.evaluation.result import Settings
+from drosurv.evaluation.rows import Row
+
+NAN = float("nan")
+
+
+def row(attribute, group, metric, kind, value, low=NAN, high=NAN, p_value=NAN, status="ok"):
+    return Row(attribute, group, metric, kind, "", value, low, high, 0.0, p_value, "", 100, 40, 0.6, status)
+
+
+def gap_of(attribute, values, p_value, *, small=()):
+    """Rows of the groups' c-indices and of the gap between all of them."""
+    rows = [
+        row(
+            attribute,
+            name,
+            "concordance_index",
+            "group",
+            value,
+            status="small group" if name in small else "ok",
+        )
+        for name, value in values.items()
+    ]
+    spread = max(values.values()) - min(values.values())
+    return [
+        *rows,
+        row(attribute, "x vs y", "concordance_index", "gap", spread, spread - 0.01, spread + 0.01, p_value),
+    ]
+
+
+def result_of(*rows, control=None):
+    empty = pd.DataFrame()
+    settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0))
+    everyone = row("overall", "all", "concordance_index", "overall", 0.8)
+    return EvaluationResult((everyone, *rows), empty, empty, empty, empty, control, (), settings)
+
+
+def told(result, code):
+    return [statement for statement in statements(result, "plain Cox") if statement.code == code]
+
+
+def test_the_largest_gap_names_the_group_served_worst():
+    result = result_of(
+        *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.4), *gap_of("age", {"old": 0.6, "young": 0.72}, 0.001)
+    )
+    assert worst_group(result).whose == "age old"
+    (first,) = told(result, "worst_group")
+    assert "age old" in first.text
+    assert "12.0 percentage points (11.0 to 13.0)" in first.text
+    assert first.concern
+    (second,) = told(result, "gap")
+    assert "sex" in second.text
+    assert not second.concern
+
+
+def test_p_values_are_raised_for_the_number_of_attributes():
+    result = result_of(
+        *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.04), *gap_of("age", {"old": 0.6, "young": 0.72}, 0.03)
+    )
+    (first,) = told(result, "worst_group")
+    (second,) = told(result, "gap")
+    # Holm: the smaller is doubled, and the larger may not fall below it.
+    assert "p = 0.060, allowing for 2 attributes" in first.text
+    assert "p = 0.060" in second.text
+    assert not first.concern
+    alone = result_of(*gap_of("age", {"old": 0.6, "young": 0.72}, 0.03))
+    assert "(p = 0.030)" in told(alone, "worst_group")[0].text
+
+
+def test_small_groups_are_named_but_not_judged():
+    result = result_of(*gap_of("race", {"a": 0.7, "b": 0.69, "c": 0.2}, 0.01, small=("c",)))
+    assert worst_group(result).group == "b"
+    (first,) = told(result, "worst_group")
+    assert "1.0 percentage points." in first.text
+    assert "With the small groups counted too" in first.text
+    assert told(result, "small_groups")[0].text == "Too small to be judged: race c."
+
+
+def test_nothing_to_compare_is_said():
+    assert told(result_of(), "worst_group")[0].text == "No groups were named."
+    lonely = result_of(*gap_of("race", {"a": 0.7, "b": 0.2}, 0.01, small=("b",)))
+    assert worst_group(lonely) is None
+    assert "No two groups" in told(lonely, "worst_group")[0].text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text", "concern"),
+    [
+        (-0.3, -0.1, "Worse served than by no model at all: sex f.", True),
+        (-0.3, 0.1, "cannot be ruled out for sex f.", False),
+        (0.1, 0.3, "Every group is better served", False),
+    ],
+)
+def test_harm_is_told_from_the_interval(low, high, text, concern):
+    rows = [
+        row("sex", "f", "brier_skill", "group", 0.0, low, high),
+        row("sex", "m", "likelihood_gain", "group", 1, 1, 1),
+    ]
+    (found,) = told(result_of(*rows), "harm")
+    assert text in found.text
+    assert found.concern is concern
+
+
+def test_calibration_names_who_is_off_and_which_way():
+    rows = [
+        row("sex", "f", "calibration_difference", "group", 0.03, 0.01, 0.05),
+        row("sex", "m", "calibration_difference", "group", 0.00, -0.02, 0.02),
+        row("age", "old", "calibration_difference", "group", -0.04, -0.06, -0.02),
+        row("age", "tiny", "calibration_difference", "group", -0.4, -0.6, -0.2, status="small group"),
+    ]
+    (found,) = told(result_of(*rows), "calibration")
+    assert (
+        found.text
+        == "At time 200, predicted survival is 4.0 points too low for age old, 3.0 points too high for sex f."
+    )
+    (calm,) = told(result_of(rows[1]), "calibration")
+    assert "agrees" in calm.text
+    assert not calm.concern
+
+
+@pytest.mark.parametrize(
+    ("model", "words"), [([0.1, 0.1], "are lower"), ([0.5, 0.5], "are no lower"), ([0.1, 0.5], "1 of its 2")]
+)
+def test_shrinkage_compares_with_the_shrunken_reference(model, words):
+    compared = pd.DataFrame(
+        {"attribute": "sex", "metric": "group_disparity", "model": model, "reference": 0.9, "shrunken": 0.5}
+    )
+    rows = [
+        row("overall", "all", "share_of_gain", "overall", 0.4),
+        row("overall", "all", "calibration_slope", "overall", 2.5),
+    ]
+    control = ShrinkageControl(pd.DataFrame(), 0.6, compared)
+    (found,) = told(result_of(*rows, control=control), "shrinkage")
+    assert words in found.text
+    assert "40.0 % of plain Cox's information" in found.text
+    assert found.concern
+    stretched = result_of(*rows, control=replace(control, factor=1.1))
+    assert "lower than shrinking" not in told(stretched, "shrinkage")[0].text
+
+
+def test_without_replicates_nothing_is_claimed():
+    rows = [
+        row("sex", "f", "brier_skill", "group", -0.2),
+        row("sex", "f", "calibration_difference", "group", 0.2),
+    ]
+    result = result_of(*rows, *gap_of("sex", {"f": 0.7, "m": 0.6}, np.nan))
+    assert [statement.code for statement in statements(result, "plain Cox")] == ["worst_group"]
+    assert "was not tested" in told(result, "worst_group")[0].text
