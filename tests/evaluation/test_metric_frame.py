@@ -145,7 +145,6 @@ def test_combinations_that_hold_nobody_are_nan_and_missing_labels_are_a_group(mo
     sex = np.array(["f", "m"])[np.arange(len(held_out.y)) % 2].astype(object)
     site = np.where(sex == "f", "north", "south").astype(object)
     site[:20] = None
-    frame, _ = None, None
     frame = SurvivalMetricFrame(
         metrics=concordance_index,
         y=held_out.y,

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from drosurv.estimators import DROCox
+from drosurv.evaluation import Predictions, compare, evaluate
+from drosurv.metrics import concordance_imparity, concordance_index, paired_comparison
+
+
+@pytest.fixture(scope="module")
+def models(model, train):
+    return {"Cox": model, "DRO": DROCox(alpha=0.3).fit(train.X, train.y)}
+
+
+@pytest.fixture(scope="module")
+def table(models, train, held_out):
+    return compare(
+        models,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        n_bootstrap=120,
+    )
+
+
+def cell(table, model, metric, attribute="overall"):
+    rows = table[(table["model"] == model) & (table["metric"] == metric) & (table["attribute"] == attribute)]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_values_are_those_of_evaluate(table, models, train, held_out):
+    for name, model in models.items():
+        result = evaluate(
+            model,
+            held_out.X,
+            held_out.y,
+            y_train=train.y,
+            sensitive_features=held_out.sensitive_features,
+            reference=models["Cox"],
+            n_bootstrap=0,
+        )
+        for metric in (
+            "concordance_index",
+            "integrated_brier_score",
+            "share_of_gain",
+            "individual_disparity",
+        ):
+            assert cell(table, name, metric)["value"] == pytest.approx(result.value(metric))
+        for metric in ("concordance_imparity", "group_disparity", "average_disparity"):
+            assert cell(table, name, metric, "sex")["value"] == pytest.approx(result.value(metric, "sex"))
+        worst = cell(table, name, "worst_group_concordance_index", "site")
+        assert worst["value"] == pytest.approx(
+            min(result.value("concordance_index", "site", site) for site in ("a", "b"))
+        )
+        assert worst["group"] == "b"
+
+
+def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
+    risks = {name: model.predict(held_out.X) for name, model in models.items()}
+    sex = held_out.sensitive_features["sex"]
+    for metric, attribute, statistic in (
+        ("concordance_index", "overall", lambda w, f: concordance_index(held_out.y, f, w)),
+        (
+            "concordance_imparity",
+            "sex",
+            lambda w, f: concordance_imparity(held_out.y, f, sex, sample_weight=w),
+        ),
+    ):
+        expected = paired_comparison(
+            lambda w, metric=statistic: metric(w, risks["DRO"]),
+            lambda w, metric=statistic: metric(w, risks["Cox"]),
+            len(held_out.y),
+            replicates=120,
+            random_state=0,
+        )
+        row = cell(table, "DRO", metric, attribute)
+        assert row["difference"] == pytest.approx(expected.difference.estimate)
+        assert (row["difference_low"], row["difference_high"]) == pytest.approx(
+            (expected.difference.low, expected.difference.high)
+        )
+        assert row["p_value"] == pytest.approx(expected.p_value)
+
+
+def test_the_first_model_is_compared_with_nothing(table):
+    first = table[table["model"] == "Cox"]
+    assert first[["difference", "difference_low", "difference_high", "p_value"]].isna().all(axis=None)
+    others = table[(table["model"] == "DRO") & (table["metric"] != "d_calibration_p")]
+    assert others[["difference", "low", "high", "p_value"]].notna().all(axis=None)
+
+
+def test_a_model_does_not_differ_from_itself(model, train, held_out):
+    table = compare(
+        {"one": model, "same": Predictions(model.predict(held_out.X))},
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        n_bootstrap=20,
+    )
+    same = table[(table["model"] == "same") & table["difference"].notna()]
+    np.testing.assert_allclose(same["difference"], 0.0, atol=1e-12)
+    assert (same["p_value"] == 1.0).all()
+    # Without curves the second model has no Brier score to compare.
+    assert "integrated_brier_score" not in set(same["metric"])
+
+
+def test_values_alone_without_bootstrap(models, train, held_out):
+    table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+    assert table[["low", "high", "difference_low", "p_value"]].isna().all(axis=None)
+    assert table.loc[table["model"] == "DRO", "difference"].notna().all()
+
+
+def test_bad_input_is_named(models, train, held_out):
+    with pytest.raises(ValueError, match="models is empty"):
+        compare({}, held_out.X, held_out.y, y_train=train.y)
+    with pytest.raises(ValueError, match=r"models\['short'\] has 1 scores for the 240 patients"):
+        compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)

@@ -1,0 +1,181 @@
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.svm import FastSurvivalSVM
+
+from drosurv import metrics
+from drosurv.estimators import CoxPH, GroupDROCox
+from drosurv.evaluation import get_scorer, make_scorers
+from drosurv.evaluation.scorers import SCORES
+
+GROUPED = [name for name, score in SCORES.items() if score.over != "all"]
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def expected_scores(model, train, held_out):
+    y, risk = held_out.y, model.predict(held_out.X)
+    curves = model.predict_survival_function(held_out.X)
+    groups = held_out.sensitive_features
+    members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
+    brier = metrics.brier_against_null(train.y, y, curves)
+    gains = metrics.likelihood_gains(train.y, y, curves)
+
+    def lowest(metric):
+        return min(metric(rows) for rows in members)
+
+    return {
+        "c_index": metrics.concordance_index(y, risk),
+        "uno_c": metrics.uno_concordance(train.y, y, risk),
+        "auc": metrics.dynamic_auc(train.y, y, risk),
+        "log_partial_likelihood": metrics.log_partial_likelihood(y, risk),
+        "neg_ibs": -metrics.integrated_brier_score(train.y, y, curves),
+        "brier_skill": metrics.brier_skill(train.y, y, curves),
+        "likelihood_gain": metrics.likelihood_gain(train.y, y, curves),
+        "worst_group_c": lowest(lambda rows: metrics.concordance_index(y[rows], risk[rows])),
+        "worst_group_uno_c": lowest(lambda rows: metrics.uno_concordance(train.y, y[rows], risk[rows])),
+        "worst_group_auc": lowest(lambda rows: metrics.dynamic_auc(train.y, y[rows], risk[rows])),
+        "worst_group_brier_skill": lowest(lambda rows: 1 - brier.model[rows].sum() / brier.null[rows].sum()),
+        "worst_group_likelihood_gain": lowest(lambda rows: gains[rows].mean()),
+        "concordance_imparity": max(metrics.concordance_imparity(y, risk, groups[name]) for name in groups),
+        "neg_concordance_imparity": -max(
+            metrics.concordance_imparity(y, risk, groups[name]) for name in groups
+        ),
+        "neg_group_disparity": -max(metrics.group_disparity(risk, groups[name]) for name in groups),
+    }
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_score_is_its_metric_with_censoring_weights_of_the_models_own_training(
+    model, train, held_out, name
+):
+    groups = {"sensitive_features": held_out.sensitive_features} if name in GROUPED else {}
+    found = get_scorer(name)(model, held_out.X, held_out.y, **groups)
+    assert isinstance(found, float)
+    assert found == pytest.approx(expected_scores(model, train, held_out)[name], rel=1e-8)
+
+
+def test_all_scorers_work_together_in_cross_validation_with_groups_routed(routing, held_out):
+    cv = KFold(3, shuffle=True, random_state=0)
+    found = cross_validate(
+        make_pipeline(StandardScaler(), CoxPH()),
+        held_out.X,
+        held_out.y,
+        cv=cv,
+        scoring=make_scorers(),
+        params={"sensitive_features": held_out.sensitive_features},
+        return_estimator=True,
+    )
+    assert {f"test_{name}" for name in SCORES} <= set(found)
+    for k, (_, rows) in enumerate(cv.split(held_out.X)):
+        groups = held_out.sensitive_features.iloc[rows]
+        risk = found["estimator"][k].predict(held_out.X[rows])
+        assert found["test_concordance_imparity"][k] == pytest.approx(
+            max(metrics.concordance_imparity(held_out.y[rows], risk, groups[name]) for name in groups)
+        )
+        assert found["test_neg_concordance_imparity"][k] == -found["test_concordance_imparity"][k]
+        assert found["test_worst_group_c"][k] < found["test_c_index"][k]
+
+
+def test_groups_reach_both_the_fit_and_the_score(routing, held_out):
+    model = GroupDROCox().set_fit_request(sensitive_features=True)
+    found = cross_validate(
+        model,
+        held_out.X,
+        held_out.y,
+        cv=2,
+        scoring=make_scorers(["worst_group_c", "c_index"]),
+        params={"sensitive_features": held_out.sensitive_features["site"]},
+        error_score="raise",
+    )
+    assert np.isfinite(found["test_worst_group_c"]).all()
+
+
+def test_a_search_chooses_by_the_worst_group(routing, held_out):
+    search = GridSearchCV(
+        CoxPH(),
+        {"l2": [0.0, 10.0]},
+        cv=2,
+        scoring=make_scorers(["worst_group_c", "neg_ibs"]),
+        refit="neg_ibs",
+    )
+    search.fit(held_out.X, held_out.y, sensitive_features=held_out.sensitive_features)
+    assert np.isfinite(search.cv_results_["mean_test_worst_group_c"]).all()
+    assert search.best_params_ == {"l2": 0.0}
+
+
+def test_a_single_scorer_serves_as_scoring(held_out):
+    found = cross_validate(CoxPH(), held_out.X, held_out.y, cv=2, scoring=get_scorer("neg_ibs"))
+    assert (found["test_score"] < 0).all()
+
+
+def test_without_groups_the_remedy_is_named(model, held_out):
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+        get_scorer("worst_group_c")(model, held_out.X, held_out.y)
+
+
+def test_scikit_survivals_models_need_training_targets_only_for_censoring_weights(train, held_out):
+    other = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    assert get_scorer("c_index")(other, held_out.X, held_out.y) == pytest.approx(
+        other.score(held_out.X, held_out.y)
+    )
+    with pytest.raises(ValueError, match=r"keeps no follow_up_.*build the scorer with y_train"):
+        get_scorer("uno_c")(other, held_out.X, held_out.y)
+    scorer = get_scorer("neg_ibs", y_train=train.y)
+    expected = metrics.integrated_brier_score(
+        train.y, held_out.y, other.predict_survival_function(held_out.X)
+    )
+    assert scorer(other, held_out.X, held_out.y) == pytest.approx(-expected)
+
+
+def test_a_model_without_curves_is_named(train, held_out):
+    svm = FastSurvivalSVM(random_state=0).fit(train.X, train.y)
+    with pytest.raises(ValueError, match="FastSurvivalSVM has no predict_survival_function"):
+        get_scorer("neg_ibs", y_train=train.y)(svm, held_out.X, held_out.y)
+
+
+def test_intersections_are_the_groups_if_asked_for(model, held_out):
+    found = get_scorer("worst_group_c", intersections=True)(
+        model, held_out.X, held_out.y, sensitive_features=held_out.sensitive_features
+    )
+    risk, groups = model.predict(held_out.X), held_out.sensitive_features
+    cells = groups["site"] + groups["sex"]
+    assert found == pytest.approx(
+        min(
+            metrics.concordance_index(
+                held_out.y[(cells == cell).to_numpy()], risk[(cells == cell).to_numpy()]
+            )
+            for cell in cells.unique()
+        )
+    )
+
+
+def test_groups_without_a_value_are_named_and_left_out(model, held_out):
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[0] = "x"
+    with pytest.warns(UndefinedMetricWarning, match="worst_group_c is undefined .NaN. for site x"):
+        found = get_scorer("worst_group_c")(
+            model, held_out.X, held_out.y, sensitive_features=pd.DataFrame({"site": site})
+        )
+    assert 0 < found < 1
+
+
+def test_one_group_only_is_an_error(model, held_out):
+    for name in ("worst_group_c", "concordance_imparity"):
+        with pytest.raises(ValueError, match="at least 2 groups, got 1"):
+            get_scorer(name)(model, held_out.X, held_out.y, sensitive_features=["a"] * len(held_out.y))
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"name must be one of \['auc', .*got 'accuracy'"):
+        get_scorer("accuracy")
