@@ -26,8 +26,9 @@ def codes(experiment, method, metric, circumstances=()):
         (("flc-age", "dro-cox", "log_partial_likelihood"), []),
         (("seer-race", "dro-cox", "log_partial_likelihood"), ["ties-lpl", "ties-training"]),
         (("seer-race", "cox-rp-group", "log_partial_likelihood"), ["ties-lpl"]),
-        (("flc-age", "deep-dro-cox-split", "group_disparity"), ["split-mlp-outside-budget"]),
-        (("split-size", "deep-dro-cox-split", "group_disparity"), ["ablation-setting"]),
+        (("flc-age", "deep-dro-cox-split", "group_disparity"), ["split-mlp-outside-budget", "mlp-level"]),
+        (("split-size", "deep-dro-cox-split", "group_disparity"), ["ablation-setting", "mlp-level"]),
+        (("flc-age", "deepsurv-keya-group", "group_disparity"), []),
         (("seer-race", "cox", "dynamic_auc"), ["seer-cox"]),
         (("sides", "dro-cox-split", "group_disparity"), ["ablation-setting"]),
     ],
@@ -51,7 +52,7 @@ def test_every_reason_has_its_own_code_and_explains_a_published_cell():
 
 def test_noise_and_the_unknown_are_no_causes():
     assert {reason.code for reason in KNOWN_REASONS if not reason.is_cause} == {
-        *("ci-noise", "seer-cox", "split-mlp-outside-budget")
+        *("ci-noise", "seer-cox", "split-mlp-outside-budget", "mlp-level")
     }
 
 

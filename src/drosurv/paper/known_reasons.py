@@ -115,6 +115,14 @@ KNOWN_REASONS = (
         metric="concordance_*|dynamic_auc|log_partial_likelihood|*_disparity",
     ),
     Reason(
+        "mlp-level",
+        "Adding a constant to all scores changes no partial likelihood, so training leaves an MLP's output bias to "
+        "rounding; but it multiplies every hazard, and F_I and F_G with them. F_cap, a ratio, does not change.",
+        is_cause=False,
+        method="deepsurv|deep-dro-cox*",
+        metric="individual_disparity|group_disparity|average_disparity",
+    ),
+    Reason(
         "seer-cox",
         "Plain Cox on SEER comes out about .004 (2.6 published sds) above the printed value; the cause is "
         "not known.",
