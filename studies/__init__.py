@@ -1,0 +1,1 @@
+"""Studies behind the documents: long runs whose results are written up in docs."""

@@ -1,0 +1,242 @@
+"""Evidence for subgroup-robust Cox: synthetic minorities, three real datasets, null data, and how to set it.
+
+python -m studies.subgroup_robust --jobs 16 --output results      # resumable: finished units are kept
+python -m studies.subgroup_robust --render results                # writes docs/subgroup_robust.md
+"""
+
+import argparse
+import json
+import os
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+BASE = {"n": 4000, "d": 10, "minority": 0.15, "membership": "linear"}
+VARIED = {
+    "minority": [0.05, 0.1, 0.3],
+    "membership": ["nonlinear"],
+    "d": [5, 50],
+    "n": [500, 2000, 20000],
+}
+ALPHAS, MIN_GROUPS = [0.05, 0.1, 0.2, 0.3, 0.5], [25, 50, 100, 150]
+REAL = ["flc", "support", "seer"]
+N_TEST = 4000
+
+
+def units(seeds, parts):
+    settings = [BASE] + [{**BASE, name: level} for name, levels in VARIED.items() for level in levels]
+    if "a" in parts:
+        yield from ({"part": "a", **setting, "seed": s} for setting, s in product(settings, range(seeds)))
+    if "b" in parts:
+        yield from (
+            {"part": "b", "data": name, "seed": s} for name, s in product(REAL, range(min(seeds, 10)))
+        )
+    if "c" in parts:
+        yield from ({"part": "c", **BASE, "minority": 0.0, "seed": s} for s in range(seeds))
+    if "d" in parts:
+        grid = product(ALPHAS, MIN_GROUPS, [False, True], range(min(seeds, 20)))
+        yield from (
+            {"part": "d", "alpha": a, "min_group": g, "cross_fit": c, "seed": s} for a, g, c, s in grid
+        )
+    if "e" in parts:
+        yield from (
+            {"part": "e", "minority": m, "seed": s} for m, s in product([0.15, 0.0], range(2 * seeds))
+        )
+
+
+def models(min_group=50):
+    from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox
+
+    return {
+        "plain Cox": CoxPH(),
+        "DRO-COX, paper, alpha .2": DROCox(0.2, "paper"),
+        "DRO-COX, tight, alpha .2": DROCox(0.2),
+        "DRO-COX, CVaR, alpha .2": DROCox(0.2, "cvar"),
+        "subgroup-robust": SubgroupRobustCox(min_group=min_group, random_state=0),
+        "told the groups": GroupDROCox(),
+    }
+
+
+def fitted(model, X, y, groups):
+    if type(model).__name__ == "GroupDROCox":
+        return model.fit(X, y, sensitive_features=groups)
+    return model.fit(X, y)
+
+
+def scores(model, train_y, X, y, rows):
+    """c-index, likelihood gain over the null model and its standard error, for each named set of rows."""
+    from drosurv.metrics import concordance_index, likelihood_gains
+
+    risk = model.predict(X)
+    times = np.unique(np.quantile(train_y["time"][train_y["event"]], np.linspace(0, 1, 201)))
+    gains = likelihood_gains(train_y, y, model.predict_survival_function(X, times=times), times=times)
+    out = {}
+    for name, inside in rows.items():
+        out[name] = {
+            "c": float(concordance_index(y[inside], risk[inside])),
+            "gain": float(gains[inside].mean()),
+            "gain_se": float(gains[inside].std(ddof=1) / np.sqrt(inside.sum())),
+            "n": int(inside.sum()),
+        }
+    return out, gains
+
+
+def synthetic(setting, seed):
+    from drosurv.datasets import make_hidden_minority
+
+    made = [
+        make_hidden_minority(
+            n_samples=n,
+            n_features=setting["d"],
+            minority=setting["minority"],
+            membership=setting["membership"],
+            random_state=1000 * part + seed,
+        )
+        for part, n in enumerate((setting["n"], N_TEST))
+    ]
+    inside = (made[1].sensitive_features["membership"] == "minority").to_numpy()
+    rows = {"everyone": np.ones(N_TEST, bool)} | ({"minority": inside} if inside.any() else {})
+    return (*made, rows)
+
+
+def run_synthetic(unit):
+    train, test, rows = synthetic(unit, unit["seed"])
+    # A leaf needs twice its size in a tree's half, and the worst share must hold a leaf.
+    min_group = min(50, max(unit["n"] // 20, 10))
+    found = models(min_group)
+    if unit["minority"] == 0:
+        del found["told the groups"]
+    out = {}
+    for name, model in found.items():
+        fitted(model, train.X, train.y, train.sensitive_features)
+        out[name] = scores(model, train.y, test.X, test.y, rows)[0]
+    return out
+
+
+def run_real(unit):
+    from sklearn.ensemble import RandomForestRegressor
+
+    from drosurv import datasets
+    from drosurv.metrics import brier_skill
+
+    data = getattr(datasets, f"load_{unit['data']}")()
+    train, _, test = datasets.split(data, unit["seed"])
+    mean, deviation = train.X.mean(), train.X.std(ddof=0)
+    X, X_test = (train.X - mean) / deviation, (test.X - mean) / deviation
+    rows = {"everyone": np.ones(len(test), bool)}
+    for attribute in test.sensitive_features:
+        for label in sorted(test.sensitive_features[attribute].unique()):
+            rows[f"{attribute} {label}"] = (test.sensitive_features[attribute] == label).to_numpy()
+    half = np.random.default_rng(unit["seed"]).permutation(len(test)) < len(test) // 2
+    out = {}
+    for name, model in models().items():
+        fitted(model, X, train.y, train.sensitive_features)
+        measured, gains = scores(model, train.y, X_test, test.y, rows)
+        curves = model.predict_survival_function(X_test)
+        for label, inside in rows.items():
+            measured[label]["brier_skill"] = float(brier_skill(train.y, test.y[inside], curves[inside]))
+        # The worst 15 % that a forest, which never saw them, points to.
+        forest = RandomForestRegressor(200, min_samples_leaf=25, random_state=0, n_jobs=1)
+        forest.fit(X_test[half], gains[half])
+        predicted = forest.predict(X_test[~half])
+        worst = gains[~half][predicted <= np.quantile(predicted, 0.15)]
+        measured["worst 15 %"] = {
+            "gain": float(worst.mean()),
+            "gain_se": float(worst.std(ddof=1) / np.sqrt(len(worst))),
+            "n": len(worst),
+        }
+        out[name] = measured
+    return out
+
+
+def run_setting(unit):
+    from drosurv import SubgroupRobustCox
+
+    train, test, rows = synthetic(BASE, unit["seed"])
+    model = SubgroupRobustCox(
+        alpha=unit["alpha"], min_group=unit["min_group"], cross_fit=unit["cross_fit"], random_state=0
+    )
+    model.fit(train.X, train.y)
+    return {"subgroup-robust": scores(model, train.y, test.X, test.y, rows)[0]}
+
+
+def run_rules(unit):
+    from drosurv import CoxPH
+    from drosurv.insight import worst_off
+
+    train, test, rows = synthetic({**BASE, "minority": unit["minority"]}, unit["seed"])
+    found = worst_off(CoxPH().fit(train.X, train.y), test.X, test.y, y_train=train.y)
+    reported = found.groups
+    inside = np.zeros(N_TEST, bool)
+    if reported:
+        inside = np.asarray(reported[0].rule.holds(test.X), bool)
+    truth = rows.get("minority", np.zeros(N_TEST, bool))
+    either = (inside | truth).sum()
+    return {"reported": bool(reported), "overlap": float((inside & truth).sum() / either) if either else 0.0}
+
+
+RUN = {"a": run_synthetic, "b": run_real, "c": run_synthetic, "d": run_setting, "e": run_rules}
+
+
+def work(unit, folder):
+    name = "-".join(f"{key}={value}" for key, value in unit.items()).replace("/", "_")
+    path = folder / f"{name}.json"
+    if path.exists():
+        return
+    from threadpoolctl import threadpool_limits
+
+    start = time.perf_counter()
+    with threadpool_limits(1):
+        result = RUN[unit["part"]](unit)
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps({"unit": unit, "seconds": time.perf_counter() - start, "result": result}))
+    os.replace(part, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, default=Path("results/subgroup_robust"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--part", default="abcde", help="any of a, b, c, d, e")
+    parser.add_argument("--render", type=Path, help="write docs/subgroup_robust.md from this folder and stop")
+    options = parser.parse_args()
+    if options.render:
+        from studies.subgroup_robust_document import write
+
+        write(options.render, Path(__file__).parents[1] / "docs" / "subgroup_robust.md")
+        return
+    from joblib import Parallel, delayed
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    wanted = list(units(options.seeds, options.part))
+    # The first unit of each part alone, so that kernels are compiled once before the workers load them.
+    for part in options.part:
+        first = next(unit for unit in wanted if unit["part"] == part)
+        work(first, options.output)
+        print(f"part {part}: {sum(unit['part'] == part for unit in wanted)} units", flush=True)
+    Parallel(options.jobs, verbose=1)(delayed(work)(unit, options.output) for unit in wanted)
+
+
+def load(folder):
+    """All finished units as one long table: unit fields, method, rows, measures."""
+    records = []
+    for path in sorted(Path(folder).glob("*.json")):
+        held = json.loads(path.read_text())
+        if held["unit"]["part"] == "e":
+            records.append({**held["unit"], **held["result"]})
+            continue
+        for method, measured in held["result"].items():
+            for rows, values in measured.items():
+                size = values.pop("n")
+                records.append({**held["unit"], "method": method, "rows": rows, "size": size, **values})
+    return pd.DataFrame(records)
+
+
+if __name__ == "__main__":
+    main()
