@@ -20,7 +20,7 @@ TILE_ROWS = 512
 
 # The distances never change in training, so they stay on the device while all of them fit in this much
 # memory; beyond it each evaluation computes them again, tile by tile, once for all models.
-CACHE_BYTES = 256 * 2**20
+CACHE_BYTES = 2**30
 
 # Rounding of ||u||^2 + ||v||^2 - 2 u.v is below this many epsilons: rows no further apart count as equal.
 _EQUAL = 64
