@@ -18,9 +18,22 @@ if TYPE_CHECKING:
     from drosurv.estimators import RegularizedCox as RegularizedCox
     from drosurv.estimators import SubgroupRobustCox as SubgroupRobustCox
     from drosurv.estimators import load as load
+    from drosurv.estimators import save as save
+    from drosurv.evaluation import evaluate as evaluate
     from drosurv.target import Surv as Surv
 
-_ROOMS = ("datasets", "insight", "losses", "metrics", "objectives", "tuning")
+_ROOMS = (
+    "audit",
+    "datasets",
+    "estimators",
+    "evaluation",
+    "insight",
+    "losses",
+    "metrics",
+    "objectives",
+    "tables",
+    "tuning",
+)
 _ESTIMATORS = (
     "CoxPH",
     "DROCox",
@@ -29,6 +42,7 @@ _ESTIMATORS = (
     "RegularizedCox",
     "SubgroupRobustCox",
     "load",
+    "save",
 )
 _HOME = {
     **dict.fromkeys(_ESTIMATORS, "drosurv.estimators"),

@@ -8,6 +8,8 @@ import typer
 
 from drosurv import __version__
 from drosurv.cli import datasets
+from drosurv.cli.audit import audit
+from drosurv.cli.certify import certify
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
@@ -46,6 +48,8 @@ app.command()(demo)
 app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(audit)
+app.command()(certify)
 app.command()(tune)
 app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.fit import make_estimator
-from drosurv.cli.model_input import fingerprint
+from drosurv.cli.model_input import training_notes
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
 from drosurv.cli.rendering import print_frame, print_json, records
 
@@ -128,8 +128,9 @@ def tune(
         verbose=False if as_json else None,
     ).fit(patients.X, patients.y, sensitive_features=labels)
     if output is not None:
-        target = {"time": time, "event": event, "event_value": event_value}
-        save(search.best_estimator_, output, notes={"target": target, "trained_on": fingerprint(data)})
+        best = search.best_estimator_
+        notes = training_notes(data, patients.columns, best[:-1].transform(patients.X), patients.y)
+        save(best, output, notes=notes)
     if table is not None:
         search.results_.to_csv(table)
     if plot is not None:

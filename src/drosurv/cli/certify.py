@@ -1,0 +1,85 @@
+"""``drosurv certify``: how badly off any subgroup of held-out patients can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drosurv.cli.model_input import OpenedModel
+from drosurv.cli.options import AsJson, DataFile, Decimal, Missing, ModelFile, Separator, listed
+from drosurv.cli.plain_messages import printable
+from drosurv.cli.rendering import print_frame, print_json
+
+# Group sizes that fit on a terminal; --json and -o give the whole curves.
+_SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+
+
+def certify(
+    model: ModelFile,
+    data: DataFile,
+    horizon: Annotated[float, typer.Option(help="Time at which predictions are judged.")],
+    tolerance: Annotated[
+        float | None, typer.Option(help="Brier loss to stay under: prints the smallest group that does.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the band and of the guarantee.")] = 0.95,
+    time: Annotated[str | None, typer.Option(help="Column of times, if not the one trained on.")] = None,
+    event: Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")] = None,
+    event_value: Annotated[str | None, typer.Option(help="The value that means the event.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of folds, trees and band.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file to write the curves to.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture to draw the curves into (PNG, SVG, PDF).")
+    ] = None,
+    missing: Missing = None,
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+) -> None:
+    """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
+
+    Example: drosurv certify model test.csv --horizon 365 --tolerance 0.25
+    """
+    from drosurv.insight import certify as certified
+    from drosurv.tables import read_frame
+
+    opened = OpenedModel.open(model)
+    opened.warn_if_trained_on(data)
+    frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
+    table = opened.table(frame, groups=[], time=time, event=event, event_value=event_value)
+    certificate = certified(
+        opened.estimator,
+        opened.features(frame),
+        table.y,
+        horizon=horizon,
+        confidence=confidence,
+        random_state=seed,
+    )
+    curves = certificate.to_frame()
+    smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
+    if output is not None:
+        curves.to_csv(output, index=False)
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        certificate.plot(figure.subplots(), tolerance=tolerance)
+        figure.savefig(plot)
+    if as_json:
+        print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
+        return
+    nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
+    print_frame(
+        curves.iloc[sorted(set(nearest))], f"Brier loss at {horizon:g} of the worst group, by its size"
+    )
+    typer.echo("guarantee: holds for groups of any kind. estimate: of groups that covariates define.")
+    if tolerance is not None:
+        found = (
+            f"every group of at least {smallest:.1%} of the patients stays under {tolerance:g}"
+            if smallest is not None
+            else f"no group size is guaranteed to stay under {tolerance:g}"
+        )
+        typer.echo(printable(f"With confidence {confidence:g}, {found}."))

@@ -1,0 +1,34 @@
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def held_out(drosurv, data, target, tmp_path):
+    """A model and the patients kept away from it."""
+    model, test = tmp_path / "m", tmp_path / "test.csv"
+    drosurv.ok(
+        "fit", data, *target, "--alpha", "0.5", "--hold-out", test, "--hold-out-share", "0.5", "-o", model
+    )
+    return model, test
+
+
+def test_the_guarantee_falls_with_the_size_of_the_group_and_answers_the_tolerance(
+    drosurv, held_out, tmp_path
+):
+    horizon = float(pd.read_csv(held_out[1])["days"].median())
+    found = drosurv.json("certify", *held_out, "--horizon", horizon, "--tolerance", "0.9")
+    guarantee = found["curves"]["guarantee"]
+    assert all(later <= earlier + 1e-12 for earlier, later in pairwise(guarantee))
+    within = [alpha for alpha, bound in zip(found["curves"]["alpha"], guarantee, strict=True) if bound <= 0.9]
+    assert found["smallest_alpha"] <= min(within)
+
+
+def test_curves_and_picture_are_written(drosurv, held_out, tmp_path):
+    curves, picture = tmp_path / "curves.csv", tmp_path / "curves.png"
+    horizon = float(pd.read_csv(held_out[1])["days"].median())
+    shown = drosurv.ok("certify", *held_out, "--horizon", horizon, "-o", curves, "--plot", picture)
+    assert "guarantee" in shown.output
+    assert {"alpha", "estimate", "guarantee"} <= set(pd.read_csv(curves).columns)
+    assert picture.read_bytes().startswith(b"\x89PNG")
