@@ -14,6 +14,7 @@ def table_of(n, seed=0):
             "age": age,
             "marker": rng.normal(size=n),
             "stage": rng.choice(["I", "II", "III"], n),
+            "diabetes": rng.integers(0, 2, n).astype(float),
             "constant": 1.0,
         }
     )
@@ -39,6 +40,7 @@ def test_the_best_single_condition_is_found_among_all(seed):
     for name, cuts in zip(coded.names[:2], coded.values[:2], strict=True):
         for cut in cuts:
             candidates += [(table[name] <= cut).to_numpy(), (table[name] > cut).to_numpy()]
+    candidates += [(table["diabetes"] == flag).to_numpy() for flag in (0, 1)]
     for level in ("I", "II", "III"):
         candidates += [(table["stage"] == level).to_numpy(), (table["stage"] != level).to_numpy()]
     best = max(borne(harm[inside]) for inside in candidates if inside.sum() >= 20)
@@ -118,4 +120,10 @@ def test_thresholds_are_whole_where_values_are_and_short_elsewhere():
     coded = CodedTable.from_table(table_of(1000))
     assert all(cut == round(cut) for cut in coded.values[0])
     assert all(cut == round(cut, 2) for cut in coded.values[1])
-    assert coded.values[3] == ()
+
+
+def test_a_flag_reads_as_a_flag_and_a_constant_as_nothing():
+    table = table_of(400)
+    (rule,) = search(table, np.where(table["diabetes"] == 1, 0.4, -0.5))
+    assert str(rule) == "diabetes is 1"
+    assert search(table[["constant"]], np.full(400, 0.5)) == []

@@ -64,7 +64,8 @@ class CodedTable:
         codes, values, numeric = [], [], []
         for name in table.columns:
             column = table[name]
-            is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+            # Two values are a flag, however written: "diabetes is 1" reads better than "diabetes > 0".
+            is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
             if is_number:
                 numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
                 cuts = _readable_cuts(numbers[~np.isnan(numbers)])
@@ -95,7 +96,9 @@ class CodedTable:
         """Which codes each comparison may be made with: (comparisons, d, codes)."""
         allowed = np.zeros((len(COMPARISONS), len(self.names), self.n_codes - 1), dtype=np.bool_)
         for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
-            allowed[slice(0, 2) if numeric else slice(2, 4), column, : len(values)] = True
+            # A single level tells nobody apart; of two, "is not" one says no more than "is" the other.
+            kinds = slice(0, 2) if numeric else slice(2, {0: 2, 1: 2, 2: 3}.get(len(values), 4))
+            allowed[kinds, column, : len(values)] = True
         allowed[4, :, 0] = True
         return allowed
 
@@ -181,7 +184,7 @@ class _Beam:
     """Search of one rule among weighted patients, keeping the most promising rules of each length."""
 
     def __init__(self, table: CodedTable, harm: FloatArray, weight: FloatArray, min_group: int) -> None:
-        self.table, self.weight, self.min_group = table, weight, min_group
+        self.table, self.min_group = table, min_group
         self.sums = np.stack([weight, weight * harm, weight * harm**2])
         self.mean = float(self.sums[1].sum() / self.sums[0].sum())
 
