@@ -23,10 +23,6 @@ def test_a_line_breaks_where_a_value_is_not_known():
     ]
 
 
-def test_steps_keep_each_value_until_the_next():
-    assert places(FRAME.steps([(0, 1), (5, 0.5)])) == [("M", 5, 10), ("L", 55, 10), ("L", 55, 60)]
-
-
 def test_a_band_goes_out_along_the_top_and_back_along_the_bottom():
     band = FRAME.band([(0, 0, 1), (10, 0.5, 0.5), (10, None, 1)])
     assert places(band) == [("M", 5, 10), ("L", 105, 60), ("L", 105, 60), ("L", 5, 110)]

@@ -110,19 +110,31 @@ def test_harm_is_told_from_the_interval(low, high, text, concern):
     assert found.concern is concern
 
 
+def calibration(attribute, group, predicted, observed, low, high):
+    return {"attribute": attribute, "group": group, "horizon": 200.0, "predicted": predicted} | {
+        "observed": observed,
+        "low": low,
+        "high": high,
+        "difference": predicted - observed,
+    }
+
+
 def test_calibration_names_who_is_off_and_which_way():
     rows = [
-        row("sex", "f", "calibration_difference", "group", 0.03, 0.01, 0.05),
-        row("sex", "m", "calibration_difference", "group", 0.00, -0.02, 0.02),
-        row("age", "old", "calibration_difference", "group", -0.04, -0.06, -0.02),
-        row("age", "tiny", "calibration_difference", "group", -0.4, -0.6, -0.2, status="small group"),
+        calibration("overall", "all", 0.9, 0.5, 0.4, 0.6),
+        calibration("sex", "f", 0.83, 0.80, 0.78, 0.82),
+        calibration("sex", "m", 0.80, 0.80, 0.78, 0.82),
+        calibration("age", "old", 0.76, 0.80, 0.78, 0.82),
+        calibration("age", "tiny", 0.20, 0.80, 0.78, 0.82),
     ]
-    (found,) = told(result_of(*rows), "calibration")
-    assert (
-        found.text
-        == "At time 200, predicted survival is 4.0 points too low for age old, 3.0 points too high for sex f."
+    tiny = row("age", "tiny", "concordance_index", "group", 0.5, status="small group")
+    result = replace(result_of(tiny), calibration=pd.DataFrame(rows))
+    (found,) = told(result, "calibration")
+    assert found.text == (
+        "At time 200, predicted survival is 4.0 points too low for age old, 3.0 points too high for sex f."
     )
-    (calm,) = told(result_of(rows[1]), "calibration")
+    assert found.concern
+    (calm,) = told(replace(result, calibration=pd.DataFrame([rows[2]])), "calibration")
     assert "agrees" in calm.text
     assert not calm.concern
 
@@ -148,10 +160,7 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
 
 
 def test_without_replicates_nothing_is_claimed():
-    rows = [
-        row("sex", "f", "brier_skill", "group", -0.2),
-        row("sex", "f", "calibration_difference", "group", 0.2),
-    ]
+    rows = [row("sex", "f", "brier_skill", "group", -0.2)]
     result = result_of(*rows, *gap_of("sex", {"f": 0.7, "m": 0.6}, np.nan))
     assert [statement.code for statement in statements(result, "plain Cox")] == ["worst_group"]
     assert "was not tested" in told(result, "worst_group")[0].text

@@ -159,9 +159,10 @@ def audit(
     names = tuple(attribute.name for attribute in attributes)
     estimator = final_estimator(model)
     shown, result = next((m, r) for m, r in zip(models, results, strict=True) if m.audited)
+    compared = {"Bootstrap replicates, models compared": min(n_bootstrap, n_bootstrap_path)}
     settings = {
         "Bootstrap replicates, audited model": n_bootstrap,
-        "Bootstrap replicates, models compared": min(n_bootstrap, n_bootstrap_path),
+        **(compared if len(stops) > 1 else {}),
         "Level of intervals": level,
         "Seed": random_state,
     }

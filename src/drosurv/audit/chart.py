@@ -93,16 +93,6 @@ class Frame:
             pen = "L"
         return "".join(parts)
 
-    def steps(self, points: Sequence[tuple[float, float | None]]) -> str:
-        """An SVG path that keeps each value until the next point, as Kaplan-Meier curves do."""
-        corners: list[tuple[float, float | None]] = []
-        for k, (x, y) in enumerate(points):
-            before = points[k - 1][1] if k else None
-            if before is not None and y is not None:
-                corners.append((x, before))
-            corners.append((x, y))
-        return self.line(corners)
-
     def band(self, points: Sequence[tuple[float, float | None, float | None]]) -> str:
         """A closed SVG path between lower and upper values; points without both are left out."""
         known = [(x, low, high) for x, low, high in points if low is not None and high is not None]

@@ -147,7 +147,7 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
             {
                 "metric": words.label,
                 "between": BETWEEN.get(row["metric"], row["attribute"]),
-                **{name: scale * row[name] for name in ("model", "reference", "shrunken")},
+                **{name: _scaled(row[name], scale) for name in ("model", "reference", "shrunken")},
                 "reading": f"{'lower' if is_lower(row) else 'no lower'} than by shrinking alone",
             }
         )
@@ -156,13 +156,18 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
 
 
 def is_lower(row: dict[str, Any]) -> bool:
-    """Whether a model's disparity is clearly below that of plain Cox shrunk to the same information."""
-    return bool(row["model"] < CLEARLY_LOWER * row["shrunken"])
+    """Whether a model's disparity is clearly below that of the reference shrunk to the same information."""
+    known = row["model"] is not None and row["shrunken"] is not None
+    return known and bool(row["model"] < CLEARLY_LOWER * row["shrunken"])
 
 
 def per_pair(metric: str, n: int) -> float:
     """What F_I, printed as a sum, is multiplied by: only those who know how many pairs there are can read a sum."""
     return 2 / (n * (n - 1)) if metric == "individual_disparity" else 1.0
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else plain(scale * value)
 
 
 def _worded(words: Wording, row: Row, *, scale: float = 1.0, between: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from drosurv.audit.model_tables import SIGNIFICANT, is_lower
 from drosurv.audit.report import Statement
-from drosurv.audit.table import plain_rows, written
+from drosurv.audit.table import plain, plain_rows, written
 
 if TYPE_CHECKING:
     from drosurv.evaluation import EvaluationResult
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
+# Above this factor of equal information there is no shrinking to speak of.
+SHRUNK = 0.99
 MOST_NAMED = 3
 
 
@@ -137,21 +139,30 @@ def _about_harm(result: EvaluationResult) -> list[Statement]:
 
 
 def _about_calibration(result: EvaluationResult) -> list[Statement]:
-    rows = result.select(metric="calibration_difference", kind="group")
-    judged = [row for row in rows if row.status == "ok" and not isnan(row.low)]
-    off = [row for row in judged if row.low > 0 or row.high < 0]
+    """From the intervals of the calibration table, which readers have before them."""
+    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
+    judged = [
+        row
+        for row in plain_rows(result.calibration)
+        if row["horizon"] == plain(result.settings.horizon)
+        and row["attribute"] != "overall"
+        and (row["attribute"], row["group"]) not in small
+        and row["low"] is not None
+    ]
+    off = [row for row in judged if not row["low"] <= row["predicted"] <= row["high"]]
     at = f"At time {written(result.settings.horizon, 'time')}, predicted survival"
     if not judged:
         return []
     if not off:
         return [Statement("calibration", f"{at} agrees with the observed in every group, within chance.")]
-    off.sort(key=lambda row: -abs(row.value))
+    off.sort(key=lambda row: -abs(row["difference"]))
     parts = [
-        f"{_points(abs(row.value))} points too {'high' if row.value > 0 else 'low'} for {row.whose}"
+        f"{_points(abs(row['difference']))} points too {'high' if row['difference'] > 0 else 'low'} for "
+        f"{row['attribute']} {row['group']}"
         for row in off[:MOST_NAMED]
     ]
     if len(off) > MOST_NAMED:
-        parts.append(f"and off for {len(off) - MOST_NAMED} more groups")
+        parts.append(f"and off for {len(off) - MOST_NAMED} more")
     return [Statement("calibration", f"{at} is {', '.join(parts)}.", True)]
 
 
@@ -166,7 +177,7 @@ def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement
         f"The model keeps {written(kept[0].value, 'share')} of {reference}'s information (calibration slope "
         f"{written(slope[0].value)}, where 1 is right)"
     )
-    if result.control.factor < 1:
+    if result.control.factor < SHRUNK:
         compared = plain_rows(result.control.at_equal_gain)
         n_lower = sum(map(is_lower, compared))
         which = {0: "its disparities of risk are no", len(compared): "its disparities of risk are"}.get(

@@ -45,6 +45,7 @@ def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
 
 
 def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, Any]]) -> Chart:
+    # Both curves are drawn from point to point: steps beside a line would look like a difference.
     observed = [(row["time"], row["observed"]) for row in rows]
     every = max(1, len(rows) // _READINGS)
     read = [row for row in rows[::every] if row["predicted"] is not None]
@@ -56,7 +57,7 @@ def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, An
         description=f"Predicted and observed survival differ most at {_reading(largest)}.",
         frame=frame,
         lines=(
-            Line(frame.steps(observed), "observed"),
+            Line(frame.line(observed), "observed"),
             Line(frame.line([(row["time"], row["predicted"]) for row in rows]), "model"),
         ),
         bands=(frame.band([(row["time"], row["low"], row["high"]) for row in rows]),),
