@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from drosurv.insight.curves import predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, parse_target
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def certify(
         Events and times of the same patients.
     horizon : float
         Time at which predictions are judged.
-    y_train : structured array, optional
+    y_train : structured array or FollowUp, optional
         Target of the training set, for the censoring distribution; ``y`` by default.
     features : DataFrame or array, (n, d'), optional
         Columns that may define subgroups of the estimate; ``X`` by default.
@@ -89,8 +90,8 @@ def certify(
             f"{len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}."
         )
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
-    train = target if y_train is None else parse_target(y_train, name="y_train")
-    outcomes = outcomes_at(float(horizon), target, train, censoring, survival)
+    follow_up = FollowUp.parse(target if y_train is None else y_train)
+    outcomes = outcomes_at(float(horizon), target, follow_up, censoring, survival)
     curve = subgroup_curve(
         _covariates(X if features is None else features, len(target)),
         survival,

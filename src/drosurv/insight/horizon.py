@@ -39,7 +39,7 @@ class HorizonOutcomes:
 
 
 def outcomes_at(
-    horizon: float, target: Target, train: Target, censoring: Censoring, survival: FloatArray
+    horizon: float, target: Target, follow_up: FollowUp, censoring: Censoring, survival: FloatArray
 ) -> HorizonOutcomes:
     r"""Who is alive at the horizon t, and with what weight.
 
@@ -54,8 +54,10 @@ def outcomes_at(
     Parameters
     ----------
     horizon : float
-    target, train : Target
-        Of the patients judged, and of those the censoring distribution is learned from.
+    target : Target
+        Of the patients judged.
+    follow_up : FollowUp
+        Of the training set, whose censoring distribution it holds.
     censoring : {"ipcw", "worst_case"}
     survival : (n,)
         Predicted survival at the horizon, for the worst case.
@@ -71,7 +73,6 @@ def outcomes_at(
     if censoring == "worst_case":
         unknown = (target.time <= horizon) & ~target.event
         return HorizonOutcomes(np.where(unknown, survival < 0.5, alive), np.ones(len(target)), 1.0)
-    follow_up = FollowUp.parse(train)
     observed = float(follow_up.censoring_at(np.array([horizon]))[0])
     if horizon > follow_up.times[-1] or observed <= 0:
         raise ValueError(

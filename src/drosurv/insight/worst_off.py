@@ -56,7 +56,7 @@ def worst_off(
         Features as the model takes them, preferably of patients it was not trained on.
     y : structured array, (n,)
         Events and times of the same patients.
-    y_train : structured array, optional
+    y_train : structured array or FollowUp, optional
         Target of the training set, for the null model; ``y`` by default.
     features : DataFrame, (n, d'), optional
         Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
