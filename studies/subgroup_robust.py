@@ -22,6 +22,18 @@ VARIED = {
     "n": [500, 2000, 20000],
 }
 ALPHAS, MIN_GROUPS = [0.05, 0.1, 0.2, 0.3, 0.5], [25, 50, 100, 150]
+CHOICE = {"n": 4000, "kernel": "forest", "alpha": 0.1, "min_group": 50, "cross_fit": False}
+# Shares of 1,000 and 20,000 patients too, because what counts as a small leaf may depend on their number.
+MIN_GROUPS_OF = {1000: [12, 25, 50, 100], 20000: [50, 125, 250, 500, 1000]}
+NEIGHBORS = [50, 100, 200, 400]
+CHOICES = [
+    *(
+        {**CHOICE, "alpha": a, "min_group": g, "cross_fit": c}
+        for a, g, c in product(ALPHAS, MIN_GROUPS, [False, True])
+    ),
+    *({**CHOICE, "n": n, "min_group": g} for n, sizes in MIN_GROUPS_OF.items() for g in sizes),
+    *({**CHOICE, "kernel": "neighbors", "min_group": g} for g in NEIGHBORS),
+]
 REAL = ["flc", "support", "seer"]
 N_TEST = 4000
 
@@ -35,19 +47,18 @@ def units(seeds, parts):
             {"part": "b", "data": name, "seed": s} for name, s in product(REAL, range(min(seeds, 10)))
         )
     if "c" in parts:
-        yield from ({"part": "c", **BASE, "minority": 0.0, "seed": s} for s in range(seeds))
+        sizes = product([BASE["n"], *VARIED["n"]], range(seeds))
+        yield from ({"part": "c", **BASE, "minority": 0.0, "n": n, "seed": s} for n, s in sizes)
     if "d" in parts:
-        grid = product(ALPHAS, MIN_GROUPS, [False, True], range(min(seeds, 20)))
-        yield from (
-            {"part": "d", "alpha": a, "min_group": g, "cross_fit": c, "seed": s} for a, g, c, s in grid
-        )
+        for setting, s in product(CHOICES, range(min(seeds, 20))):
+            yield {"part": "d", **setting, "seed": s}
     if "e" in parts:
         yield from (
             {"part": "e", "minority": m, "seed": s} for m, s in product([0.15, 0.0], range(2 * seeds))
         )
 
 
-def models(min_group=50):
+def models():
     from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox
 
     return {
@@ -55,7 +66,8 @@ def models(min_group=50):
         "DRO-COX, paper, alpha .2": DROCox(0.2, "paper"),
         "DRO-COX, tight, alpha .2": DROCox(0.2),
         "DRO-COX, CVaR, alpha .2": DROCox(0.2, "cvar"),
-        "subgroup-robust": SubgroupRobustCox(min_group=min_group, random_state=0),
+        "subgroup-robust": SubgroupRobustCox(random_state=0),
+        "subgroup-robust, cross-fitted": SubgroupRobustCox(random_state=0, cross_fit=True),
         "told the groups": GroupDROCox(),
     }
 
@@ -122,9 +134,7 @@ def synthetic(setting, seed):
 
 def run_synthetic(unit):
     train, test, rows = synthetic(unit, unit["seed"])
-    # A leaf needs twice its size in a tree's half, and the worst share must hold a leaf.
-    min_group = min(50, max(unit["n"] // 20, 10))
-    found = models(min_group)
+    found = models()
     if unit["minority"] == 0:
         del found["told the groups"]
     out = {}
@@ -134,11 +144,24 @@ def run_synthetic(unit):
     return out
 
 
-def run_real(unit):
+def worst_found(X, gains, seed):
+    """Gain of the worst 15 % that a forest, which never saw them, points to."""
     from sklearn.ensemble import RandomForestRegressor
 
+    half = np.random.default_rng(seed).permutation(len(X)) < len(X) // 2
+    forest = RandomForestRegressor(200, min_samples_leaf=25, random_state=0, n_jobs=1)
+    predicted = forest.fit(X[half], gains[half]).predict(X[~half])
+    worst = gains[~half][predicted <= np.quantile(predicted, 0.15)]
+    return {
+        "gain": float(worst.mean()),
+        "gain_se": float(worst.std(ddof=1) / np.sqrt(len(worst))),
+        "n": len(worst),
+    }
+
+
+def run_real(unit):
     from drosurv import datasets
-    from drosurv.metrics import brier_skill
+    from drosurv.metrics import brier_against_null
 
     data = getattr(datasets, f"load_{unit['data']}")()
     train, _, test = datasets.split(data, unit["seed"])
@@ -148,37 +171,34 @@ def run_real(unit):
     for attribute in test.sensitive_features:
         for label in sorted(test.sensitive_features[attribute].unique()):
             rows[f"{attribute} {label}"] = (test.sensitive_features[attribute] == label).to_numpy()
-    half = np.random.default_rng(unit["seed"]).permutation(len(test)) < len(test) // 2
     out = {}
     for name, model in models().items():
         fitted(model, X, train.y, train.sensitive_features)
         measured, gains = scores(model, X_test, test.y, rows)
-        curves = model.predict_survival_function(X_test)
+        # Everybody's contributions at the same times, so that groups can be compared.
+        brier = brier_against_null(train.y, test.y, model.predict_survival_function(X_test))
         for label, inside in rows.items():
-            measured[label]["brier_skill"] = float(brier_skill(train.y, test.y[inside], curves[inside]))
-        # The worst 15 % that a forest, which never saw them, points to.
-        forest = RandomForestRegressor(200, min_samples_leaf=25, random_state=0, n_jobs=1)
-        forest.fit(X_test[half], gains[half])
-        predicted = forest.predict(X_test[~half])
-        worst = gains[~half][predicted <= np.quantile(predicted, 0.15)]
-        measured["worst 15 %"] = {
-            "gain": float(worst.mean()),
-            "gain_se": float(worst.std(ddof=1) / np.sqrt(len(worst))),
-            "n": len(worst),
-        }
+            own, null = brier.model[inside], brier.null[inside]
+            share = own.sum() / null.sum()
+            measured[label]["skill"] = float(1 - share)
+            measured[label]["skill_se"] = float(np.sqrt(((own - share * null) ** 2).sum()) / null.sum())
+        measured["worst 15 %"] = worst_found(X_test, gains, unit["seed"])
         out[name] = measured
     return out
 
 
 def run_setting(unit):
     from drosurv import SubgroupRobustCox
+    from drosurv.datasets import make_hidden_minority
 
-    train, test, rows = synthetic(BASE, unit["seed"])
-    model = SubgroupRobustCox(
-        alpha=unit["alpha"], min_group=unit["min_group"], cross_fit=unit["cross_fit"], random_state=0
-    )
+    train, test, rows = synthetic({**BASE, "n": unit["n"]}, unit["seed"])
+    model = SubgroupRobustCox(**{name: unit[name] for name in CHOICE if name != "n"}, random_state=0)
     model.fit(train.X, train.y)
-    return {"subgroup-robust": scores(model, test.X, test.y, rows)[0]}
+    measured = scores(model, test.X, test.y, rows)[0]
+    # What somebody who does not know the group can see: half as many patients again, and the worst found there.
+    seen = make_hidden_minority(n_samples=N_TEST // 2, random_state=2000 + unit["seed"])
+    measured["held out"] = worst_found(seen.X, patient_gains(model, seen.X, seen.y), unit["seed"])
+    return {"subgroup-robust": measured}
 
 
 def run_rules(unit):
@@ -203,15 +223,17 @@ def work(unit, folder):
     name = "-".join(f"{key}={value}" for key, value in unit.items()).replace("/", "_")
     path = folder / f"{name}.json"
     if path.exists():
-        return
+        return json.loads(path.read_text())["seconds"]
     from threadpoolctl import threadpool_limits
 
     start = time.perf_counter()
     with threadpool_limits(1):
         result = RUN[unit["part"]](unit)
+    seconds = time.perf_counter() - start
     part = path.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps({"unit": unit, "seconds": time.perf_counter() - start, "result": result}))
+    part.write_text(json.dumps({"unit": unit, "seconds": seconds, "result": result}))
     os.replace(part, path)
+    return seconds
 
 
 def main():
@@ -235,10 +257,18 @@ def main():
     wanted = list(units(options.seeds, options.part))
     # The first unit of each part alone, so that kernels are compiled once before the workers load them.
     for part in options.part:
-        first = next(unit for unit in wanted if unit["part"] == part)
-        work(first, options.output)
-        print(f"part {part}: {sum(unit['part'] == part for unit in wanted)} units", flush=True)
+        own = [unit for unit in wanted if unit["part"] == part]
+        # Time grows about as the number of patients.
+        size = sum(unit.get("n", BASE["n"]) for unit in own) / own[0].get("n", BASE["n"])
+        minutes = work(own[0], options.output) * size / options.jobs / 60
+        print(f"part {part}: {len(own)} units, at most about {minutes:.1f} minutes", flush=True)
     Parallel(options.jobs, verbose=1)(delayed(work)(unit, options.output) for unit in wanted)
+
+
+def work_done(folder):
+    """Number of finished units and the minutes they took together."""
+    taken = [json.loads(path.read_text())["seconds"] for path in Path(folder).glob("*.json")]
+    return len(taken), sum(taken) / 60
 
 
 def load(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +33,9 @@ def demo(
         str, typer.Option(help="Attribute whose groups are compared: age or gender.")
     ] = "age",
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Also audit DRO-COX and write the report to this HTML file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train plain Cox and DRO-COX on FLC (7,874 people, bundled) and compare them on patients kept away.
@@ -53,6 +57,16 @@ def demo(
             random_state=seed,
             on_model=lambda name: progress.update(bar, description=name, advance=1),
         )
+        if report is not None:
+            from drosurv.audit import audit_flc
+
+            step = progress.add_task("audit", total=None)
+            audited = audit_flc(
+                alpha,
+                random_state=seed,
+                on_step=lambda name, steps: progress.update(step, description=name, total=steps, advance=1),
+            )
+            audited.to_html(report)
     if as_json:
         print_json({**asdict(comparison), "table": records(comparison.table)})
         return
