@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from drosurv.metrics import (
     intersectional_disparity,
 )
 from drosurv.metrics.fairness import Convention
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 # Attribute and metric.
 Key = tuple[str, str]
+# F_I of shrunken scores, whose hazards are all near, takes every pair; more patients than this are sampled.
+SAMPLED_PATIENTS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +52,21 @@ class Disparities:
     convention: Convention = "paper"
     scale: float = 0.01
 
+    @cached_property
+    def sample(self) -> IntArray | None:
+        """Rows that `of_hazards` estimates F_I from; None if it takes all patients."""
+        if self.X is None or len(self.X) <= SAMPLED_PATIENTS:
+            return None
+        return np.random.default_rng(0).choice(len(self.X), SAMPLED_PATIENTS, replace=False)
+
     def of_hazards(self, risk: FloatArray) -> dict[Key, float]:
-        """F_I, F_cap and every attribute's F_G; those without features or groups are left out."""
+        """F_I, F_cap and every attribute's F_G of scores that are compared with each other.
+
+        Those without features or groups are left out.
+        """
         found: dict[Key, float] = {}
         if self.X is not None:
-            found[EVERYONE, "individual_disparity"] = individual_disparity(
-                risk, self.X, scale=self.scale, convention=self.convention
-            )
+            found[EVERYONE, "individual_disparity"] = self._individual(risk, self.X)
         if self.intersection is not None:
             found[EVERYONE, "intersectional_disparity"] = intersectional_disparity(
                 risk, self.intersection.groups, convention=self.convention
@@ -65,6 +76,16 @@ class Disparities:
                 risk, attribute.groups, convention=self.convention
             )
         return found
+
+    def _individual(self, risk: FloatArray, X: FloatArray) -> float:
+        if self.sample is None:
+            return individual_disparity(risk, X, scale=self.scale, convention=self.convention)
+        value = individual_disparity(
+            risk[self.sample], X[self.sample], scale=self.scale, convention=self.convention
+        )
+        # A mean over pairs stands for all of them; a sum is scaled up to all.
+        pairs = len(X) * (len(X) - 1) / (len(self.sample) * (len(self.sample) - 1))
+        return value if self.convention == "table" else value * pairs
 
     def drawn(self, panel: Panel, sheet: Sheet) -> dict[Key, Draws | Extreme]:
         """All disparities of a panel's model with their replicates; none if its hazards overflow."""

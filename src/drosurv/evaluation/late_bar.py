@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_SECONDS = 3.0
+SECONDS = 3.0
 
 
 @contextmanager
@@ -22,23 +23,22 @@ def late_bar(label: str, total: int, *, show: bool | None = None) -> Iterator[Ca
     show : bool, optional
         Whether a bar may appear; by default where standard error is a terminal.
     """
-    import sys
-
-    wanted = sys.stderr.isatty() if show is None else show
-    if not wanted:
+    if not (sys.stderr.isatty() if show is None else show):
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bar = Progress(console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=console.is_terminal)
     task = bar.add_task(label, total=total)
     start, started = time.monotonic(), False
 
     def advance() -> None:
         nonlocal started
         bar.advance(task)
-        if not started and time.monotonic() - start > _SECONDS:
+        if not started and time.monotonic() - start > SECONDS:
             started = True
             bar.start()
 

@@ -159,14 +159,9 @@ def control_plot(
     curve = control.curve
     label = f"{result.settings.reference} x c"
     ax.plot(curve["share_of_gain"], curve[column], "o-", color=_GREY, ms=3, lw=1.0, label=label)
-    ax.plot(
-        result.value("share_of_gain"),
-        result.value(metric, attribute),
-        "D",
-        color="C3",
-        ms=7,
-        label=result.settings.model,
-    )
+    beside = control.at_equal_gain.set_index(["attribute", "metric"])["model"]
+    where = result.value("share_of_gain"), float(beside[attribute, metric])
+    ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
     ax.set_ylabel(LABELS[metric] + ("" if attribute == EVERYONE else f" ({attribute})"))
     ax.legend(frameon=False)

@@ -106,13 +106,11 @@ def prepare(
     if intersections and intersection is not None and len(attributes) > 1:
         shown.append(intersection)
     panel = Panel(patients, shown, intersection, smooth=convention == "table")
-    return Prepared(
-        panel,
-        Disparities(features.test, shown, intersection, convention, scale),
-        at,
-        curve_times,
-        tuple(note for note in (why_no_reference, features.note, *_left_out(panel)) if note),
-    )
+    disparities = Disparities(features.test, shown, intersection, convention, scale)
+    notes = [why_no_reference, features.note, *_left_out(panel)]
+    if disparities.sample is not None and patients.reference_risk is not None:
+        notes.append(f"the shrinkage control estimates F_I from {len(disparities.sample):,} of the patients.")
+    return Prepared(panel, disparities, at, curve_times, tuple(note for note in notes if note))
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
