@@ -37,10 +37,19 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     order = stable_order(target.time)
     time, event = target.time[order], target.event[order]
     rows = np.ascontiguousarray(columns[order])
+    b = _maximised(time, event, rows, ridge)
+    hazard = _baseline_by(time, event, rows @ b, horizon)
+    probability: FloatArray = -np.expm1(-hazard * np.exp(columns @ b))
+    return probability
+
+
+@numba.njit(cache=True, nogil=True)
+def _maximised(time: FloatArray, event: BoolArray, rows: FloatArray, ridge: float) -> FloatArray:
+    """Coefficients (d,) of the largest penalised log partial likelihood."""
     b = np.zeros(rows.shape[1])
     value, gradient, curvature = _penalised(time, event, rows, b, ridge)
     for _ in range(_MAX_STEPS):
-        step = np.linalg.solve(curvature, gradient)
+        step = _solved(curvature, gradient)
         following = _penalised(time, event, rows, b + step, ridge)
         # The function is concave: halving a step that overshoots the maximum ends.
         while following[0] < value - 1e-12 * abs(value):
@@ -51,16 +60,42 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
         # The error after a step is about the square of the step.
         if np.abs(step).max() <= 1e-5:
             break
-    hazard = _baseline_by(time, event, rows @ b, horizon)
-    probability: FloatArray = -np.expm1(-hazard * np.exp(columns @ b))
-    return probability
+    return b
 
 
+@numba.njit(cache=True, nogil=True)
+def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Solution of a small positive definite system, by elimination; positive pivots need no exchange."""
+    d = len(vector)
+    left = matrix.copy()
+    right = vector.copy()
+    for k in range(d):
+        for row in range(k + 1, d):
+            factor = left[row, k] / left[k, k]
+            right[row] -= factor * right[k]
+            for column in range(k, d):
+                left[row, column] -= factor * left[k, column]
+    for k in range(d - 1, -1, -1):
+        for column in range(k + 1, d):
+            right[k] -= left[k, column] * right[column]
+        right[k] /= left[k, k]
+    return right
+
+
+@numba.njit(cache=True, nogil=True)
 def _penalised(
     time: FloatArray, event: BoolArray, rows: FloatArray, b: FloatArray, ridge: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    value, gradient, curvature = _log_likelihood(time, event, rows, rows @ b)
-    return value - ridge / 2 * float(b @ b), gradient - ridge * b, curvature + ridge * np.eye(len(b))
+    score = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for a in range(len(b)):
+            score[i] += rows[i, a] * b[a]
+    value, gradient, curvature = _log_likelihood(time, event, rows, score)
+    for a in range(len(b)):
+        value -= ridge / 2 * float(b[a] ** 2)
+        gradient[a] -= ridge * b[a]
+        curvature[a, a] += ridge
+    return value, gradient, curvature
 
 
 @numba.njit(cache=True, nogil=True)
@@ -86,7 +121,7 @@ def _log_likelihood(
             mass += share
             for a in range(d):
                 first[a] += share * rows[start, a]
-                for b in range(d):
+                for b in range(a + 1):
                     second[a, b] += share * rows[start, a] * rows[start, b]
             if event[start]:
                 events += 1
@@ -97,8 +132,9 @@ def _log_likelihood(
             value -= events * (float(np.log(mass)) + shift)
             for a in range(d):
                 gradient[a] -= events * first[a] / mass
-                for b in range(d):
+                for b in range(a + 1):
                     curvature[a, b] += events * (second[a, b] - first[a] * first[b] / mass) / mass
+                    curvature[b, a] = curvature[a, b]
         stop = start
     return value, gradient, curvature
 
