@@ -25,7 +25,7 @@ tests: $(VENV)/test-ready
 test-peers: $(PEERS)/ready
 	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer
 
-bench: $(VENV)/test-ready $(PEERS)/ready
+bench: $(VENV)/test-ready $(PEERS)/ready $(VENV)/bench-peers/ready
 	$(BIN)/python -m bench
 
 docs: $(VENV)/docs-ready
@@ -48,6 +48,10 @@ $(VENV)/docs-ready: $(VENV)/installed
 
 $(PEERS)/ready: $(VENV)/test-ready
 	$(BIN)/pip install --quiet --no-deps --target $(PEERS) "lifelines>=0.30" "pandas<3" pytz autograd autograd-gamma formulaic interface-meta wrapt
+	touch $@
+
+$(VENV)/bench-peers/ready: $(VENV)/test-ready
+	$(BIN)/pip install --quiet --no-deps --target $(VENV)/bench-peers "skglm>=0.5"
 	touch $@
 
 clean:
