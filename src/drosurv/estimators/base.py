@@ -18,7 +18,7 @@ from drosurv.estimators.parameters import check_count, check_number, check_width
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, cox_partial
 from drosurv.networks import build, linear, mlp, module_scores, module_state, restored
-from drosurv.objectives import Evaluation, Objective
+from drosurv.objectives import Evaluation, Mean, Objective
 from drosurv.solvers.composite import Loss, Penalty
 from drosurv.target import FloatArray, IntArray, parse_target
 
@@ -63,7 +63,7 @@ class CoxEstimator(BaseEstimator):
         return None
 
     def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
-        raise NotImplementedError
+        return Mean
 
     def _mass(self, training: Training) -> FloatArray:
         return training.mass

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.training import Training
-from drosurv.objectives import Mean, Objective
 
 
 class CoxPH(CoxEstimator):
@@ -92,6 +90,3 @@ class CoxPH(CoxEstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
-
-    def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
-        return Mean

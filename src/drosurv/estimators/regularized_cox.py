@@ -16,7 +16,6 @@ from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.fitting import fit_batch
 from drosurv.estimators.group_labels import with_groups
 from drosurv.estimators.training import Training
-from drosurv.objectives import Mean, Objective
 from drosurv.solvers.composite import Penalty
 from drosurv.target import FloatArray, Target
 
@@ -149,9 +148,6 @@ class RegularizedCox(CoxEstimator):
             )
             return training
         return with_groups(training, sensitive_features)
-
-    def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
-        return Mean
 
     def _mass(self, training: Training) -> FloatArray:
         """Mass on the events alone: these baselines average over events, not over patients."""

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.grid import batches, fit_grid
+from drosurv.evaluation.late_bar import late_bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.fold_scores import KNOWN_METRICS, NEED_GROUPS, Scoring
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
-from drosurv.tuning.late_bar import late_bar
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, Rule
 from drosurv.tuning.search_tables import (
     FACTOR,
