@@ -237,7 +237,7 @@ def from_held_out_patients(data):
         *(
             []
             if better
-            else ["So few held-out patients say too little: keep the default unless there are many more.", ""]
+            else ["That default was set on data of this kind, so elsewhere it may be less hard to beat.", ""]
         ),
         "Choose alpha near the share of the smallest group that matters: a smaller one protects it better and costs",
         "everyone accuracy. Let min_group grow with the patients, about one in eighty.",
