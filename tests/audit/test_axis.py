@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drosurv.audit.axis import Axis
@@ -10,6 +10,9 @@ finite = st.floats(-1e6, 1e6, allow_nan=False)
 
 
 @settings(deadline=None, max_examples=200)
+@example([5e-324], 2)
+@example([-1e-310, 1e-320], 2)
+@example([1e6, 1e6 + 1e-9], 2)
 @given(st.lists(finite, min_size=1, max_size=6), st.integers(2, 6))
 def test_an_axis_holds_its_values_and_its_ticks_in_order(values, count):
     axis = Axis.over("x", values, count=count)

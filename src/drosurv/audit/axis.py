@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from drosurv.audit.table import Kind, written
 
+# Values no further apart than this share of their size are one value, and smaller ones than this are zero:
+# steps between them could not be told apart in floating point.
+ROUNDING = 1e-9
+NOTHING = 1e-100
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -69,12 +74,15 @@ class Axis:
         if not known and not bounds:
             known = [0.0, 1.0]
         low, high = min([*known, *bounds]), max([*known, *bounds])
-        spread = high - low or abs(high) or 1.0
+        size = max(abs(low), abs(high))
+        size = size if size > NOTHING else 1.0
+        least = ROUNDING * size
+        spread = high - low if high - low > least else size
         if low not in bounds:
             low -= margin * spread
         if high not in bounds:
             high += margin * spread
-        if low == high:
+        if high - low <= least:
             high = low + spread
         return cls(title, low, high, _ticks(low, high, kind, count))
 
