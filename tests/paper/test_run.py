@@ -189,6 +189,6 @@ def test_a_unit_planned_for_other_data_is_refused(make_unit):
 
 def test_threads_are_given_back():
     before = torch.get_num_threads()
-    with one_thread():
+    with one_thread(with_torch=True):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before

@@ -127,9 +127,11 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
             f"{_minutes(cpu)} of processor time."
         )
     for run in (run for run in runs if run.computed):
+        on_device = run.device_memory_mb
+        device_memory = "" if on_device is None else f" and {on_device / 1024:.1f} GB of the accelerator's"
         lines.append(
             f"- {run.started}: {run.computed} units in {_minutes(run.wall_seconds)}, {run.jobs} processes, trained on "
-            f"{run.device}, peak memory {run.peak_memory_mb / 1024:.1f} GB."
+            f"{run.device}, peak memory {run.peak_memory_mb / 1024:.1f} GB{device_memory}."
         )
     return "\n".join(lines)
 

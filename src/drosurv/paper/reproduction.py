@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from drosurv.paper.cohort import load_dataset
 from drosurv.paper.document import repeat_command, write_document
 from drosurv.paper.fingerprint import data_fingerprint
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
+from drosurv.paper.memory import PeakMemory
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
 from drosurv.paper.result import gather
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 QUICK_EXPERIMENTS = ("flc-age", "support-gender", "seer-race")
 QUICK_METHODS = ("cox", "dro-cox", "dro-cox-split", "cox-scaled")
 QUICK_REPEATS = 3
+# Processes that keep up with an accelerator.
+SCORING_JOBS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ def reproduce(
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one. On an accelerator all repeats of a
         method are one batch, and processes score meanwhile.
     jobs : int, optional
-        Processes; by default one per processor core.
+        Processes; by default one per processor core, and beside an accelerator no more than eight: scoring
+        does not take longer than training then, and more would only take memory.
     seer_file : path, optional
         A copy of SEER to read instead of the downloaded one.
     protocol : Protocol, optional
@@ -138,8 +141,8 @@ def reproduce(
         methods = QUICK_METHODS if methods is None else methods
         repeats = min(repeats, QUICK_REPEATS)
     protocol, part = protocol or Protocol(), parse_select_on(select_on)
-    jobs = joblib.cpu_count() if jobs is None else jobs
     device = resolve_device(device, worthwhile=True)
+    jobs = _default_jobs(device) if jobs is None else jobs
     seer_file = None if seer_file is None else str(Path(seer_file).resolve())
     experiments = find_experiments(only)
     datasets, unavailable = _load(experiments, protocol, seer_file)
@@ -147,13 +150,14 @@ def reproduce(
     fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
     units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
     store = Store(Path(output) / "units")
-    if device == "cpu":
-        evaluate = partial(evaluate_unit, seer_file=seer_file)
-        outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
-    else:
-        train = partial(train_units, seer_file=seer_file, device=device)
-        score = partial(evaluate_trained, seer_file=seer_file)
-        outcome = work_through(units, store, score, train=train, n_jobs=jobs, report=report)
+    with PeakMemory(jobs, device) as memory:
+        if device == "cpu":
+            evaluate = partial(evaluate_unit, seer_file=seer_file)
+            outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
+        else:
+            train = partial(train_units, seer_file=seer_file, device=device)
+            score = partial(evaluate_trained, seer_file=seer_file)
+            outcome = work_through(units, store, score, train=train, n_jobs=jobs, report=report)
     circumstances = [] if seer_file else [SEER_FROM_WHEEL]
     circumstances += [] if protocol.as_published else [IMPUTED_FROM_TRAINING]
     finished = list(store.finished(units))
@@ -166,7 +170,8 @@ def reproduce(
     seconds = time.perf_counter() - start
     log = RunLog(output)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    log.add(RunRecord(started, seconds, *counts, jobs, device, _peak_memory_mb(jobs)))
+    held = (memory.megabytes, memory.device_megabytes)
+    log.add(RunRecord(started, seconds, *counts, jobs, device, *held))
     if document is not None:
         validated = (
             tabulation if part == "validation" else tabulate(grid, experiments, circumstances=circumstances)
@@ -182,6 +187,11 @@ def reproduce(
             command=repeat_command(only, methods, repeats, seer_file),
         )
     return Reproduction(outcome, tabulation, tuple(files), unavailable, seconds)
+
+
+def _default_jobs(device: str) -> int:
+    cores: int = joblib.cpu_count()
+    return cores if device == "cpu" else min(cores, SCORING_JOBS)
 
 
 def _load(
@@ -203,17 +213,3 @@ def _shown(experiments: Sequence[Experiment], datasets: Collection[str]) -> tupl
         for experiment in experiments
     )
     return tuple(experiment for experiment in shown if experiment.cohorts)
-
-
-def _peak_memory_mb(jobs: int) -> float:
-    """Peak resident memory: this process, and every worker as large as the largest; NaN where unknown."""
-    try:
-        import resource
-    except ImportError:
-        return float("nan")
-    own, worker = (
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    # Linux counts kilobytes, macOS bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return (own + (jobs * worker if jobs > 1 else 0)) * unit / 2**20

@@ -38,7 +38,7 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
         ``cpu_seconds`` of this process.
     """
     start = time.process_time()
-    with one_thread():
+    with one_thread(with_torch=True):
         cohort = cohort_of(unit, seer_file)
         (predictions,) = train([unit], [cohort], device=device)
         rows = score_unit(unit, cohort, predictions)
@@ -70,7 +70,7 @@ def evaluate_trained(
 ) -> dict[str, Any]:
     """Score a unit that :func:`train_units` has trained; parameters and result as in :func:`evaluate_unit`."""
     start = time.process_time()
-    with one_thread():
+    with one_thread(with_torch=False):
         rows = score_unit(unit, cohort_of(unit, seer_file), trained)
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
@@ -135,10 +135,18 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units."""
-    import torch
+def one_thread(*, with_torch: bool) -> Iterator[None]:
+    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units.
+
+    Scoring takes no torch, and does not load it: its libraries would be most of a worker's memory.
+    """
     from threadpoolctl import threadpool_limits
+
+    if not with_torch:
+        with threadpool_limits(1):
+            yield
+        return
+    import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)

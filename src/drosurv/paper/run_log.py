@@ -24,7 +24,9 @@ class RunRecord:
     device : str
         Where training ran.
     peak_memory_mb : float
-        Largest sum of resident memory this process and the largest worker reached.
+        Main memory that the processes held together at most.
+    device_memory_mb : float, optional
+        Memory of the accelerator at most.
     """
 
     started: str
@@ -35,6 +37,7 @@ class RunRecord:
     jobs: int
     device: str
     peak_memory_mb: float
+    device_memory_mb: float | None = None
 
 
 class RunLog:

@@ -1,0 +1,60 @@
+"""Peak memory of a run, against allocations of known size."""
+
+import sys
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+from drosurv.paper import memory
+from drosurv.paper.memory import PeakMemory
+
+MEGABYTES = 200
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="proportional set sizes are Linux's")
+
+
+def fill(megabytes):
+    """Hold so much, every page of it written, for a few samples."""
+    held = np.ones(megabytes * 2**17)
+    memory.Event().wait(4 * memory.SAMPLE_SECONDS)
+    return held.size
+
+
+def test_what_is_held_only_for_a_while_counts():
+    with PeakMemory(1) as idle:
+        pass
+    with PeakMemory(1) as peak:
+        fill(MEGABYTES)
+    assert peak.megabytes - idle.megabytes == pytest.approx(MEGABYTES, abs=0.2 * MEGABYTES)
+    assert peak.device_megabytes is None
+
+
+def test_workers_count_and_what_they_share_counts_once():
+    with PeakMemory(1) as idle:
+        pass
+    held = np.ones(MEGABYTES * 2**17)
+    with PeakMemory(2) as sharing:
+        fork = [get_context("fork").Process(target=fill, args=(1,)) for _ in range(2)]
+        for process in fork:
+            process.start()
+        for process in fork:
+            process.join()
+    assert sharing.megabytes - idle.megabytes == pytest.approx(MEGABYTES, abs=0.4 * MEGABYTES)
+    del held
+    with PeakMemory(2) as apart:
+        fork = [get_context("fork").Process(target=fill, args=(MEGABYTES,)) for _ in range(2)]
+        for process in fork:
+            process.start()
+        for process in fork:
+            process.join()
+    assert apart.megabytes - idle.megabytes == pytest.approx(2 * MEGABYTES, abs=0.4 * MEGABYTES)
+
+
+def test_where_the_system_tells_no_shares_the_peaks_bound_it(monkeypatch):
+    monkeypatch.setattr(memory, "_held_megabytes", lambda: 0.0)
+    with PeakMemory(1) as peak:
+        pass
+    monkeypatch.undo()
+    with PeakMemory(1) as now:
+        pass
+    assert peak.megabytes >= 0.8 * now.megabytes > 10
