@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from drosurv.estimators import DROCox as DROCox
     from drosurv.estimators import DROCoxSplit as DROCoxSplit
     from drosurv.estimators import GroupDROCox as GroupDROCox
+    from drosurv.estimators import NullModel as NullModel
     from drosurv.estimators import RegularizedCox as RegularizedCox
     from drosurv.estimators import SubgroupRobustCox as SubgroupRobustCox
     from drosurv.estimators import load as load
@@ -39,6 +40,7 @@ _ESTIMATORS = (
     "DROCox",
     "DROCoxSplit",
     "GroupDROCox",
+    "NullModel",
     "RegularizedCox",
     "SubgroupRobustCox",
     "load",

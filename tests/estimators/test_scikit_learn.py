@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import column_or_1d
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import CoxPH, DROCox, DROCoxSplit, NullModel, RegularizedCox, SubgroupRobustCox, Surv
 
 
 def as_survival(y):
@@ -33,6 +33,10 @@ class PlainDROCoxSplit(FromPlainTarget, DROCoxSplit):
     pass
 
 
+class PlainNullModel(FromPlainTarget, NullModel):
+    pass
+
+
 class PlainRegularizedCox(FromPlainTarget, RegularizedCox):
     pass
 
@@ -49,6 +53,7 @@ ESTIMATORS = [
     PlainDROCox(alpha=0.9, l2=0.1),
     PlainDROCox(alpha=0.9, l2=0.1, ball="cvar"),
     PlainDROCoxSplit(alpha=0.9, l2=0.1, random_state=0),
+    PlainNullModel(),
     PlainRegularizedCox(max_iter=10, random_state=0),
     PlainSubgroupRobustCox(alpha=0.9, l2=0.1, min_group=2, random_state=0),
 ]

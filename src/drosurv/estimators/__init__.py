@@ -4,6 +4,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
+from drosurv.estimators.null_model import NullModel
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.saved_model import SavedModel, load, read_saved_model, save
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
@@ -13,6 +14,7 @@ __all__ = [
     "DROCox",
     "DROCoxSplit",
     "GroupDROCox",
+    "NullModel",
     "RegularizedCox",
     "SavedModel",
     "SubgroupRobustCox",

@@ -63,7 +63,7 @@ class AveragedEstimator(CoxEstimator):
         self._describe(training, criterion, null, scores, delta)
 
     def _minimise(
-        self, training: Training, criterion: AveragedCriterion, quiet: bool = False
+        self, training: Training, criterion: AveragedCriterion[PiecewiseExponential], quiet: bool = False
     ) -> tuple[FloatArray, FloatArray]:
         """Train one model; scores (n,) as predicted and shifts (K,) of the null model's log hazards."""
         if not self._uses_convex:
@@ -80,7 +80,7 @@ class AveragedEstimator(CoxEstimator):
         return training.X @ theta, delta - shift
 
     def _minimise_by_adam(
-        self, training: Training, criterion: AveragedCriterion
+        self, training: Training, criterion: AveragedCriterion[PiecewiseExponential]
     ) -> tuple[FloatArray, FloatArray]:
         module = self._module(training.X.shape[1], training.seed)
         trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion, self.l2)
@@ -114,7 +114,7 @@ class AveragedEstimator(CoxEstimator):
     def _describe(
         self,
         training: Training,
-        criterion: AveragedCriterion,
+        criterion: AveragedCriterion[PiecewiseExponential],
         null: FloatArray,
         scores: FloatArray,
         delta: FloatArray,

@@ -13,10 +13,6 @@ from drosurv.target import FloatArray, IntArray, Target
 if TYPE_CHECKING:
     import torch
 
-# How far (in log) a baseline rate may lie from events / exposure of all patients: an interval without events
-# has no finite maximum likelihood rate, and a factor e^20 is beyond any hazard that data could show.
-PSI_RANGE = 20.0
-
 
 class PiecewiseExponential:
     """Full-likelihood loss of each patient, prepared for repeated evaluation on one target.
@@ -60,9 +56,7 @@ class PiecewiseExponential:
         self._event = target.event.astype(np.float64)
         self._index, self._within = self.intervals.place(target.time)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
-        events = interval_sums(weight * self._event, self._index, self.n_intervals)
-        exposure = self.intervals.exposure_sums(weight, self._index, self._within)
-        self.null_psi = _bounded_log_rates(events, exposure)
+        self.null_psi = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
 
     @property
     def n_intervals(self) -> int:
@@ -151,15 +145,6 @@ class PiecewiseExponential:
         """Share of the summed hazards that each interval carries: their derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
         return np.exp(self._psi) * self.intervals.exposure_sums(rates, self._index, self._within)
-
-
-def _bounded_log_rates(events: FloatArray, exposure: FloatArray) -> FloatArray:
-    if exposure.sum() == 0:
-        raise ValueError("every observed time is 0: no patient was followed, so no hazard can be estimated.")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        overall = np.log(events.sum() / exposure.sum())
-        log_rates: FloatArray = np.log(events) - np.log(exposure)
-        return log_rates.clip(overall - PSI_RANGE, overall + PSI_RANGE)
 
 
 def full_likelihood(

@@ -12,6 +12,10 @@ from drosurv.target import FloatArray, IntArray, Target
 if TYPE_CHECKING:
     import torch
 
+# How far (in log) a baseline rate may lie from events / exposure of all patients: an interval without events
+# has no finite maximum likelihood rate, and a factor e^20 is beyond any hazard that data could show.
+PSI_RANGE = 20.0
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -97,6 +101,28 @@ class Intervals:
         reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
         sums[..., :-1] += reached[..., 1:] * self.widths
         return sums
+
+    def log_rates(
+        self, events: FloatArray, weight: FloatArray, index: IntArray, within: FloatArray
+    ) -> FloatArray:
+        """Log hazards (K,) of patients who all have the same: log(events / exposure) per interval, bounded.
+
+        Parameters
+        ----------
+        events, weight : (n,)
+            Weighted events and weights of the patients.
+        index, within : (n,)
+            As :meth:`place` gives them.
+        """
+        exposure = self.exposure_sums(weight, index, within)
+        if exposure.sum() == 0:
+            raise ValueError(
+                "every observed time is 0: no patient was followed, so no hazard can be estimated."
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            overall = np.log(events.sum() / exposure.sum())
+            log_rates: FloatArray = np.log(interval_sums(events, index, self.n_intervals)) - np.log(exposure)
+            return log_rates.clip(overall - PSI_RANGE, overall + PSI_RANGE)
 
 
 def interval_sums(values: FloatArray, index: IntArray, n_intervals: int) -> FloatArray:

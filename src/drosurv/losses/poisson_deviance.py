@@ -29,12 +29,14 @@ class PoissonDeviance:
     n_intervals : int
         How many quantile intervals of the event times; ties or few events give fewer.
     sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles. Losses themselves are never weighted.
+        Weights of patients in the quantiles and in the null model. Losses themselves are never weighted.
 
     Attributes
     ----------
     intervals : Intervals
         The K intervals.
+    null_psi : (K,) float64
+        Log baseline hazards of the null model f = 0: log(events / exposure) per interval, bounded.
 
     Examples
     --------
@@ -58,6 +60,13 @@ class PoissonDeviance:
             )
         time = np.where(target.time > 0, target.time, positive.min() / 2)
         self._index, self._within = self.intervals.place(time)
+        weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        self.null_psi = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
+
+    @property
+    def n_intervals(self) -> int:
+        """K, the number of intervals."""
+        return self.intervals.n_intervals
 
     def __call__(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``psi`` (..., K)."""

@@ -2,6 +2,7 @@
 
 from drosurv.solvers.adam import adam
 from drosurv.solvers.averaged_problem import AveragedCriterion, AveragedProblem, AveragedTrainee
+from drosurv.solvers.baseline_loss import BaselineLoss, ConvexBaselineLoss, WithoutBaseline
 from drosurv.solvers.compiled import compiled_adam, compiles
 from drosurv.solvers.composite import Composite
 from drosurv.solvers.convex import Solution, minimise
@@ -13,11 +14,14 @@ __all__ = [
     "AveragedCriterion",
     "AveragedProblem",
     "AveragedTrainee",
+    "BaselineLoss",
     "Composite",
+    "ConvexBaselineLoss",
     "DeviceComposite",
     "LinearProblem",
     "MiniBatches",
     "Solution",
+    "WithoutBaseline",
     "adam",
     "compiled_adam",
     "compiles",

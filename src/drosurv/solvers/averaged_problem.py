@@ -1,21 +1,22 @@
-"""Full-likelihood losses averaged over neighbourhoods before an objective is taken: the criterion and its parts.
+"""Losses averaged over neighbourhoods before an objective is taken: the criterion and its parts.
 
     L(theta, psi) = objective( W (l(theta, psi) - l0) )
 
-with l the full-likelihood losses, l0 those of the null model (or zero) and W averages over neighbourhoods. For
-linear scores it is jointly convex in theta and in the log baseline hazards psi.
+with l any loss, l0 the null model's (or zero), W averages over neighbourhoods and any objective. With linear scores
+and a convex loss, such as the full likelihood or a partial one, it is jointly convex in theta and in the log baseline
+hazards psi, of which there may be none.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from drosurv.losses import PiecewiseExponential
 from drosurv.neighborhoods import Neighborhoods, Partitions
 from drosurv.objectives import Evaluation, Objective
+from drosurv.solvers.baseline_loss import BaselineLoss, ConvexBaselineLoss
 from drosurv.target import FloatArray
 
 # psi moves from the null model's by delta at a price of _PSI_RIDGE/2 delta^2: an interval whose events lose all
@@ -25,14 +26,16 @@ _EXACT_WORK = 2e6
 _SAMPLE_SEED = 0
 _SEPARATED = 500.0
 
+AnyLoss = TypeVar("AnyLoss", bound=BaselineLoss, covariant=True)
 
-class AveragedCriterion:
+
+class AveragedCriterion(Generic[AnyLoss]):
     """Objective of neighbourhood-averaged regrets as a function of scores and log baseline hazards.
 
     Parameters
     ----------
-    loss : PiecewiseExponential
-        Prepared for the n training patients.
+    loss : BaselineLoss
+        Prepared for the n training patients; :class:`WithoutBaseline` makes one of a partial likelihood.
     neighborhoods : Neighborhoods or None
         Averages W; None averages nobody with anybody.
     objective : Objective
@@ -45,7 +48,7 @@ class AveragedCriterion:
 
     def __init__(
         self,
-        loss: PiecewiseExponential,
+        loss: AnyLoss,
         neighborhoods: Neighborhoods | None,
         objective: Objective,
         mass: FloatArray,
@@ -84,7 +87,9 @@ class AveragedProblem:
         Ridge weight on theta.
     """
 
-    def __init__(self, X: FloatArray, criterion: AveragedCriterion, l2: float = 0.0) -> None:
+    def __init__(
+        self, X: FloatArray, criterion: AveragedCriterion[ConvexBaselineLoss], l2: float = 0.0
+    ) -> None:
         self.centre: FloatArray = criterion.mass @ X
         self.X = X - self.centre
         # What centring leaves of a constant feature is the rounding of its mean, which must not pass for a signal.
@@ -198,7 +203,7 @@ class AveragedTrainee:
         Ridge weight on the network's parameters; the shifts are the baseline's and stay free of it.
     """
 
-    def __init__(self, network: Any, criterion: AveragedCriterion, l2: float = 0.0) -> None:
+    def __init__(self, network: Any, criterion: AveragedCriterion[Any], l2: float = 0.0) -> None:
         self.network, self.criterion, self.l2 = network, criterion, l2
         self.delta: FloatArray = np.zeros((1, criterion.loss.n_intervals))
         self.parameters: list[Any] = [*network.parameters, self.delta]

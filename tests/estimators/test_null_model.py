@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
+
+import drosurv
+from drosurv import NullModel, SubgroupRobustCox, Surv
+from drosurv.datasets import make_hidden_minority
+
+DATA = make_hidden_minority(n_samples=400, random_state=0)
+
+
+def rates(event, time, edges, weight):
+    """Events over time at risk in each interval (edge, next edge]."""
+    spent = np.clip(np.minimum(time[:, None], edges[1:]) - edges[:-1], 0.0, None)
+    ended = (time[:, None] > edges[:-1]) & (time[:, None] <= edges[1:])
+    return (weight * event) @ ended / (weight @ spent)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_hazard_is_events_over_time_at_risk(weighted):
+    event, time = np.array([1, 0, 1, 1, 0, 1], dtype=bool), np.array([1.0, 2.0, 2.0, 4.0, 5.0, 8.0])
+    weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 2.0]) if weighted else np.ones(6)
+    model = NullModel(n_intervals=2).fit(np.eye(6), Surv.from_arrays(event, time), weight)
+    # Half of the weighted events have happened by the cut.
+    edges = np.array([0.0, 4.0 if weighted else 2.0, np.inf])
+    hazard = rates(event, time, edges, weight)
+    for t in (1.0, 2.0, 4.0, 8.0):
+        spent = np.clip(np.minimum(t, edges[1:]) - edges[:-1], 0.0, None)
+        assert model.cum_baseline_hazard_(t) == pytest.approx(spent @ hazard)
+    k = (time[:, None] > edges[1:-1]).sum(axis=1)
+    spent = np.clip(np.minimum(time[:, None], edges[1:]) - edges[:-1], 0.0, None)
+    losses = spent @ hazard - event * np.log(hazard[k])
+    np.testing.assert_allclose(model.null_loss_, losses)
+    assert model.objective_ == pytest.approx(weight @ losses / weight.sum())
+
+
+def test_it_is_the_null_model_of_the_subgroup_robust_one():
+    robust = SubgroupRobustCox(random_state=0, alpha=0.3).fit(DATA.X, DATA.y)
+    np.testing.assert_array_equal(NullModel().fit(DATA.X, DATA.y).null_loss_, robust.null_loss_)
+
+
+def test_everybody_has_the_same_curve_and_no_order():
+    model = NullModel().fit(DATA.X, DATA.y)
+    curves = model.predict_survival_function(DATA.X, return_array=True)
+    assert (curves == curves[0]).all()
+    assert (np.diff(curves[0]) <= 0).all()
+    assert model.score(DATA.X, DATA.y) == 0.5
+    assert (model.predict(DATA.X) == 0).all()
+
+
+def test_evaluation_finds_next_to_no_gain_over_no_model():
+    # Scores that do not differ have no slope.
+    with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
+        found = drosurv.evaluate(
+            NullModel().fit(DATA.X, DATA.y),
+            DATA.X,
+            DATA.y,
+            y_train=DATA.y,
+            sensitive_features=DATA.sensitive_features["membership"],
+            n_bootstrap=0,
+        )
+    assert found.value("concordance_index") == 0.5
+    # Evaluation's own null model is Kaplan and Meier's curve, which has a step at every event.
+    assert (found.harm["value"].abs() < 0.01).all()
+
+
+def test_it_is_saved_cloned_and_refuses_what_others_refuse(tmp_path):
+    model = NullModel(n_intervals=5).fit(DATA.X, DATA.y)
+    model.save(tmp_path / "null")
+    loaded = drosurv.load(tmp_path / "null")
+    times = np.linspace(0, 2, 5)
+    np.testing.assert_array_equal(
+        loaded.predict_survival_function(DATA.X, times=times),
+        model.predict_survival_function(DATA.X, times=times),
+    )
+    assert not hasattr(loaded, "null_loss_")
+    assert clone(model).get_params() == {"n_intervals": 5}
+    with pytest.raises(ValueError, match="n_intervals"):
+        NullModel(n_intervals=0).fit(DATA.X, DATA.y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(DATA.X.iloc[:, :3])

@@ -1,0 +1,164 @@
+"""Neighbourhood averages between every loss and every objective, from the definitions written out."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import logsumexp
+
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
+from drosurv.neighborhoods import Partitions
+from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean
+from drosurv.solvers import AveragedCriterion, AveragedProblem, AveragedTrainee, WithoutBaseline, minimise
+from drosurv.target import Target
+
+RNG = np.random.default_rng(0)
+N, D, ALPHA = 40, 2, 0.3
+X = RNG.normal(size=(N, D))
+TIME = np.ceil(10 * RNG.exponential(size=N) * np.exp(-0.8 * X[:, 0]))
+EVENT = RNG.random(N) < 0.7
+TARGET = Target(EVENT, TIME)
+FIRST = np.arange(N) % 2 == 0
+MASS = np.full(N, 1 / N)
+LABELS = np.stack([RNG.integers(0, 4, N) for _ in range(3)])
+W = np.mean(
+    [(row[:, None] == row) / (row[:, None] == row).sum(axis=1, keepdims=True) for row in LABELS], axis=0
+)
+
+
+def partial_likelihood(scores, psi):
+    at_risk = TIME[None, :] >= TIME[:, None]
+    return EVENT * (logsumexp(np.where(at_risk, scores, -np.inf), axis=1) - scores)
+
+
+def split_likelihood(scores, psi):
+    compared = (FIRST[:, None] != FIRST) & (TIME[None, :] >= TIME[:, None]) | np.eye(N, dtype=bool)
+    return EVENT * (logsumexp(np.where(compared, scores, -np.inf), axis=1) - scores)
+
+
+def cumulative(psi):
+    edges = np.concatenate([[0.0], PiecewiseExponential(TARGET, 3).intervals.cut_points, [np.inf]])
+    spent = np.maximum(np.minimum(TIME[:, None], edges[1:]) - edges[:-1], 0.0)
+    return spent @ np.exp(psi), (TIME[:, None] > edges[None, 1:-1]).sum(axis=1)
+
+
+def full_likelihood(scores, psi):
+    base, interval = cumulative(psi)
+    return np.exp(scores) * base - EVENT * (scores + psi[interval])
+
+
+def deviance(scores, psi):
+    expected = np.exp(scores) * cumulative(psi)[0]
+    return 2 * (expected - EVENT - EVENT * np.log(expected))
+
+
+LOSSES = {
+    "partial": (lambda: WithoutBaseline(CoxPartial(TARGET)), partial_likelihood),
+    "split": (lambda: WithoutBaseline(CoxSplit(TARGET, FIRST)), split_likelihood),
+    "full": (lambda: PiecewiseExponential(TARGET, 3), full_likelihood),
+    "deviance": (lambda: PoissonDeviance(TARGET, 3), deviance),
+}
+OBJECTIVES = {
+    "mean": Mean(),
+    "paper": ChiSquare(ALPHA, "paper"),
+    "tight": ChiSquare(ALPHA),
+    "cvar": CVaR(ALPHA),
+    "halves": Blocks(lambda: CVaR(ALPHA), [np.flatnonzero(FIRST), np.flatnonzero(~FIRST)]),
+}
+CONVEX = ["partial", "split", "full"]
+
+
+def criterion_of(name, objective, offset=None):
+    loss = LOSSES[name][0]()
+    offset = np.zeros(N) if offset is None else offset
+    return AveragedCriterion(loss, Partitions(LABELS), OBJECTIVES[objective], MASS, offset)
+
+
+def slopes(function, at, step=1e-6):
+    return np.array([(function(at + e) - function(at - e)) / (2 * step) for e in step * np.eye(len(at))])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", LOSSES)
+def test_any_objective_takes_the_averages_of_any_loss(name, objective):
+    offset = RNG.normal(size=N)
+    criterion = criterion_of(name, objective, offset)
+    scores, delta = RNG.normal(size=N), 0.3 * RNG.normal(size=criterion.loss.n_intervals)
+
+    def value(joint):
+        losses = LOSSES[name][1](joint[:N], criterion.loss.null_psi + joint[N:])
+        return float(OBJECTIVES[objective]((W @ (losses - offset))[None], MASS).value[0])
+
+    regrets = criterion.regrets(scores[None], delta[None])
+    at = criterion.evaluate(regrets)
+    assert at.value[0] == pytest.approx(value(np.append(scores, delta)), rel=1e-10)
+    by_score, by_psi = criterion.loss.pullback(criterion.patient_weights(at))
+    expected = slopes(value, np.append(scores, delta))
+    np.testing.assert_allclose(np.append(by_score, by_psi), expected, atol=2e-7)
+
+
+@pytest.mark.parametrize("objective", ["mean", "tight"])
+@pytest.mark.parametrize("name", CONVEX)
+def test_curvature_is_the_derivative_of_the_gradient(name, objective):
+    problem = AveragedProblem(X, criterion_of(name, objective), l2=0.1)
+    z = 0.3 * RNG.normal(size=problem.size)
+
+    def gradient(point):
+        problem.value(point)
+        return problem.gradient()
+
+    expected = slopes(gradient, z)
+    problem.value(z)
+    np.testing.assert_allclose(problem.curvature()[1], expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["partial", "split"])
+def test_without_a_baseline_the_optimum_is_scipys(name):
+    solution = minimise(AveragedProblem(X, criterion_of(name, "tight"), l2=0.05), tol=1e-8, max_iter=300)
+    centred = X - X.mean(axis=0)
+
+    def dual(joint):
+        averages = W @ LOSSES[name][1](centred @ joint[:D], None)
+        excess = np.maximum(averages - joint[D], 0.0)
+        return joint[D] + np.sqrt((excess**2).mean() / ALPHA) + 0.025 * joint[:D] @ joint[:D]
+
+    best = optimize.minimize(dual, np.append(np.zeros(D), -1.0), method="BFGS", options={"gtol": 1e-9})
+    assert solution.status == "converged"
+    assert solution.value == pytest.approx(best.fun, abs=1e-7)
+    np.testing.assert_allclose(solution.x, best.x[:D], atol=1e-3)
+
+
+def test_the_null_models_losses_are_those_of_equal_scores():
+    loss = LOSSES["partial"][0]()
+    np.testing.assert_allclose(loss.null_losses(), partial_likelihood(np.zeros(N), None), atol=1e-12)
+    assert loss.event_share == EVENT.mean()
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_fewer_patients_are_the_same_loss_among_them(name):
+    rows = np.flatnonzero(RNG.random(N) < 0.7)
+    loss = LOSSES[name][0]().take(rows)
+    scores, psi = RNG.normal(size=(1, len(rows))), LOSSES["full"][0]().null_psi[None]
+    again = {
+        "partial": lambda: WithoutBaseline(CoxPartial(TARGET.take(rows))),
+        "split": lambda: WithoutBaseline(CoxSplit(TARGET.take(rows), FIRST[rows])),
+        "full": lambda: PiecewiseExponential(TARGET, 3),
+    }[name]()
+    if name == "full":
+        whole = np.zeros((1, N))
+        whole[:, rows] = scores
+        np.testing.assert_allclose(loss(scores, psi), again(whole, psi)[:, rows])
+    else:
+        np.testing.assert_allclose(loss(scores, psi), again(scores, psi))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_adam_lowers_the_worst_average_of_any_loss(name):
+    from torch import nn
+
+    from drosurv.networks import ModuleBatch, build
+    from drosurv.solvers import adam
+
+    module = build(lambda d: nn.Sequential(nn.Linear(d, 4), nn.Tanh(), nn.Linear(4, 1)), D, 0)
+    trainee = AveragedTrainee(ModuleBatch([module], X), criterion_of(name, "cvar"))
+    history = adam(trainee, trainee, np.array([0.02]), 60)[0]
+    assert history[-1] < history[0] - 0.02
