@@ -5,7 +5,7 @@ PEERS  := $(VENV)/peers
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint tests test-peers bench docs clean
+.PHONY: demo test lint tests test-peers search bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
@@ -24,6 +24,10 @@ tests: $(VENV)/test-ready
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready
 	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer
+
+# Examples that no run has tried yet, for every property that Hypothesis tests.
+search: $(VENV)/test-ready
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -m "hypothesis and not peer" tests
 
 bench: $(VENV)/test-ready $(PEERS)/ready $(VENV)/bench-peers/ready
 	$(BIN)/python -m bench

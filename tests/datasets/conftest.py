@@ -4,15 +4,6 @@ import zipfile
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
-def data_directory(tmp_path_factory):
-    """Downloads go to a folder of this test session, unless the environment names one."""
-    with pytest.MonkeyPatch.context() as patch:
-        if "DROSURV_DATA" not in os.environ:
-            patch.setenv("DROSURV_DATA", str(tmp_path_factory.mktemp("data")))
-        yield
-
-
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     directory = tmp_path / "cache"

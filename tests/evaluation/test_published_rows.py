@@ -1,6 +1,5 @@
 """Plain Cox, trained and evaluated as behind the published tables, gives their Cox rows."""
 
-import os
 from functools import cache
 
 import numpy as np
@@ -36,15 +35,6 @@ TOLERANCE = {
 # Mean hazards of other patients, so few (six are neither white nor 65 or younger), are other numbers.
 NOT_COMPARABLE = {("seer", "group_disparity"), ("seer", "intersectional_disparity")}
 CASES = [(name, metric) for name in LOADERS for metric in METRICS if (name, metric) not in NOT_COMPARABLE]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def data_directory(tmp_path_factory):
-    """Downloads go to a folder of this test session, unless the environment names one."""
-    with pytest.MonkeyPatch.context() as patch:
-        if "DROSURV_DATA" not in os.environ:
-            patch.setenv("DROSURV_DATA", str(tmp_path_factory.mktemp("data")))
-        yield
 
 
 @cache
