@@ -126,14 +126,18 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
             f"The {len(results):,} units (dataset, method, repeat) took {_minutes(wall)} one after the other, "
             f"{_minutes(cpu)} of processor time."
         )
-    for run in (run for run in runs if run.computed):
-        on_device = run.device_memory_mb
-        device_memory = "" if on_device is None else f" and {on_device / 1024:.1f} GB of the accelerator's"
-        lines.append(
-            f"- {run.started}: {run.computed} units in {_minutes(run.wall_seconds)}, {run.jobs} processes, trained on "
-            f"{run.device}, peak memory {run.peak_memory_mb / 1024:.1f} GB{device_memory}."
-        )
+    lines += [_run(run) for run in runs if run.computed]
     return "\n".join(lines)
+
+
+def _run(run: RunRecord) -> str:
+    asked = f", `{run.command}`" if run.command else ""
+    on_device = run.device_memory_mb
+    device_memory = "" if on_device is None else f" and {on_device / 1024:.1f} GB of the accelerator's"
+    return (
+        f"- {run.started}{asked}: {run.computed} units in {_minutes(run.wall_seconds)}, {run.jobs} processes, trained "
+        f"on {run.device}, peak memory {run.peak_memory_mb / 1024:.1f} GB{device_memory}."
+    )
 
 
 def _unexplained(tabulation: Tabulation) -> str:

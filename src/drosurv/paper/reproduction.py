@@ -171,7 +171,8 @@ def reproduce(
     log = RunLog(output)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
     held = (memory.megabytes, memory.device_megabytes)
-    log.add(RunRecord(started, seconds, *counts, jobs, device, *held))
+    command = repeat_command(only, methods, repeats, seer_file)
+    log.add(RunRecord(started, seconds, *counts, jobs, device, *held, command))
     if document is not None:
         validated = (
             tabulation if part == "validation" else tabulate(grid, experiments, circumstances=circumstances)
@@ -184,7 +185,7 @@ def reproduce(
             runs=log.read(),
             results=[result for _, result in finished],
             protocol=protocol,
-            command=repeat_command(only, methods, repeats, seer_file),
+            command=command,
         )
     return Reproduction(outcome, tabulation, tuple(files), unavailable, seconds)
 

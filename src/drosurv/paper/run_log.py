@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class RunRecord:
         Main memory that the processes held together at most.
     device_memory_mb : float, optional
         Memory of the accelerator at most.
+    command : str
+        What was asked for.
     """
 
     started: str
@@ -38,6 +41,7 @@ class RunRecord:
     device: str
     peak_memory_mb: float
     device_memory_mb: float | None = None
+    command: str = ""
 
 
 class RunLog:
@@ -56,11 +60,15 @@ class RunLog:
         """Append a run."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
+            # A run killed while it wrote has left half a line, which must not swallow this one.
+            file.write("\n" + json.dumps(asdict(record)) + "\n")
 
     def read(self) -> list[RunRecord]:
-        """Every run that ended by itself, the first one first."""
+        """Every run that ended by itself, the first one first; a line that is no record is passed over."""
         if not self.path.exists():
             return []
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        return [RunRecord(**json.loads(line)) for line in lines]
+        records = []
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError, TypeError):
+                records.append(RunRecord(**json.loads(line)))
+        return records
