@@ -2,8 +2,10 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.nonparametric import kaplan_meier_estimator
 
@@ -14,13 +16,23 @@ from drosurv.metrics import concordance_imparity, concordance_index
 from drosurv.tables import TableEncoder
 
 
+class RiskOnly:
+    """A model that ranks patients and gives no survival curves."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+
 @pytest.fixture(scope="module")
 def train():
     return make_hidden_minority(400, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def test():
+def held_out():
     return make_hidden_minority(500, random_state=1)
 
 
@@ -30,12 +42,12 @@ def model(train):
 
 
 @pytest.fixture(scope="module")
-def report(model, train, test):
+def report(model, train, held_out):
     return audit(
         model,
-        test.X,
-        test.y,
-        sensitive_features=test.sensitive_features,
+        held_out.X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(1.0, 0.5, 0.2),
@@ -45,22 +57,22 @@ def report(model, train, test):
     )
 
 
-def test_numbers_are_those_of_the_metrics(report, model, test):
-    risk = model.predict(test.X)
+def test_numbers_are_those_of_the_metrics(report, model, held_out):
+    risk = model.predict(held_out.X)
     (c_index,) = [row for row in report.audited.accuracy.rows if row["metric"] == "c-index"]
-    assert c_index["value"] == pytest.approx(concordance_index(test.y, risk), abs=1e-6)
-    groups = test.sensitive_features["membership"]
+    assert c_index["value"] == pytest.approx(concordance_index(held_out.y, risk), abs=1e-6)
+    groups = held_out.sensitive_features["membership"]
     for row in report.audited.groups.rows[1:]:
         members = (groups == row["group"]).to_numpy()
         assert row["patients"] == members.sum()
-        assert row["events"] == test.y["event"][members].sum()
+        assert row["events"] == held_out.y["event"][members].sum()
         assert row["concordance_index"] == pytest.approx(
-            concordance_index(test.y[members], risk[members]), abs=1e-6
+            concordance_index(held_out.y[members], risk[members]), abs=1e-6
         )
     (imparity,) = [
         row for row in report.audited.fairness.rows if row["metric"].startswith("Concordance imparity")
     ]
-    assert imparity["value"] == pytest.approx(concordance_imparity(test.y, risk, groups), abs=1e-6)
+    assert imparity["value"] == pytest.approx(concordance_imparity(held_out.y, risk, groups), abs=1e-6)
 
 
 def test_the_minority_that_plain_cox_gets_wrong_is_named(report):
@@ -70,14 +82,14 @@ def test_the_minority_that_plain_cox_gets_wrong_is_named(report):
     assert [row["group"] for row in report.audited.groups.rows if row["worst"]] == ["minority"]
 
 
-def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, test):
+def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, held_out):
     rows = [row for row in report.audited.survival.rows if row["group"] == "minority"]
-    members = (test.sensitive_features["membership"] == "minority").to_numpy()
+    members = (held_out.sensitive_features["membership"] == "minority").to_numpy()
     times = np.array([row["time"] for row in rows])
-    predicted = model.predict_survival_function(test.X[members], times=times).mean(axis=0)
+    predicted = model.predict_survival_function(held_out.X[members], times=times).mean(axis=0)
     # Times are written with six digits, so events at the very end may fall on either side of the last one.
     np.testing.assert_allclose([row["predicted"] for row in rows][:-1], predicted[:-1], atol=1e-5)
-    at, survival = kaplan_meier_estimator(test.y["event"][members], test.y["time"][members])
+    at, survival = kaplan_meier_estimator(held_out.y["event"][members], held_out.y["time"][members])
     inside = times < at[-1] - 1e-3
     observed = np.array([row["observed"] for row in rows], dtype=float)[inside]
     place = np.searchsorted(at, times[inside], side="right")
@@ -106,14 +118,14 @@ def test_the_method_card_tells_data_settings_and_versions(report):
     assert report.limits
 
 
-def test_no_patient_is_in_the_report(model, train, test):
-    X, X_train = test.X.copy(), train.X.copy()
+def test_no_patient_is_in_the_report(model, train, held_out):
+    X, X_train = held_out.X.copy(), train.X.copy()
     X.iloc[7, 5], X_train.iloc[9, 5] = 1.23456789, 2.34567891
     report = audit(
         model,
         X,
-        test.y,
-        sensitive_features=test.sensitive_features,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
         X_train=X_train,
         y_train=train.y,
         alpha_path=(1.0,),
@@ -133,18 +145,16 @@ def test_every_view_can_be_made(report):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_any_model_any_number_of_groups_and_models_without_curves(train, test):
+def test_any_model_any_number_of_groups_and_models_without_curves(train, held_out):
     cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     options = {"y_train": train.y, "n_bootstrap": 0, "search_rules": False}
-    of_cox = audit(cox, test.X, test.y, sensitive_features=None, **options)
+    of_cox = audit(cox, held_out.X, held_out.y, sensitive_features=None, **options)
     assert of_cox.audited.statements[0].text == "No groups were named."
     assert of_cox.models[0].stop_label == "audited"
 
-    class RiskOnly:
-        def predict(self, X):
-            return cox.predict(X)
-
-    silent = audit(RiskOnly(), test.X, test.y, sensitive_features=test.sensitive_features, **options)
+    silent = audit(
+        RiskOnly(cox), held_out.X, held_out.y, sensitive_features=held_out.sensitive_features, **options
+    )
     assert len(silent.audited.survival) == len(silent.audited.calibration) == 0
     for report in (of_cox, silent):
         assert "<html" in report.to_html()
@@ -152,19 +162,19 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, test):
         assert json.loads(report.to_json())
 
 
-def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, test):
+def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, held_out):
     cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     with pytest.raises(ValueError, match="y_train is needed"):
-        audit(cox, test.X, test.y, sensitive_features=test.sensitive_features)
+        audit(cox, held_out.X, held_out.y, sensitive_features=held_out.sensitive_features)
 
 
-def test_steps_are_told(model, train, test):
+def test_steps_are_told(model, train, held_out):
     told = []
     audit(
         model,
-        test.X,
-        test.y,
-        sensitive_features=test.sensitive_features,
+        held_out.X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(1.0,),
@@ -182,3 +192,77 @@ def test_the_demonstration_audits_flc_by_age_and_gender():
     assert report.attributes == ("age", "gender")
     assert [model.alpha for model in report.models] == [1.0, 0.3]
     assert report.audited.alpha == 0.3
+
+
+def test_models_of_a_given_path_see_the_patients_through_their_own_preparation(model, train, held_out):
+    # Another scale of the same columns: the audited model's preparation would put every patient elsewhere.
+    scaled = train.X * [1000, *[1] * 9]
+    other = make_pipeline(StandardScaler(), DROCox(alpha=1.0)).fit(scaled, train.y)
+    report = audit(
+        model,
+        held_out.X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
+        alpha_path={1.0: other},
+        reference=other,
+        n_bootstrap=0,
+        search_rules=False,
+    )
+    expected = concordance_index(held_out.y, other.predict(held_out.X))
+    assert report.models[0].headline["c-index"] == f"{expected:.3f}"
+    # The reference, too, is asked about the patients as they are: it keeps all of its own information.
+    kept = [row["share_of_gain"] for row in report.trade_off.rows]
+    assert kept[0] == pytest.approx(1.0)
+
+
+def test_a_model_without_curves_is_compared_with_models_that_have_them(model, train, held_out):
+    report = audit(
+        RiskOnly(model),
+        held_out.X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(0.5,),
+        n_bootstrap=0,
+    )
+    audited, other = report.models
+    assert audited.audited
+    assert len(audited.survival) == 0 < len(other.survival)
+    assert report.worst_off.status == (
+        "Rules for the worst off were not searched: the model gives no survival curves."
+    )
+    assert "Error saved against no model" in report.to_html()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_too_few_patients_for_rules_are_said_to_be_too_few(model, held_out):
+    report = audit(
+        model,
+        held_out.X[:40],
+        held_out.y[:40],
+        sensitive_features=held_out.sensitive_features[:40],
+        n_bootstrap=0,
+    )
+    assert "40 patients are too few" in report.worst_off.status
+    assert "40 patients are too few" in report.to_markdown()
+    assert not report.worst_off.found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model, held_out, hostile):
+    names = [f"{k} {hostile} {'very long name ' * 20}" for k in range(30)]
+    group = pd.Series([names[k % 30] if k % 31 else None for k in range(len(held_out.y))])
+    report = audit(
+        model,
+        held_out.X,
+        held_out.y,
+        sensitive_features={hostile: group},
+        n_bootstrap=2,
+        search_rules=False,
+    )
+    assert len(report.audited.groups) == 32
+    assert report.audited.groups.rows[-1]["group"] == "missing"
+    # The summary stays one to read: the tables hold the rest of the names.
+    assert max(len(statement.text) for statement in report.audited.statements) < 10 * len(names[0])
+    assert report.to_html().count("<script>document.title") == 0

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.audit.statements import statements, worst_group
+from drosurv.audit.model_tables import fairness_table
+from drosurv.audit.statements import judged_gaps, statements
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.result import Settings
@@ -52,7 +53,7 @@ def test_the_largest_gap_names_the_group_served_worst():
     result = result_of(
         *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.4), *gap_of("age", {"old": 0.6, "young": 0.72}, 0.001)
     )
-    assert worst_group(result).whose == "age old"
+    assert judged_gaps(result)[0].low.whose == "age old"
     (first,) = told(result, "worst_group")
     assert "age old" in first.text
     assert "12.0 percentage points (11.0 to 13.0)" in first.text
@@ -78,7 +79,7 @@ def test_p_values_are_raised_for_the_number_of_attributes():
 
 def test_small_groups_are_named_but_not_judged():
     result = result_of(*gap_of("race", {"a": 0.7, "b": 0.69, "c": 0.2}, 0.01, small=("c",)))
-    assert worst_group(result).group == "b"
+    assert judged_gaps(result)[0].low.group == "b"
     (first,) = told(result, "worst_group")
     assert "1.0 percentage points." in first.text
     assert "With the small groups counted too" in first.text
@@ -88,21 +89,21 @@ def test_small_groups_are_named_but_not_judged():
 def test_nothing_to_compare_is_said():
     assert told(result_of(), "worst_group")[0].text == "No groups were named."
     lonely = result_of(*gap_of("race", {"a": 0.7, "b": 0.2}, 0.01, small=("b",)))
-    assert worst_group(lonely) is None
+    assert judged_gaps(lonely) == []
     assert "No two groups" in told(lonely, "worst_group")[0].text
 
 
 @pytest.mark.parametrize(
     ("low", "high", "text", "concern"),
     [
-        (-0.3, -0.1, "Worse served than by no model at all: sex f.", True),
+        (-0.3, -0.1, "Worse served than by no model at all: sex f (squared error 20.0 % larger).", True),
         (-0.3, 0.1, "cannot be ruled out for sex f.", False),
         (0.1, 0.3, "Every group is better served", False),
     ],
 )
 def test_harm_is_told_from_the_interval(low, high, text, concern):
     rows = [
-        row("sex", "f", "brier_skill", "group", 0.0, low, high),
+        row("sex", "f", "brier_skill", "group", (low + high) / 2, low, high),
         row("sex", "m", "likelihood_gain", "group", 1, 1, 1),
     ]
     (found,) = told(result_of(*rows), "harm")
@@ -131,7 +132,8 @@ def test_calibration_names_who_is_off_and_which_way():
     result = replace(result_of(tiny), calibration=pd.DataFrame(rows))
     (found,) = told(result, "calibration")
     assert found.text == (
-        "At time 200, predicted survival is 4.0 points too low for age old, 3.0 points too high for sex f."
+        "At time 200, predicted survival is 4.0 percentage points too low for age old, "
+        "3.0 percentage points too high for sex f."
     )
     assert found.concern
     (calm,) = told(replace(result, calibration=pd.DataFrame([rows[2]])), "calibration")
@@ -164,3 +166,48 @@ def test_without_replicates_nothing_is_claimed():
     result = result_of(*rows, *gap_of("sex", {"f": 0.7, "m": 0.6}, np.nan))
     assert [statement.code for statement in statements(result, "plain Cox")] == ["worst_group"]
     assert "was not tested" in told(result, "worst_group")[0].text
+
+
+def test_harm_of_one_group_among_many_may_be_chance():
+    narrow = [row("ward", str(k), "brier_skill", "group", 0.3, 0.2, 0.4) for k in range(29)]
+    # Alone, its interval of -0.09 to -0.01 shows harm; of thirty such intervals one is there by chance.
+    odd = row("ward", "odd", "brier_skill", "group", -0.05, -0.09, -0.01)
+    assert told(result_of(odd), "harm")[0].concern
+    (found,) = told(result_of(*narrow, odd), "harm")
+    assert found.text.endswith("cannot be ruled out for ward odd.")
+    assert not found.concern
+
+
+def test_small_groups_are_neither_harmed_nor_among_all_that_are_served():
+    small = row("race", "c", "likelihood_gain", "group", -0.5, -0.9, -0.1, status="small group")
+    large = row("race", "a", "likelihood_gain", "group", 0.3, 0.2, 0.4)
+    (found,) = told(result_of(large, small), "harm")
+    assert found.text.startswith("Every group large enough to be judged is better served")
+
+
+def test_a_group_before_its_first_event_is_not_called_miscalibrated():
+    result = replace(result_of(), calibration=pd.DataFrame([calibration("sex", "f", 0.98, 1.0, 1.0, 1.0)]))
+    assert told(result, "calibration") == []
+
+
+def test_one_group_off_among_many_agrees_within_chance():
+    off = calibration("ward", "odd", 0.825, 0.80, 0.78, 0.82)
+    well = [calibration("ward", str(k), 0.80, 0.80, 0.78, 0.82) for k in range(29)]
+    alone = replace(result_of(), calibration=pd.DataFrame([off]))
+    assert told(alone, "calibration")[0].concern
+    among = replace(result_of(), calibration=pd.DataFrame([*well, off]))
+    assert "agrees" in told(among, "calibration")[0].text
+
+
+def test_long_lists_of_groups_are_cut():
+    rows = [row("ward", str(k), "brier_skill", "group", 0.0, -0.1, 0.1) for k in range(20)]
+    assert told(result_of(*rows), "harm")[0].text.endswith("ward 7, and 12 more.")
+
+
+def test_the_table_of_gaps_says_what_the_summary_says():
+    result = result_of(
+        *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.04), *gap_of("age", {"old": 0.6, "young": 0.72}, 0.03)
+    )
+    assert [(row["p_value"], row["reading"]) for row in fairness_table(result).rows] == [
+        (0.06, "may be chance")
+    ] * 2

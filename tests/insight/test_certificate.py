@@ -5,6 +5,7 @@ import pytest
 
 from drosurv import Surv
 from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH
 from drosurv.insight import Certificate, SubgroupCurve, certify
 
 mpl.use("Agg")
@@ -136,6 +137,7 @@ def test_a_handful_of_patients_is_refused(plain):
     ("options", "message"),
     [
         ({"alphas": [0.0, 0.5]}, "alphas must be shares"),
+        ({"alphas": [np.nan]}, "alphas must be shares"),
         ({"confidence": 1.0}, "confidence must lie"),
         ({"features": np.zeros((3, 1))}, "3 rows, but y has 2000"),
         ({"horizon": -1.0}, "outside the follow-up"),
@@ -145,3 +147,25 @@ def test_bad_questions_are_refused(plain, options, message):
     data, model = plain
     with pytest.raises(ValueError, match=message):
         certify(model, data.X, data.y, **({"horizon": 0.5} | options))
+
+
+def test_a_model_of_this_library_brings_the_censoring_of_its_training_patients():
+    train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
+    model = CoxPH().fit(train.X, train.y)
+    options = {"horizon": 0.5, "alphas": [0.5]}
+    by_default = certify(model, test.X, test.y, **options)
+    given = certify(model, test.X, test.y, y_train=train.y, **options)
+    np.testing.assert_array_equal(by_default.losses, given.losses)
+    assert by_default.bound != certify(model, test.X, test.y, y_train=test.y, **options).bound
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.1, 1.5, np.nan])
+def test_shares_that_are_none_have_no_guarantee(alpha):
+    with pytest.raises(ValueError, match="alpha must be shares"):
+        certificate(np.ones(60)).guarantee([0.5, alpha])
+
+
+@pytest.mark.parametrize("which", ["guarantee", "estimate"])
+def test_a_tolerance_that_is_no_number_is_refused(which):
+    with pytest.raises(ValueError, match="tolerance must be a finite"):
+        certificate(np.ones(60)).smallest_alpha(np.nan, which)

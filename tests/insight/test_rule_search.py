@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,7 +94,7 @@ def test_weights_count_patients_as_often():
     rng = np.random.default_rng(3)
     harm, draws = rng.normal(size=200) + 0.1, rng.integers(0, 3, 200)
     coded = CodedTable.from_table(table)
-    repeated = coded.take(np.repeat(np.arange(200), draws))
+    repeated = replace(coded, codes=coded.codes[:, np.repeat(np.arange(200), draws)])
     limits = {"max_rules": 3, "max_conditions": 2, "min_group": 20}
     assert search_rules(coded, harm, weight=draws.astype(float), **limits) == search_rules(
         repeated, np.repeat(harm, draws), **limits
@@ -127,3 +129,12 @@ def test_a_flag_reads_as_a_flag_and_a_constant_as_nothing():
     (rule,) = search(table, np.where(table["diabetes"] == 1, 0.4, -0.5))
     assert str(rule) == "diabetes is 1"
     assert search(table[["constant"]], np.full(400, 0.5)) == []
+
+
+def test_infinite_values_are_beyond_every_threshold():
+    table = table_of(400)
+    table.loc[:9, "marker"], table.loc[10:19, "marker"] = np.inf, -np.inf
+    (rule,) = search(table[["marker"]], np.where(table["marker"] > 0.5, 0.4, -0.5))
+    assert rule.conditions[0].comparison == ">"
+    assert rule.holds(table)[:10].all()
+    assert not rule.holds(table)[10:20].any()

@@ -44,3 +44,10 @@ def test_a_rule_holds_where_all_its_conditions_do_and_reads_like_a_sentence():
 def test_thresholds_are_written_without_noise_digits():
     assert str(Condition("creatinine", ">", 1.02)) == "creatinine > 1.02"
     assert str(Condition("age", ">", 65.0)) == "age > 65"
+
+
+@pytest.mark.parametrize("value", [1234567.0, 123456.7, 0.1 + 0.2 - 0.3 + 2.5, 1e-05, 20240131.0])
+def test_the_threshold_written_is_the_one_compared_with(value):
+    written = str(Condition("income", ">", value)).removeprefix("income > ")
+    assert float(written) == pytest.approx(value, rel=1e-14)
+    assert "e+" not in written

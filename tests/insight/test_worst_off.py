@@ -6,6 +6,7 @@ from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH
 from drosurv.insight import Estimate, worst_off
 from drosurv.metrics.harm import likelihood_gains
 
@@ -116,11 +117,21 @@ def test_intervals_are_student_and_welch():
     mean = Estimate.mean(first, 0.9)
     expected = stats.ttest_1samp(first, 0).confidence_interval(0.9)
     assert (mean.low, mean.high) == pytest.approx((expected.low, expected.high))
-    assert Estimate.lower_bound(first, 0.95) == pytest.approx(mean.low)
     difference = Estimate.difference(first, second, 0.9)
     assert difference.value == pytest.approx(first.mean() - second.mean())
+    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.9)
+    assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
     assert np.isnan(Estimate.mean(first[:1], 0.9).value)
     assert np.isnan(Estimate.difference(first[:1], second, 0.9).value)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100])
+def test_patients_with_the_same_harm_have_an_interval_of_no_width(scale):
+    first, second = np.full(30, 0.4 * scale), np.full(40, -0.5 * scale)
+    found = Estimate.difference(first, second, 0.9)
+    assert (found.low, found.value, found.high) == pytest.approx((0.9 * scale,) * 3)
+    spread = Estimate.difference(first, second * np.linspace(0, 2, 40), 0.9)
+    assert spread.low < spread.value < spread.high
 
 
 @pytest.mark.parametrize(
@@ -139,3 +150,38 @@ def test_bad_questions_are_refused(options, message):
     data = make_hidden_minority(n_samples=400, random_state=0)
     with pytest.raises(ValueError, match=message):
         worst_off(None, data.X, data.y, **({"harm": np.zeros(400)} | options))
+
+
+def test_the_verdict_is_what_the_interval_says():
+    data = make_hidden_minority(n_samples=1200, random_state=0)
+    rng = np.random.default_rng(4)
+    verdicts = set()
+    for effect in (0.0, 0.25, 0.8):
+        harm = np.where(data.X["x5"] > 0.8, effect, -0.2) + rng.normal(size=1200)
+        for finding in worst_off(None, data.X, data.y, harm=harm, n_bootstraps=2, n_folds=5).findings:
+            if finding.n_checked >= 20:
+                assert finding.harmed == (finding.harm.low > 0)
+                verdicts.add(finding.harmed)
+    assert verdicts == {True, False}
+
+
+def test_a_model_of_this_library_brings_the_null_model_of_its_training_patients():
+    train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
+    model = CoxPH().fit(train.X, train.y)
+    options = {"n_bootstraps": 2, "n_folds": 2}
+    by_default = worst_off(model, test.X, test.y, **options)
+    assert by_default.overall == worst_off(model, test.X, test.y, y_train=train.y, **options).overall
+    assert by_default.overall != worst_off(model, test.X, test.y, y_train=test.y, **options).overall
+
+
+def test_hostile_names_keep_the_table_and_the_figure_whole(tmp_path):
+    data = make_hidden_minority(n_samples=800, random_state=0)
+    name = r"a|b <script> $\frac$ *x*"
+    table = pd.DataFrame({name: data.X["x5"]})
+    harm = np.where(data.X["x5"] > 0, 0.5, -0.5) + 0.1 * np.random.default_rng(0).normal(size=800)
+    result = worst_off(None, data.X, data.y, features=table, harm=harm, n_bootstraps=2)
+    assert result.groups
+    (row,) = [line for line in result.to_markdown().splitlines() if line.startswith(r"| a\|b \<script>")]
+    assert row.replace(r"\|", "").count("|") == 8
+    result.plot().figure.savefig(tmp_path / "rules.png")
+    mpl.pyplot.close("all")

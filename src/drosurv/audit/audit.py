@@ -22,21 +22,21 @@ from drosurv.audit.model_tables import (
 )
 from drosurv.audit.observed_survival import Bands, kaplan_meier_bands
 from drosurv.audit.report import AuditReport, ModelAudit
-from drosurv.audit.statements import statements, worst_group
+from drosurv.audit.statements import judged_gaps, statements
 from drosurv.audit.stops import Stop, find_stops
 from drosurv.audit.table import written
 from drosurv.audit.trade_off import control_table, trade_off_table
 from drosurv.audit.worst_off import describe_worst_off
 from drosurv.evaluation import evaluate
 from drosurv.evaluation.attributes import parse_attributes
-from drosurv.evaluation.predictions import training_follow_up
+from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from drosurv.audit.statements import JudgedGap
     from drosurv.evaluation import EvaluationResult
-    from drosurv.evaluation.rows import Row
 
 
 def audit(
@@ -81,7 +81,8 @@ def audit(
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
     reference : fitted model or (n,) array, optional
-        What the shrinkage control shrinks; by default plain Cox, where training patients are given.
+        What the shrinkage control shrinks; by default plain Cox, where training patients are given. A Pipeline takes
+        `X`, any other model the features that the last step of `model` takes.
     reference_name : str
         What readers call it.
     features : DataFrame, (n, d'), optional
@@ -118,6 +119,7 @@ def audit(
     ('DROCox, alpha 0.3', 1)
     """
     target = parse_target(y)
+    model = unwrapped(model)
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
         raise ValueError(
@@ -128,12 +130,11 @@ def audit(
     stops = find_stops(model, X_train, y_train, alpha_path)
     steps = len(stops) + search_rules
     tell = on_step or (lambda name, steps: None)
+    if hasattr(reference, "steps"):
+        reference = predict_risk(reference, X, len(target), name="reference")
     given = {
-        "X": prepared(model, X),
-        "y": y,
         "y_train": follow_up,
         "sensitive_features": sensitive_features,
-        "X_train": None if X_train is None else prepared(model, X_train),
         "reference": reference,
         "level": level,
         "random_state": random_state,
@@ -146,8 +147,17 @@ def audit(
             if not stop.audited:
                 # What is said of small groups is said once, of the audited model.
                 warnings.simplefilter("ignore")
-            results.append(evaluate(final_estimator(stop.model), n_bootstrap=replicates, **given))
-    bands = kaplan_meier_bands(target, attributes, _curve_times(results[0]), level)
+            results.append(
+                evaluate(
+                    final_estimator(stop.model),
+                    prepared(stop.model, X),
+                    y,
+                    X_train=None if X_train is None else prepared(stop.model, X_train),
+                    n_bootstrap=replicates,
+                    **given,
+                )
+            )
+    bands = kaplan_meier_bands(target, attributes, _curve_times(results), level)
     models = tuple(
         _model_audit(stop, result, bands, time_title, reference_name)
         for stop, result in zip(stops, results, strict=True)
@@ -179,7 +189,7 @@ def audit(
         control=control_table(result, names, reference_name),
         worst_off=worst_off,
         method=(
-            data_facts(target, given["X"], attributes, estimator, time_title),
+            data_facts(target, prepared(model, X), attributes, estimator, time_title),
             model_settings(estimator),
             audit_settings(settings),
         ),
@@ -190,7 +200,7 @@ def audit(
 def _model_audit(
     stop: Stop, result: EvaluationResult, bands: Bands, time_title: str, reference: str
 ) -> ModelAudit:
-    worst = worst_group(result)
+    worst = next(iter(judged_gaps(result)), None)
     return ModelAudit(
         name=stop.name,
         alpha=stop.alpha,
@@ -199,27 +209,29 @@ def _model_audit(
         headline=_headline(result, worst),
         accuracy=accuracy_table(result),
         fairness=fairness_table(result),
-        groups=group_table(result, worst),
+        groups=group_table(result, None if worst is None else worst.low),
         calibration=calibration_table(result, time_title),
         survival=survival_table(result, bands),
         shrinkage=shrinkage_table(result, reference),
     )
 
 
-def _headline(result: EvaluationResult, worst: Row | None) -> dict[str, str]:
+def _headline(result: EvaluationResult, worst: JudgedGap | None) -> dict[str, str]:
     """The few numbers that change as the slider moves."""
     found = {"c-index": written(result.value("concordance_index"))}
     if worst is not None:
-        found["Served worst"] = f"{worst.whose}, {written(worst.value)}"
-        found["Gap"] = written(result.value("concordance_index", worst.attribute))
+        found["Served worst"] = f"{worst.low.whose}, {written(worst.low.value)}"
+        found["Gap"] = written(worst.size)
     return found
 
 
-def _curve_times(result: EvaluationResult) -> FloatArray:
-    if not len(result.survival):
-        return np.zeros(1)
-    times: FloatArray = np.unique(result.survival["time"].to_numpy(dtype=np.float64))
-    return times
+def _curve_times(results: Sequence[EvaluationResult]) -> FloatArray:
+    """Times of the mean survival curves, the same for every model that has them."""
+    for result in results:
+        if len(result.survival):
+            times: FloatArray = np.unique(result.survival["time"].to_numpy(dtype=np.float64))
+            return times
+    return np.zeros(1)
 
 
 def _subtitle(target: Target, attributes: Sequence[str], estimator: Any) -> str:

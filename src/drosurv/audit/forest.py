@@ -90,7 +90,9 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
 
     The axes are common to all models, so that on the page nothing moves but the values.
     """
-    strips = [column for column in tables[0].columns if column.interval is not None]
+    # A model without survival curves has fewer measures than the others.
+    fullest = max(tables, key=lambda table: len(table.columns))
+    strips = [column for column in fullest.columns if column.interval is not None]
     forests = []
     axes = [
         Axis.over(
@@ -149,7 +151,7 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
         if (row["attribute"], row["group"]) not in small
     ]
     axis = Axis.over("", [0.0, *differences], count=2)
-    horizons = list(dict.fromkeys(row["horizon"] for row in tables[0].rows))
+    horizons = list(dict.fromkeys(row["horizon"] for table in tables for row in table.rows))
     measures = tuple(Measure(f"at {written(horizon, 'time')}", axis, 0.0) for horizon in horizons)
     forests = []
     for table in tables:

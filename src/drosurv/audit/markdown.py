@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from drosurv.insight.literal import literal
 
 if TYPE_CHECKING:
     from drosurv.audit.report import AuditReport
     from drosurv.audit.table import Table
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
 def as_markdown(report: AuditReport) -> str:
@@ -24,7 +23,7 @@ def as_markdown(report: AuditReport) -> str:
         parts += ["## Who is worst off", literal(report.worst_off.status)]
         if len(report.worst_off.rules):
             parts.append(markdown_table(report.worst_off.rules))
-        parts.append(literal(report.worst_off.note))
+        parts += [literal(note)] if (note := report.worst_off.note) else []
     parts += ["## Method card", *map(markdown_table, report.method)]
     parts += ["### Limits", "\n".join(f"- {literal(limit)}" for limit in report.limits)]
     parts.append(f"drosurv {report.version}, {report.created}.")
@@ -38,8 +37,3 @@ def markdown_table(table: Table) -> str:
     body = [[literal(cell) for cell in row] for row in table.cells()]
     lines = [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
     return "\n".join([literal(table.caption), "", *lines])
-
-
-def literal(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -16,9 +16,13 @@ from drosurv.target import Target
 if TYPE_CHECKING:
     from drosurv.evaluation.attributes import Attribute
 
+# Entries of a setting that are written out.
+_LONGEST = 12
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
 LIMITS = (
     "A gap that is not significant is not shown to be absent: with few patients or events, large gaps go unseen.",
+    "The summary and the p-values allow for how many groups and attributes were looked at; single intervals do not: of "
+    "twenty, one may miss by chance.",
     "Intervals say how the numbers would change with other patients like these. They do not say how another training "
     "would change the model, nor what happens where patients differ from these.",
     "Groups are as recorded. Who is wrongly recorded, or missing, is wrongly counted here.",
@@ -84,6 +88,10 @@ def _shown(value: Any) -> str:
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
     simple = plain(value)
+    if isinstance(simple, str) and not isinstance(value, str):
+        # What an object prints of itself may be long, differ from run to run, or hold rows of a table.
+        return type(value).__name__
     if isinstance(simple, list):
-        return ", ".join(map(_shown, simple))
+        more = [f"and {len(simple) - _LONGEST:,} more"] if len(simple) > _LONGEST else []
+        return ", ".join([*map(_shown, simple[:_LONGEST]), *more])
     return f"{simple:.6g}" if isinstance(simple, float) else str(simple)

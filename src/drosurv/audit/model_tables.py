@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from drosurv.audit.multiplicity import holm
 from drosurv.audit.table import Column, Table, plain, plain_rows
 from drosurv.audit.wording import ACCURACY, BETWEEN, BETWEEN_GROUPS, BETWEEN_PATIENTS, Wording
 
@@ -52,11 +54,13 @@ def accuracy_table(result: EvaluationResult) -> Table:
 
 def fairness_table(result: EvaluationResult) -> Table:
     """Gaps between groups with their tests, then disparities between intersections and between patients."""
-    rows = [
-        _worded(words, row, between=row.attribute if row.group == "all" else f"{row.attribute}: {row.group}")
-        for metric, words in BETWEEN_GROUPS.items()
-        for row in result.select(metric=metric, kind="gap")
-    ]
+    rows = []
+    for metric, words in BETWEEN_GROUPS.items():
+        p_values = adjusted_p_values(result, metric)
+        rows += [
+            _worded(words, replace(row, p_value=p_values[row.attribute]), between=_sides(row))
+            for row in result.select(metric=metric, kind="gap")
+        ]
     rows += [
         _worded(words, row, scale=per_pair(metric, row.n), between=BETWEEN[metric])
         for metric, words in BETWEEN_PATIENTS.items()
@@ -72,6 +76,17 @@ def fairness_table(result: EvaluationResult) -> Table:
     return Table(
         "fairness", "Differences between groups and between patients; 0 is none", columns, tuple(rows)
     )
+
+
+def adjusted_p_values(result: EvaluationResult, metric: str) -> dict[str, float]:
+    """Attribute to the p-value of its gap, which allows for the number of attributes."""
+    rows = result.select(metric=metric, kind="gap")
+    return dict(zip((row.attribute for row in rows), holm([row.p_value for row in rows]), strict=True))
+
+
+def _sides(row: Row) -> str:
+    """Between whom a gap is."""
+    return row.attribute if row.group == "all" else f"{row.attribute}: {row.group}"
 
 
 def group_table(result: EvaluationResult, worst: Row | None) -> Table:
@@ -114,7 +129,7 @@ def calibration_table(result: EvaluationResult, time_title: str) -> Table:
         Column("at_risk", "At risk", "count"),
     )
     rows = tuple(_with_everyone(row) for row in plain_rows(result.calibration))
-    caption = "Predicted less observed survival at three times, in percentage points"
+    caption = "Predicted less observed survival, in percentage points, at quartiles of the training events"
     return Table("calibration", caption, columns, rows)
 
 

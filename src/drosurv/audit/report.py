@@ -109,6 +109,11 @@ class WorstOffAudit:
     rules: Table
     note: str
 
+    @property
+    def found(self) -> bool:
+        """Whether a rule held up on patients not used to find it."""
+        return any(row.get("verdict") == "harmed" for row in self.rules.rows)
+
 
 @dataclass(frozen=True)
 class AuditReport:
@@ -182,6 +187,8 @@ class AuditReport:
             "subtitle": self.subtitle,
             "created": self.created,
             "drosurv": self.version,
+            "level": self.level,
+            "time": self.time_title,
             "models": [model.to_dict() for model in self.models],
             "worst_off": None
             if self.worst_off is None

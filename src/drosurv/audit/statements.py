@@ -1,14 +1,16 @@
 """The summary in plain words: who is served worst, by how much, is it noise, is anybody harmed.
 
-Shorter than the sentences of an evaluation, in the order of a reader's questions, and with codes for programs.
+Shorter than the sentences of an evaluation, in the order of a reader's questions, and with codes for programs. What is
+said of one group among many allows for how many were looked at.
 """
 
 from __future__ import annotations
 
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from drosurv.audit.model_tables import SIGNIFICANT, is_lower
+from drosurv.audit.model_tables import SIGNIFICANT, adjusted_p_values, is_lower
+from drosurv.audit.multiplicity import widening
 from drosurv.audit.report import Statement
 from drosurv.audit.table import plain, plain_rows, written
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 LITTLE_KEPT = 0.5
 # Above this factor of equal information there is no shrinking to speak of.
 SHRUNK = 0.99
-MOST_NAMED = 3
+MOST_WITH_NUMBERS = 3
+MOST_NAMED = 8
 
 
 def statements(result: EvaluationResult, reference: str) -> tuple[Statement, ...]:
@@ -34,17 +37,7 @@ def statements(result: EvaluationResult, reference: str) -> tuple[Statement, ...
     )
 
 
-def worst_group(result: EvaluationResult) -> Row | None:
-    """The c-index of the group served worst, of those large enough to be judged.
-
-    It is the lower end of the largest gap of c-indices. Groups are compared within their attribute, since ranking
-    only the young is harder than ranking everybody, whatever the model.
-    """
-    gaps = _judged_gaps(result)
-    return gaps[0].low if gaps else None
-
-
-class _JudgedGap(NamedTuple):
+class JudgedGap(NamedTuple):
     """The lowest and highest c-index of an attribute's groups that are large enough to be judged."""
 
     low: Row
@@ -55,35 +48,36 @@ class _JudgedGap(NamedTuple):
 
     @property
     def size(self) -> float:
+        """The difference of the two."""
         return self.high.value - self.low.value
 
     @property
     def is_tested(self) -> bool:
+        """Whether interval and test are of these two groups."""
         return abs(self.size - self.tested.value) < 1e-9
 
 
-def _judged_gaps(result: EvaluationResult) -> list[_JudgedGap]:
-    """Gaps of c-index by attribute, the largest first, with p-values adjusted for their number (Holm)."""
+def judged_gaps(result: EvaluationResult) -> list[JudgedGap]:
+    """Gaps of c-index by attribute, the largest first; its lower end is the group served worst.
+
+    Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
+    the model. p-values allow for the number of attributes.
+    """
     found = []
+    p_values = adjusted_p_values(result, "concordance_index")
     for attribute in result.attributes:
         rows = result.select(metric="concordance_index", attribute=attribute, kind="group")
         groups = sorted((row for row in rows if row.status == "ok"), key=lambda row: row.value)
         if len(groups) > 1:
             (tested,) = result.select(metric="concordance_index", attribute=attribute, kind="gap")
-            found.append(_JudgedGap(groups[0], groups[-1], tested, tested.p_value))
-    found.sort(key=lambda gap: (isnan(gap.p_value), gap.p_value))
-    least = 0.0
-    for place, gap in enumerate(found):
-        if not isnan(gap.p_value):
-            least = min(max(least, gap.p_value * (len(found) - place)), 1.0)
-            found[place] = gap._replace(p_value=least)
+            found.append(JudgedGap(groups[0], groups[-1], tested, p_values[attribute]))
     return sorted(found, key=lambda gap: -gap.size)
 
 
 def _about_gaps(result: EvaluationResult) -> list[Statement]:
     found: list[Statement] = []
-    gaps = _judged_gaps(result)
-    for gap in gaps:
+    tested = sum(not isnan(p) for p in adjusted_p_values(result, "concordance_index").values())
+    for gap in judged_gaps(result):
         low, high = gap.low, gap.high
         size = f"{_points(gap.size)} percentage points"
         if gap.is_tested and not isnan(gap.tested.low):
@@ -97,7 +91,7 @@ def _about_gaps(result: EvaluationResult) -> list[Statement]:
         else:
             text = f"Between groups of {low.attribute}, the gap is {size}; lowest is {low.group}."
         code = "gap" if found else "worst_group"
-        text = f"{text} {_chance(gap.p_value, len(gaps), gap.is_tested)}"
+        text = f"{text} {_chance(gap.p_value, tested, gap.is_tested)}"
         found.append(Statement(code, text, gap.p_value < SIGNIFICANT))
     if not found:
         named = (
@@ -122,25 +116,36 @@ def _chance(p_value: float, attributes: int, is_tested: bool) -> str:
 
 def _about_harm(result: EvaluationResult) -> list[Statement]:
     rows = [
-        *result.select(metric="brier_skill", kind="group"),
-        *result.select(metric="likelihood_gain", kind="group"),
+        row
+        for metric in ("brier_skill", "likelihood_gain")
+        for row in result.select(metric=metric, kind="group")
+        if row.status == "ok" and not isnan(row.low)
     ]
-    rows = [row for row in rows if not isnan(row.low)]
     if not rows:
         return []
-    harmed = _names([row for row in rows if row.verdict == "harmed"])
-    unclear = _names([row for row in rows if row.verdict == "unclear"])
+    wider = widening(result.settings.level, len(rows))
+    harmed = [row for row in rows if row.value + wider * (row.high - row.value) < 0]
     if harmed:
-        return [Statement("harm", f"Worse served than by no model at all: {harmed}.", True)]
+        named = _listed([f"{row.whose} ({_loss(row)})" for row in harmed])
+        return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
+    unclear = _names([row for row in rows if row.verdict != "served"])
     if unclear:
         text = f"No group is shown to be served worse than by no model, but it cannot be ruled out for {unclear}."
         return [Statement("harm", text)]
-    return [Statement("harm", "Every group is better served than it would be without a model.")]
+    every = "Every group large enough to be judged" if _small(result) else "Every group"
+    return [Statement("harm", f"{every} is better served than it would be without a model.")]
+
+
+def _loss(row: Row) -> str:
+    """By how much a group is worse served than by no model."""
+    if row.metric == "brier_skill":
+        return f"squared error {written(-row.value, 'share')} larger"
+    return f"log likelihood {written(-row.value)} lower per patient"
 
 
 def _about_calibration(result: EvaluationResult) -> list[Statement]:
     """From the intervals of the calibration table, which readers have before them."""
-    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
+    small = {(row.attribute, row.group) for row in _small(result)}
     judged = [
         row
         for row in plain_rows(result.calibration)
@@ -148,8 +153,11 @@ def _about_calibration(result: EvaluationResult) -> list[Statement]:
         and row["attribute"] != "overall"
         and (row["attribute"], row["group"]) not in small
         and row["low"] is not None
+        # Before a group's first event its observed survival is 1 without an interval.
+        and row["low"] < row["high"]
     ]
-    off = [row for row in judged if not row["low"] <= row["predicted"] <= row["high"]]
+    wider = widening(result.settings.level, len(judged))
+    off = [row for row in judged if _is_off(row, wider)]
     at = f"At time {written(result.settings.horizon, 'time')}, predicted survival"
     if not judged:
         return []
@@ -157,13 +165,18 @@ def _about_calibration(result: EvaluationResult) -> list[Statement]:
         return [Statement("calibration", f"{at} agrees with the observed in every group, within chance.")]
     off.sort(key=lambda row: -abs(row["difference"]))
     parts = [
-        f"{_points(abs(row['difference']))} points too {'high' if row['difference'] > 0 else 'low'} for "
+        f"{_points(abs(row['difference']))} percentage points too {'high' if row['difference'] > 0 else 'low'} for "
         f"{row['attribute']} {row['group']}"
-        for row in off[:MOST_NAMED]
+        for row in off[:MOST_WITH_NUMBERS]
     ]
-    if len(off) > MOST_NAMED:
-        parts.append(f"and off for {len(off) - MOST_NAMED} more")
+    if len(off) > MOST_WITH_NUMBERS:
+        parts.append(f"and off for {len(off) - MOST_WITH_NUMBERS} more")
     return [Statement("calibration", f"{at} is {', '.join(parts)}.", True)]
+
+
+def _is_off(row: dict[str, Any], wider: float) -> bool:
+    end = row["high"] if row["difference"] > 0 else row["low"]
+    return bool(abs(row["difference"]) > wider * abs(end - row["observed"]))
 
 
 def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement]:
@@ -188,13 +201,22 @@ def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement
 
 
 def _about_small_groups(result: EvaluationResult) -> list[Statement]:
-    small = _names([row for row in result.rows if row.kind == "group" and row.status == "small group"])
+    small = _names(_small(result))
     return [Statement("small_groups", f"Too small to be judged: {small}.")] if small else []
+
+
+def _small(result: EvaluationResult) -> list[Row]:
+    return [row for row in result.rows if row.kind == "group" and row.status == "small group"]
 
 
 def _names(rows: list[Row]) -> str:
     """The groups that the rows are of, each once."""
-    return ", ".join(dict.fromkeys(row.whose for row in rows))
+    return _listed(list(dict.fromkeys(row.whose for row in rows)))
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    return ", ".join([*names[:MOST_NAMED], *more])
 
 
 def _points(value: float) -> str:

@@ -149,8 +149,8 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def plain(value: Any) -> Any:
     """A value as JSON knows it: a Python number of six digits, text, or None for what is missing or not finite."""
-    if hasattr(value, "item"):
-        value = value.item()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if _missing(value):
         return None
     if isinstance(value, float):

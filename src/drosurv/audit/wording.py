@@ -47,7 +47,7 @@ ACCURACY = {
     ),
     "share_of_gain": Wording(
         "Information kept",
-        "likelihood gain over no model as a share of plain Cox's; near 0 the model says nothing",
+        "likelihood gain over no model as a share of the reference's; near 0 the model says nothing",
     ),
 }
 

@@ -12,6 +12,8 @@ from drosurv.insight import Estimate, worst_off
 if TYPE_CHECKING:
     import pandas as pd
 
+# Fewer patients cannot hold two groups that say anything.
+LEAST_PATIENTS = 50
 COLUMNS = (
     Column("rule", "Rule"),
     Column("patients", "Patients", "count"),
@@ -22,6 +24,7 @@ COLUMNS = (
     Column("stability", "Found again", "share"),
     Column("verdict", "Verdict"),
 )
+CAPTION = "Every rule that the search proposed"
 
 
 def describe_worst_off(
@@ -34,8 +37,13 @@ def describe_worst_off(
     random_state: int,
 ) -> WorstOffAudit:
     """Search for rules; parameters as in :func:`~drosurv.audit.audit`."""
+    estimator = final_estimator(model)
+    if len(y) < LEAST_PATIENTS:
+        return _not_searched(f"{len(y)} patients are too few, it takes {LEAST_PATIENTS}")
+    if not hasattr(estimator, "predict_survival_function"):
+        return _not_searched("the model gives no survival curves")
     found = worst_off(
-        final_estimator(model),
+        estimator,
         prepared(model, X),
         y,
         y_train=y_train,
@@ -46,12 +54,19 @@ def describe_worst_off(
     )
     note = (
         "Harm is how much worse than by no model a patient is predicted, in log likelihood, averaged over patients not "
-        f"used to find the rule; negative is a gain. All patients: {_signed(found.overall)}. Found again: share of "
-        f"repeated samples in which the search comes back to the same group. Smallest group looked for: "
+        f"used to find the rule; negative is a gain. All patients: {_signed(found.overall)}. The intervals hold for "
+        "all rules together. A patient who meets several rules counts under the first. Found again: share of repeated "
+        "samples in which the search comes back to the same group. Smallest group looked for: "
         f"{found.min_group} patients."
     )
-    rules = Table.of("worst_off", "Every rule that the search proposed", COLUMNS, found.to_frame())
+    rules = Table.of("worst_off", CAPTION, COLUMNS, found.to_frame())
     return WorstOffAudit(found.status, rules, note)
+
+
+def _not_searched(why: str) -> WorstOffAudit:
+    return WorstOffAudit(
+        f"Rules for the worst off were not searched: {why}.", Table("worst_off", CAPTION, COLUMNS, ()), ""
+    )
 
 
 def _readable(X: Any) -> pd.DataFrame | None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
-from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, parse_target
 
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ def certify(
     horizon : float
         Time at which predictions are judged.
     y_train : structured array or FollowUp, optional
-        Target of the training set, for the censoring distribution; ``y`` by default.
+        Target of the training set, for the censoring distribution; by default what the model keeps of it, else
+        ``y``, and then the guarantee holds only approximately.
     features : DataFrame or array, (n, d'), optional
         Columns that may define subgroups of the estimate; ``X`` by default.
     censoring : {"ipcw", "worst_case"}
@@ -90,13 +90,13 @@ def certify(
             f"{len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}."
         )
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
-    follow_up = FollowUp.parse(target if y_train is None else y_train)
+    follow_up = follow_up_of(model, y_train, target)
     outcomes = outcomes_at(float(horizon), target, follow_up, censoring, survival)
     curve = subgroup_curve(
         _covariates(X if features is None else features, len(target)),
         survival,
         outcomes,
-        alphas=_checked_alphas(alphas),
+        alphas=np.linspace(0.05, 1.0, 39) if alphas is None else np.unique(_shares("alphas", alphas)),
         confidence=confidence,
         random_state=random_state,
     )
@@ -121,13 +121,11 @@ def _covariates(X: Any, n: int) -> FloatArray:
     return numbers
 
 
-def _checked_alphas(alphas: ArrayLike | None) -> FloatArray:
-    if alphas is None:
-        return np.linspace(0.05, 1.0, 39)
-    sizes = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-    if not ((sizes > 0) & (sizes <= 1)).all():
-        raise ValueError(f"alphas must be shares of patients in (0, 1], got {alphas}.")
-    return np.unique(sizes)
+def _shares(name: str, values: ArrayLike) -> FloatArray:
+    shares = np.asarray(values, dtype=np.float64)
+    if not ((shares > 0) & (shares <= 1)).all():
+        raise ValueError(f"{name} must be shares of patients in (0, 1], got {values!r}.")
+    return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +148,10 @@ class Certificate:
     F(z) >= F_n(z) - epsilon for every z, so its quantiles satisfy F^{-1}(u) <= F_n^{-1}(u + epsilon), and <= B
     where u + epsilon > 1. A subpopulation of mass alpha has a density of at most 1/alpha, so its mean loss is
     at most CVaR_alpha(F), the mean of F^{-1} over the top alpha; put the bound on F^{-1} under that integral. One
-    event serves every alpha. It needs independent patients and losses in [0, B], nothing else; with
-    censoring="ipcw" the mean of the weighted loss is the mean squared error if the censoring distribution,
-    estimated on the training set, is right.
+    event serves every alpha. It needs independent patients and losses in [0, B], nothing else. With
+    censoring="ipcw" the loss is weighted; its mean over patients chosen by covariates and survival times, not by
+    who was censored, is the mean squared error if the censoring distribution, estimated on the training set,
+    is right.
 
     Parameters
     ----------
@@ -184,7 +183,7 @@ class Certificate:
 
     def guarantee(self, alpha: ArrayLike) -> FloatArray:
         """Upper bound (...) on the loss of every subpopulation of mass alpha (...) or more."""
-        sizes, n = np.asarray(alpha, dtype=np.float64), len(self.losses)
+        sizes, n = _shares("alpha", alpha), len(self.losses)
         counted = np.maximum(sizes - self.margin, 0)
         top = np.interp(counted, np.arange(n + 1) / n, self._tops)
         return (np.minimum(self.margin, sizes) * self.bound + top) / sizes
@@ -207,6 +206,8 @@ class Certificate:
         float or None
             None if not even the whole population stays within it.
         """
+        if not np.isfinite(tolerance):
+            raise ValueError(f"tolerance must be a finite mean loss, got {tolerance}.")
         if which == "estimate":
             within = self.curve.high <= tolerance
             kept = np.flatnonzero(np.logical_and.accumulate(within[::-1])[::-1])

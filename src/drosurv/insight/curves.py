@@ -1,4 +1,4 @@
-"""Survival curves of any fitted model, or predictions made elsewhere."""
+"""Survival curves of any fitted model, or predictions made elsewhere, and the follow-up of its training patients."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.evaluation.predictions import predict_curves, training_follow_up
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, Target
 
 
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
@@ -29,14 +31,22 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
         if len(model) != 2:
             raise ValueError(f"predictions must be a pair (times, survival), got {len(model)} items.")
         return parse_survival(model[1], n, model[0])
-    if hasattr(model, "predict_survival_function"):
-        return parse_survival(model.predict_survival_function(X), n)
+    curves = predict_curves(model, X, n)
+    if curves is not None:
+        return curves
     if hasattr(model, "predict_cumulative_hazard_function"):
         return parse_survival([_survival(f) for f in model.predict_cumulative_hazard_function(X)], n)
     raise ValueError(
         "model must be a fitted survival model with predict_survival_function or "
         f"predict_cumulative_hazard_function, or a pair (times, survival); got {type(model).__name__}."
     )
+
+
+def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
+    """The training patients' follow-up: as given, else as the model keeps it, else that of the patients judged."""
+    if y_train is None:
+        y_train = training_follow_up(model)
+    return FollowUp.parse(target if y_train is None else y_train)
 
 
 @dataclass(frozen=True)

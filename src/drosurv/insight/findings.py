@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.insight.literal import literal
 from drosurv.insight.rules import Rule
 from drosurv.target import FloatArray
 
@@ -26,29 +27,28 @@ class Estimate:
     @classmethod
     def mean(cls, values: FloatArray, confidence: float) -> Estimate:
         """Mean of the values; NaN where fewer than two make an interval."""
-        if len(values) < 2:
+        n = len(values)
+        if n < 2:
             return cls(np.nan, np.nan, np.nan)
-        low = cls.lower_bound(values, (1 + confidence) / 2)
-        center = float(values.mean())
-        return cls(center, low, 2 * center - low)
+        return cls._around(float(values.mean()), float(values.var(ddof=1)) / n, n - 1, confidence)
 
     @classmethod
     def difference(cls, first: FloatArray, second: FloatArray, confidence: float) -> Estimate:
         """Mean of the first group minus that of the second."""
-        from scipy import stats
-
-        if min(len(first), len(second)) < 2:
+        sizes = np.array([len(first), len(second)])
+        if sizes.min() < 2:
             return cls(np.nan, np.nan, np.nan)
-        interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
-        return cls(float(first.mean() - second.mean()), float(interval.low), float(interval.high))
+        parts = np.array([first.var(ddof=1), second.var(ddof=1)]) / sizes
+        total = float(parts.sum())
+        freedom = 1 / float(((parts / total) ** 2 / (sizes - 1)).sum()) if total > 0 else 1.0
+        return cls._around(float(first.mean() - second.mean()), total, freedom, confidence)
 
-    @staticmethod
-    def lower_bound(values: FloatArray, confidence: float) -> float:
-        """One-sided lower confidence bound of the mean."""
+    @classmethod
+    def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:
         from scipy import stats
 
-        n = len(values)
-        return float(values.mean() - stats.t.ppf(confidence, n - 1) * values.std(ddof=1) / np.sqrt(n))
+        reach = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
+        return cls(value, value - reach, value + reach)
 
     def __str__(self) -> str:
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
@@ -67,7 +67,8 @@ class Finding:
     n_checked : int
         Patients held by the rule as found without them.
     harm, rest, difference : Estimate
-        Mean harm of the checked patients, of the others, and the difference.
+        Mean harm of the checked patients, of the others, and the difference. The intervals of all rules hold
+        together with the confidence asked for.
     harm_found : float
         Mean harm of the patients on whom the rule was found: too high, since the search chose it.
     folds_found : int
@@ -75,7 +76,7 @@ class Finding:
     stability : float
         Share of bootstraps in which it did.
     harmed, stable : bool
-        Whether the checked harm is above 0 with confidence, and whether the group comes back often enough.
+        Whether the whole interval of the checked harm is above 0, and whether the group comes back often enough.
     """
 
     rule: Rule
@@ -163,7 +164,7 @@ class WorstOff:
 
     def to_markdown(self) -> str:
         """The status, and a table of the rules with harm measured on patients not used to find them."""
-        lines = [self.status]
+        lines = [literal(self.status)]
         if self.findings:
             lines += [
                 "",
@@ -171,14 +172,15 @@ class WorstOff:
                 "|---|---|---|---|---|---|---|",
             ]
         lines += [
-            f"| {f.rule} | {f.n_patients} ({f.share:.0%}) | {f.n_events} | {f.harm} | {f.rest} "
+            f"| {literal(str(f.rule))} | {f.n_patients} ({f.share:.0%}) | {f.n_events} | {f.harm} | {f.rest} "
             f"| {f.stability:.0%} | {f.verdict} |"
             for f in self.findings
         ]
         lines += [
             "",
             f"Harm is the mean full-likelihood loss over the null model per patient, with {self.confidence:.0%} "
-            f"intervals; all {self.n_patients} patients: {self.overall}.",
+            "intervals that hold together for all rules. A patient who meets several rules counts under the first. "
+            f"All {self.n_patients} patients: {self.overall}.",
         ]
         return "\n".join(lines)
 
@@ -193,7 +195,8 @@ class WorstOff:
             ax.plot([estimate.low, estimate.high], [position, position], color=color)
             ax.plot(estimate.value, position, "o", color=color)
         ax.axvline(0, color="0.3", linewidth=0.8)
-        ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
+        # A dollar sign in a name is a dollar sign.
+        ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], parse_math=False)
         ax.set_xlabel("mean loss over no model (right: harmed)")
         ax.set_title("Worse off than without a model" if self.groups else "No stable harmed group")
         return ax

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.insight.rules import Comparison, Condition, Rule
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ class CodedTable:
             is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
             if is_number:
                 numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-                cuts = _readable_cuts(numbers[~np.isnan(numbers)])
+                cuts = _readable_cuts(numbers[np.isfinite(numbers)])
                 code = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
                 levels: tuple[Any, ...] = tuple(cuts.tolist())
             else:
@@ -81,10 +81,6 @@ class CodedTable:
             numeric.append(is_number)
         names = tuple(str(name) for name in table.columns)
         return cls(names, np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
-
-    def take(self, rows: IntArray | BoolArray) -> CodedTable:
-        """The same cuts for fewer patients."""
-        return CodedTable(self.names, np.ascontiguousarray(self.codes[:, rows]), self.values, self.numeric)
 
     @property
     def n_codes(self) -> int:

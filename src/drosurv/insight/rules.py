@@ -42,7 +42,8 @@ class Condition:
     def __str__(self) -> str:
         if self.comparison == "is missing":
             return f"{self.column} is missing"
-        value = f"{self.value:.6g}" if isinstance(self.value, float) else self.value
+        # Digits enough for every threshold to be the one compared with, too few for noise of binary fractions.
+        value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
         return f"{self.column} {self.comparison} {value}"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:

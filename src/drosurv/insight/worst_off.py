@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff
 from drosurv.insight.rule_search import Atom, CodedTable, search_rules
 from drosurv.metrics.harm import likelihood_gains
@@ -44,8 +44,8 @@ def worst_off(
     training set's curve). The search looks for rules whose patients bear the most harm together. What it finds
     on all patients is then checked: the search is repeated without each tenth of the patients, and the same
     group's harm is measured on the tenth left out; and it is repeated on bootstrap samples. A rule is reported
-    as a group only if the harm on patients not used to find it is above 0 with the given confidence (shared
-    over the rules found) and the group comes back in at least `min_stability` of the bootstraps.
+    as a group only if the whole interval of the harm on patients not used to find it is above 0 (the confidence
+    is shared over the rules found) and the group comes back in at least `min_stability` of the bootstraps.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def worst_off(
     y : structured array, (n,)
         Events and times of the same patients.
     y_train : structured array or FollowUp, optional
-        Target of the training set, for the null model; ``y`` by default.
+        Target of the training set, for the null model; by default what the model keeps of it, else ``y``.
     features : DataFrame, (n, d'), optional
         Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
     harm : (n,), optional
@@ -103,7 +103,7 @@ def worst_off(
         )
     if harm is None:
         curves = predicted_curves(model, X, len(target))
-        values = -likelihood_gains(target if y_train is None else y_train, target, curves)
+        values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
     else:
         values = _given_harm(harm, len(target))
     search = _Search(CodedTable.from_table(table), values, max_rules, max_conditions, min_group)
@@ -111,9 +111,12 @@ def worst_off(
     rules, covered = search.rules()
     checked, again = search.check(covered, _folds(target, n_folds, rng))
     stability = search.stability(covered, n_bootstraps, rng)
+    # The confidence is shared over the rules, since each had its chance to look harmful.
+    shared = 1 - (1 - confidence) / max(len(rules), 1)
     findings = []
     for j, rule in enumerate(rules):
         inside, outside = values[checked[j] == 1], values[checked[j] == 0]
+        harm_there = Estimate.mean(inside, shared)
         findings.append(
             Finding(
                 rule=rule,
@@ -121,15 +124,13 @@ def worst_off(
                 share=float(covered[j].mean()),
                 n_events=int(target.event[covered[j]].sum()),
                 n_checked=len(inside),
-                harm=Estimate.mean(inside, confidence),
-                rest=Estimate.mean(outside, confidence),
-                difference=Estimate.difference(inside, outside, confidence),
+                harm=harm_there,
+                rest=Estimate.mean(outside, shared),
+                difference=Estimate.difference(inside, outside, shared),
                 harm_found=float(values[covered[j]].mean()),
                 folds_found=int(again[j]),
                 stability=float(stability[j]),
-                # The confidence is shared over the rules, since each had its chance to look harmful.
-                harmed=len(inside) >= LEAST_CHECKED
-                and Estimate.lower_bound(inside, 1 - (1 - confidence) / len(rules)) > 0,
+                harmed=len(inside) >= LEAST_CHECKED and harm_there.low > 0,
                 stable=bool(stability[j] >= min_stability),
             )
         )

@@ -61,11 +61,14 @@
       const across = Math.abs(mark.dataset.x - at.x);
       return chart.dataset.nearest === "x" ? across : Math.hypot(across, mark.dataset.y - at.y);
     };
-    chart.addEventListener("pointermove", (event) => {
+    const read = (event) => {
       const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
       point(chart, marks.reduce((best, mark) => (far(mark, at) < far(best, at) ? mark : best)), false);
-    });
-    chart.addEventListener("pointerleave", () => leave(chart));
+    };
+    chart.addEventListener("pointermove", read);
+    chart.addEventListener("pointerdown", read);
+    /* A finger leaves as soon as it is lifted: what it read stays until the next touch elsewhere. */
+    chart.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && leave(chart));
     chart.addEventListener("blur", () => leave(chart));
     chart.addEventListener("keydown", (event) => {
       const now = marks.indexOf(chart.reading);
@@ -80,6 +83,8 @@
       if (slider && chart.reading && chart.reading.dataset.point !== undefined) show(Number(chart.reading.dataset.point));
     });
   }
+
+  window.addEventListener("scroll", () => (tip.hidden = true), { passive: true });
 
   /* Downloads, made from the tables inside this file */
   function csv(table) {
