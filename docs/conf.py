@@ -25,7 +25,7 @@ exclude_patterns = ["_build", "examples/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = "drosurv"
 html_static_path = []
-# The site works offline: formulas are typeset by whatever MathJax the reader's browser finds, text reads without.
+# Formulas are typeset by MathJax, which a browser fetches; everything else works offline.
 
 autosummary_generate = True
 autodoc_typehints = "none"

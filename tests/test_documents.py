@@ -1,6 +1,7 @@
 """Every Python block of the README and of the documents runs as printed, page by page, top to bottom."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib as mpl
@@ -30,3 +31,14 @@ def test_the_code_of_a_page_runs(page, capsys):
 
 def test_the_readme_shows_code():
     assert ROOT / "README.md" in PAGES
+
+
+def test_the_reference_names_what_the_library_exports():
+    room, checked = None, 0
+    for line in (ROOT / "docs" / "api.rst").read_text().splitlines():
+        if line.startswith(".. currentmodule:: "):
+            room = import_module(line.split()[-1])
+        elif re.fullmatch(r"   [A-Za-z]\w*", line):
+            assert line.strip() in getattr(room, "__all__", dir(room))
+            checked += 1
+    assert checked > 40

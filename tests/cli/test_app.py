@@ -3,10 +3,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import drosurv as package
+from drosurv.cli import app
 
-COMMANDS = ["demo", "fit", "predict", "evaluate", "tune", "reproduce", "datasets"]
+COMMANDS = ["demo", "fit", "predict", "evaluate", "audit", "certify", "tune", "reproduce", "datasets"]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -17,6 +19,10 @@ def test_help_shows_an_example(drosurv, command):
 
 def test_the_version_is_the_packages(drosurv):
     assert drosurv.ok("--version").stdout == f"drosurv {package.__version__}\n"
+
+
+def test_every_command_is_asked_for_help():
+    assert list(get_command(app).commands) == COMMANDS
 
 
 def test_an_unknown_command_or_option_exits_2(drosurv):

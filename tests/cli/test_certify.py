@@ -32,3 +32,25 @@ def test_curves_and_picture_are_written(drosurv, held_out, tmp_path):
     assert "guarantee" in shown.output
     assert {"alpha", "estimate", "guarantee"} <= set(pd.read_csv(curves).columns)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_no_input_is_overwritten(drosurv, held_out, which):
+    before = held_out[which].read_bytes()
+    line = drosurv.fails("certify", *held_out, "--horizon", "100", "-o", held_out[which])
+    assert "is an input, which would be overwritten" in line
+    assert held_out[which].read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--horizon", "-1"], "horizon must be a time above 0"),
+        (["--horizon", "1e9"], "horizon"),
+        (["--horizon", "100", "--confidence", "2"], "confidence must lie in"),
+        (["--horizon", "100", "--plot", "curves"], "must end in .png"),
+        (["--horizon", "100", "--time", "dyas"], "Did you mean 'days'?"),
+    ],
+)
+def test_bad_input_is_one_line(drosurv, held_out, options, words):
+    assert words in drosurv.fails("certify", *held_out, *options)

@@ -51,3 +51,18 @@ def test_json_holds_every_number(drosurv):
 def test_bad_input_is_one_line(drosurv):
     assert "alpha" in drosurv.fails("demo", "--alpha", "0")
     assert "attribute 'race' is not one of" in drosurv.fails("demo", "--attribute", "race")
+
+
+def test_a_report_is_written_and_named(drosurv, tmp_path, monkeypatch):
+    from drosurv import audit
+
+    whole = audit.audit_flc
+    monkeypatch.setattr(
+        audit,
+        "audit_flc",
+        lambda alpha, **options: whole(alpha, alpha_path=[], search_rules=False, n_bootstrap=2, **options),
+    )
+    report = tmp_path / "report.md"
+    assert f"The report is in {report}." in drosurv.ok("demo", "--report", report).stdout
+    assert report.read_text().startswith("# DROCox")
+    assert "must end in .html, .md or .json" in drosurv.fails("demo", "--report", tmp_path / "report.txt")

@@ -112,6 +112,9 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
         (["--time", "dayz"], "time column 'dayz'"),
         (["--event", "age"], "which value of event column 'age' means the event?"),
         (["--bootstrap", "-3"], "bootstrap must be 0 or"),
+        (["-o", "{model}"], "is an input, which would be overwritten"),
+        (["-o", "nowhere/out.csv"], "there is no folder nowhere: make it first"),
+        (["--groups", "age>=60"], "neither a column nor a cut"),
         (["--reference", "nothing"], "nothing: No such file or directory."),
     ],
 )
@@ -119,4 +122,5 @@ def test_bad_input_is_one_line(drosurv, held_out, options, words):
     model, test, _ = held_out
     frame = pd.read_csv(test).assign(site="A")
     frame.to_csv(test, index=False)
-    assert words in drosurv.fails("evaluate", model, test, *options)
+    given = [option.replace("{model}", str(model)) for option in options]
+    assert words in drosurv.fails("evaluate", model, test, *given)

@@ -140,6 +140,12 @@ class TestBadInput:
             (["--hidden", "a"], "hidden must be widths"),
             (["--model", "forest"], "model 'forest' is not one of CoxPH, DROCox"),
             (["--model", "cox", "--alpha", "0.2"], "alpha has no meaning for CoxPH"),
+            (["--set", "max_iter=many"], "max_iter must be a whole number"),
+            (["--set", "hidden=3", "--network", "mlp"], "hidden must list widths"),
+            (["--decimal", ""], "decimal must be one character"),
+            (["--separator", "ab"], "separator must be one character"),
+            (["--time", "status"], "both column 'status'"),
+            (["--hold-out", "m", "-o", "m"], "would be written twice"),
             (["--set", "lr"], "--set needs NAME=VALUE"),
             (["--set", "speed=3"], "speed has no meaning for DROCox"),
             (["--groups", "sex"], "trained without groups"),
@@ -157,7 +163,11 @@ class TestBadInput:
 
     @pytest.mark.parametrize(
         ("status", "question"),
-        [(["yes", "no"], "--event-value 'no'"), ([1, 2], "--event-value '2'"), ([0, 1, 2], "--event-value")],
+        [
+            (["yes", "no"], "pass --event-value 'yes' or --event-value 'no'"),
+            ([1, 2], "pass --event-value '1' or --event-value '2'"),
+            ([0, 1, 2], "as --event-value; every other then means censored"),
+        ],
     )
     def test_a_coding_of_events_is_asked_for(self, drosurv, patients, tmp_path, status, question):
         path = tmp_path / "d.csv"
@@ -184,9 +194,7 @@ class TestBadInput:
 
     def test_a_missing_file_and_a_missing_folder(self, drosurv, data, target, tmp_path):
         assert "is not a file" in drosurv.fails("fit", tmp_path / "none.csv", *target, "-o", tmp_path / "m")
-        assert "No such file or directory" in drosurv.fails(
-            "fit", data, *target, "-o", tmp_path / "none" / "m"
-        )
+        assert "there is no folder" in drosurv.fails("fit", data, *target, "-o", tmp_path / "none" / "m")
 
 
 def test_a_column_that_gives_the_outcome_away_is_warned_about(drosurv, patients, target, tmp_path):
@@ -195,6 +203,31 @@ def test_a_column_that_gives_the_outcome_away_is_warned_about(drosurv, patients,
     result = drosurv.ok("fit", path, *target, "-o", tmp_path / "m", "--set", "l2=0.1", "--json")
     assert "Warning: column 'dead' may give the outcome away" in result.stderr
     assert json.loads(result.stdout)["patients"] == 400
+
+
+def test_the_null_model_can_be_saved_and_held_against(drosurv, data, target, tmp_path):
+    found = drosurv.json("fit", data, *target, "--model", "null-model", "-o", tmp_path / "null")
+    assert found["training_c_index"] == 0.5
+    drosurv.ok("predict", tmp_path / "null", data, "--times", "100")
+    assert "network has no meaning for NullModel" in drosurv.fails(
+        "fit", data, *target, "--model", "null-model", "--network", "mlp", "-o", tmp_path / "null"
+    )
+
+
+@pytest.mark.parametrize("mark", ["tab", "\\t", "\t"])
+def test_a_tab_can_be_typed(drosurv, patients, target, tmp_path, mark):
+    patients.to_csv(tmp_path / "d.tsv", index=False, sep="\t")
+    test = tmp_path / "test.tsv"
+    options = ["--separator", mark, "--hold-out", test, "-o", tmp_path / "m"]
+    drosurv.ok("fit", tmp_path / "d.tsv", *target, *options)
+    assert len(pd.read_csv(test, sep="\t").columns) == len(patients.columns)
+
+
+def test_nobody_is_held_out_of_a_training_that_fails(drosurv, data, target, tmp_path):
+    drosurv.fails(
+        "fit", data, *target, "--alpha", "7", "--hold-out", tmp_path / "test.csv", "-o", tmp_path / "m"
+    )
+    assert not (tmp_path / "test.csv").exists()
 
 
 @pytest.mark.parametrize("name", ["cox", "CoxPH", "cox-ph"])

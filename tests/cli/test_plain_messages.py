@@ -17,6 +17,10 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
         open("/nonexistent/file")  # noqa: SIM115 - never opens
     if kind == "own file":
         raise FileNotFoundError("data.csv is not a file.")
+    if kind == "pipe":
+        raise BrokenPipeError(32, "Broken pipe")
+    if kind == "memory":
+        raise MemoryError("Unable to allocate 80 GiB")
     if kind == "bug":
         raise ZeroDivisionError
     warnings.warn("pass sensitive_features", UserWarning, stacklevel=1)
@@ -39,6 +43,10 @@ def run(*arguments):
         ("value", "Error: which value? Pass --event-value, for example --event-value 'yes'."),
         ("file", "Error: /nonexistent/file: No such file or directory."),
         ("own file", "Error: data.csv is not a file."),
+        (
+            "memory",
+            "Error: not enough memory (Unable to allocate 80 GiB): use fewer rows, columns or categories.",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(kind, line):
@@ -46,6 +54,11 @@ def test_bad_input_is_one_line_and_exit_code_2(kind, line):
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [line]
     assert result.stdout == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    result = run("--kind", "pipe")
+    assert (result.exit_code, result.output) == (1, "")
 
 
 def test_a_bug_keeps_its_traceback():
@@ -71,11 +84,15 @@ def test_warnings_are_lines_on_stderr_and_deprecations_are_not_for_users():
         ("does not occur in missing column", "does not occur in missing column"),
         ("hold_out_share must lie", "--hold-out-share must lie"),
         ("set l2 > 0, missing values", "set l2 > 0, missing values"),
+        ("n_jobs must be at least 1", "jobs must be at least 1"),
+        ("cv=9 folds are too many", "--folds 9 folds are too many"),
+        ("as_json is not for set_", "--json is not for --set"),
         ("penalty='keya_group' compares groups", "penalty='keya_group' compares groups"),
     ],
 )
 def test_arguments_are_named_as_options(message, expected):
-    options = {"separator", "missing", "categorical", "alpha", "hold_out_share", "l2"}
+    names = ("separator", "missing", "categorical", "alpha", "hold_out_share", "l2", "jobs", "folds")
+    options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
     assert in_options(message, options) == expected
 
 

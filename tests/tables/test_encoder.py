@@ -195,6 +195,7 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
             [*map(str, range(59)), "unknown"],
             r"numbers in 59 rows and 'unknown' in 1 rows.*missing.*categorical",
         ),
+        ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),
         ([1.0, np.inf] * 30, "infinite"),
         ([[1], [2]] * 30, "lists"),

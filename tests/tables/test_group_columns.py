@@ -23,10 +23,11 @@ def test_labels_of_a_column_are_its_values_and_stay_missing():
 
 
 def test_a_cut_divides_numbers_at_its_value():
-    labels = group_labels(FRAME, ["age>65", "age > 50.5", "stage>2"])
+    labels = group_labels(FRAME, ["age>65", "age > 50.5", "stage>2", "stage>.5"])
     assert (labels["age>65"] == np.where(FRAME["age"] > 65, ">65", "<=65")).all()
     assert (labels["age > 50.5"] == np.where(FRAME["age"] > 50.5, ">50.5", "<=50.5")).all()
     assert labels["stage>2"].iloc[:3].tolist() == ["<=2", "<=2", ">2"]
+    assert (labels["stage>.5"] == ">.5").all()
 
 
 def test_a_missing_number_has_no_group():
@@ -50,7 +51,14 @@ def test_many_different_numbers_ask_for_a_cut():
 
 @pytest.mark.parametrize(
     ("spec", "message"),
-    [("sexx", "Did you mean 'sex'"), ("ages>65", "Did you mean 'age'"), ("sex>1", "does not hold numbers")],
+    [
+        ("sexx", "Did you mean 'sex'"),
+        ("ages>65", "Did you mean 'age'"),
+        ("sex>1", "does not hold numbers"),
+        ("age>=65", "neither a column nor a cut: cuts are written like 'age>65'"),
+        ("age<65", "neither a column nor a cut"),
+        ("age>old", "neither a column nor a cut"),
+    ],
 )
 def test_unknown_columns_and_cuts_of_text_are_refused(spec, message):
     with pytest.raises(ValueError, match=message):

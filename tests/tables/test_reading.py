@@ -114,8 +114,15 @@ def test_a_file_that_is_no_table_is_refused_with_the_reason(write, text, message
         read_frame(write(text))
 
 
+@pytest.mark.parametrize("mark", ["", ";;", "\\t"])
+@pytest.mark.parametrize("name", ["separator", "decimal"])
+def test_a_mark_is_one_character(write, name, mark):
+    with pytest.raises(ValueError, match=f"{name} must be one character"):
+        read_frame(write("a,b\n1,2\n"), **{name: mark})
+
+
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv is not a file"):
         read_frame(tmp_path / "nothing.csv")
-    with pytest.raises(FileNotFoundError, match="is not a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder: name the CSV or Parquet file"):
         read_frame(tmp_path)

@@ -67,6 +67,7 @@ def test_times_may_be_integers_or_numbers_in_text():
     ("times", "message"),
     [
         (["3", "soon"], r"'soon' \(row 2\), which is not a number \(1 such rows\)"),
+        (["3", "4,5"], r"'4,5' \(row 2\).*read the table with decimal=','"),
         (pd.to_datetime(["2020-01-01", "2021-01-01"]), "holds dates"),
         ([True, False], "is it the event column"),
         ([1.0, np.nan], r"time column 't' is empty in 1 rows \(first in row 2\)"),
@@ -88,5 +89,7 @@ def test_an_unknown_column_is_named_with_its_nearest_neighbour():
     frame = pd.DataFrame({"futime": [1], "death": [1]})
     with pytest.raises(ValueError, match=r"time column 'futim' is not in the table. Did you mean 'futime'\?"):
         TargetColumns("futim", "death").parse(frame)
+    with pytest.raises(ValueError, match="time and event are both column 'death'"):
+        TargetColumns("death", "death").parse(frame)
     with pytest.raises(ValueError, match=r"event column 'xyz' is not in the table. It has: futime, death"):
         TargetColumns("futime", "xyz").parse(frame)

@@ -22,6 +22,8 @@ app = typer.Typer(
     name="drosurv",
     cls=PlainMessages,
     no_args_is_help=True,
+    # A bug shows its traceback without the values in it, which may be patients.
+    pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -9,6 +9,7 @@ import typer
 
 from drosurv.cli.model_input import OpenedModel
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, ModelFile, Separator, listed
+from drosurv.cli.outputs import check_outputs
 from drosurv.cli.plain_messages import printable
 
 if TYPE_CHECKING:
@@ -61,14 +62,8 @@ def audit(
     from drosurv.audit import audit as audited
     from drosurv.tables import read_frame
 
-    view = _VIEWS.get(output.suffix.lower())
-    if view is None:
-        raise ValueError(f"output {str(output)!r} must end in .html, .md or .json, which says what to write.")
-    for source in (model, data, train):
-        if source is not None and output.exists() and output.samefile(source):
-            raise ValueError(
-                f"{output} is one of the inputs, which would be overwritten: choose another name."
-            )
+    view = report_view(output)
+    check_outputs([output], [model, data, train])
     if alphas and train is None:
         raise ValueError("alphas names models to train: pass train=FILE with the training patients.")
     shares = [_share(text) for text in listed(alphas)]
@@ -78,6 +73,7 @@ def audit(
     frame = read_frame(data, **reading)
     target: dict[str, Any] = {"time": time, "event": event, "event_value": event_value}
     table = opened.table(frame, groups=listed(groups), **target)
+    features = opened.features(frame)
     training: dict[str, Any] = {}
     if train is not None:
         others = _without(read_frame(train, **reading), frame)
@@ -88,10 +84,10 @@ def audit(
         bar = progress.add_task("reading", total=None)
         report = audited(
             opened.estimator,
-            opened.features(frame),
+            features,
             table.y,
             sensitive_features=table.sensitive_features if listed(groups) else None,
-            reference=opened.plain_cox(),
+            reference=opened.plain_risk(features),
             features=_readable(opened, frame, listed(groups)),
             title=title,
             data_name=data.name,
@@ -115,7 +111,15 @@ def _show(report: AuditReport, output: Path) -> None:
         typer.echo(printable(f"- {statement.text}"))
     if report.worst_off is not None:
         typer.echo(printable(f"- {report.worst_off.status}"))
-    typer.echo(f"The report is in {output}.")
+    typer.echo(printable(f"The report is in {output}."))
+
+
+def report_view(path: Path) -> str:
+    """The method of a report that writes what the suffix of a file asks for."""
+    view = _VIEWS.get(path.suffix.lower())
+    if view is None:
+        raise ValueError(f"{str(path)!r} must end in .html, .md or .json, which says what to write.")
+    return view
 
 
 def _readable(opened: OpenedModel, frame: pd.DataFrame, groups: tuple[str, ...]) -> pd.DataFrame:

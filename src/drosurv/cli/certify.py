@@ -9,6 +9,7 @@ import typer
 
 from drosurv.cli.model_input import OpenedModel
 from drosurv.cli.options import AsJson, DataFile, Decimal, Missing, ModelFile, Separator, listed
+from drosurv.cli.outputs import check_outputs, check_picture
 from drosurv.cli.plain_messages import printable
 from drosurv.cli.rendering import print_frame, print_json
 
@@ -41,11 +42,15 @@ def certify(
 ) -> None:
     """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
 
-    Example: drosurv certify model test.csv --horizon 365 --tolerance 0.25
+    Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
     """
     from drosurv.insight import certify as certified
     from drosurv.tables import read_frame
 
+    check_outputs([output, plot], [model, data])
+    check_picture(plot)
+    if not 0 < horizon < float("inf"):
+        raise ValueError(f"horizon must be a time above 0, such as 24, got {horizon:g}.")
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))

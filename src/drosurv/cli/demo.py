@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drosurv.cli.audit import report_view
 from drosurv.cli.options import AsJson
+from drosurv.cli.outputs import check_outputs
+from drosurv.cli.plain_messages import printable
 from drosurv.cli.rendering import print_frame, print_json, records
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ def demo(
     ] = "age",
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     report: Annotated[
-        Path | None, typer.Option(help="Also audit DRO-COX and write the report to this HTML file.")
+        Path | None,
+        typer.Option(help="Also audit DRO-COX and write the report to this .html, .md or .json file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,6 +51,9 @@ def demo(
 
     from drosurv.demo import compare, contenders
 
+    if report is not None:
+        view = report_view(report)
+        check_outputs([report], [])
     models, console = contenders(alpha), Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("loading FLC", total=len(models) + 1)
@@ -66,7 +73,7 @@ def demo(
                 random_state=seed,
                 on_step=lambda name, steps: progress.update(step, description=name, total=steps, advance=1),
             )
-            audited.to_html(report)
+            getattr(audited, view)(report)
     if as_json:
         print_json({**asdict(comparison), "table": records(comparison.table)})
         return
@@ -76,6 +83,8 @@ def demo(
     )
     print_frame(_shown(comparison), title)
     typer.echo(_EXPLANATION.format(share=alpha, attribute=attribute))
+    if report is not None:
+        typer.echo(printable(f"The report is in {report}."))
 
 
 def _shown(comparison: Comparison) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import typer
 
 from drosurv.cli.model_input import OpenedModel
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, ModelFile, Separator, listed
+from drosurv.cli.outputs import check_outputs
 from drosurv.cli.plain_messages import printable
 from drosurv.cli.rendering import print_frame, print_json
 
@@ -69,14 +70,13 @@ def evaluate(
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.tables import read_frame
 
-    if output is not None and output.exists() and output.samefile(data):
-        raise ValueError(f"{output} is the data itself, which would be overwritten: choose another name.")
+    check_outputs([output], [model, data, reference])
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
     table = opened.table(frame, groups=listed(groups), time=time, event=event, event_value=event_value)
     features = opened.features(frame)
-    held_against = opened.plain_cox()
+    held_against = opened.plain_risk(features)
     if reference is not None:
         other = OpenedModel.open(reference)
         held_against = other.estimator.predict(other.features(frame))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,9 @@ import typer
 
 from drosurv.cli.model_input import training_notes
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
+from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.settings import read_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="cox, dro-cox, dro-cox-split, regularized-cox, subgroup-robust-cox, group-dro-cox; any estimator."
+            help="cox, dro-cox, dro-cox-split, regularized-cox, subgroup-robust-cox, group-dro-cox or null-model."
         ),
     ] = "dro-cox",
     alpha: Annotated[
@@ -36,9 +37,11 @@ def fit(
     ball: Annotated[
         str | None, typer.Option(help="Shape of the subpopulations: chi2, paper or cvar.")
     ] = None,
-    network: Annotated[str, typer.Option(help="linear or mlp.")] = "linear",
-    hidden: Annotated[str, typer.Option(help="Widths of the mlp's hidden layers, such as 24,24.")] = "24",
-    l2: Annotated[float, typer.Option(help="Ridge penalty.")] = 0.0,
+    network: Annotated[str | None, typer.Option(help="linear, the default, or mlp.")] = None,
+    hidden: Annotated[
+        str | None, typer.Option(help="Widths of the mlp's hidden layers, such as 24,24; 24 by default.")
+    ] = None,
+    l2: Annotated[float | None, typer.Option(help="Ridge penalty; 0 by default.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     set_: Annotated[
         list[str] | None,
@@ -68,18 +71,16 @@ def fit(
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.
 
-    Example: drosurv fit patients.csv --time days --event died --alpha 0.3 --hold-out test.csv -o model
+    Example: drosurv fit patients.csv --time months --event died --alpha 0.3 --hold-out test.csv -o model
     """
     from sklearn.pipeline import Pipeline
 
     from drosurv.estimators import save
     from drosurv.tables import TableEncoder, read_survival_table
 
-    for written in (output, hold_out):
-        if written is not None and written.exists() and written.samefile(data):
-            raise ValueError(
-                f"{written} is the data itself, which would be overwritten: choose another name."
-            )
+    check_outputs([output, hold_out], [data])
+    given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
+    estimator = make_estimator(model, given, read_settings(set_), seed)
     table = read_survival_table(
         data,
         time=time,
@@ -93,14 +94,17 @@ def fit(
     )
     if hold_out is not None:
         table, away = table.hold_out(hold_out_share, seed)
-        away.frame.to_csv(hold_out, index=False, sep=separator, decimal=decimal)
-    given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
-    estimator = make_estimator(model, {**given, "random_state": seed}, _settings(set_))
     encoder = TableEncoder(categorical=listed(categorical), unseen=unseen)
-    pipeline = Pipeline([("table", encoder), ("model", estimator.set_params(verbose=not as_json))])
+    pipeline = Pipeline([("table", encoder), ("model", estimator)])
+    talks = "verbose" in estimator.get_params()
+    if talks:
+        estimator.set_params(verbose=not as_json)
     pipeline.fit(table.X, table.y, **_groups_for(estimator, table.sensitive_features))
-    estimator.set_params(verbose=False)
+    if talks:
+        estimator.set_params(verbose=False)
     save(pipeline, output, notes=training_notes(data, table.columns, encoder.transform(table.X), table.y))
+    if hold_out is not None:
+        away.frame.to_csv(hold_out, index=False, sep=separator, decimal=decimal)
     summary = {
         "model": str(output),
         "estimator": type(estimator).__name__,
@@ -110,7 +114,7 @@ def fit(
         "held_out": None if hold_out is None else {"file": str(hold_out), "patients": len(away)},
         "training_c_index": pipeline.score(table.X, table.y),
         "objective": estimator.objective_,
-        "status": estimator.status_,
+        "status": getattr(estimator, "status_", "solved"),
         "columns": records(encoder.describe()),
         "coefficients": _coefficients(estimator),
     }
@@ -120,7 +124,7 @@ def fit(
         _show(summary, encoder.describe())
 
 
-def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any]) -> Any:
+def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
     """An estimator by its name on the command line.
 
     Parameters
@@ -131,6 +135,8 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any]) ->
         Parameters most estimators have; None keeps the default, and one that this estimator lacks is an error.
     others : dict
         Any further parameters.
+    seed : int
+        Of an estimator that draws anything at random.
     """
     from sklearn.base import BaseEstimator
 
@@ -148,33 +154,19 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any]) ->
             f"model {name!r} is not one of {', '.join(sorted(c.__name__ for c in classes.values()))}."
         )
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
+    taken = cls().get_params()
     for key in wanted:
-        if key not in cls().get_params():
-            raise ValueError(
-                f"{key} has no meaning for {cls.__name__}, which takes {', '.join(cls().get_params())}."
-            )
-    return cls(**wanted)
+        if key not in taken:
+            raise ValueError(f"{key} has no meaning for {cls.__name__}, which takes {', '.join(taken)}.")
+    drawn = {"random_state": seed} if "random_state" in taken else {}
+    return cls(**{**drawn, **wanted})
 
 
-def _widths(text: str) -> tuple[int, ...]:
+def _widths(text: str | None) -> tuple[int, ...] | None:
     try:
-        return tuple(int(width) for width in text.split(","))
+        return None if text is None else tuple(int(width) for width in text.split(","))
     except ValueError:
         raise ValueError(f"hidden must be widths separated by commas, such as 24,24; got {text!r}.") from None
-
-
-def _settings(entries: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value is JSON if it can be, text otherwise."""
-    found = {}
-    for entry in entries or []:
-        name, equals, value = entry.partition("=")
-        if not equals:
-            raise ValueError(f"--set needs NAME=VALUE, such as lr=0.001; got {entry!r}.")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-    return found
 
 
 def _groups_for(estimator: Any, groups: pd.DataFrame) -> dict[str, Any]:

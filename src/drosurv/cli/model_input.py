@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from drosurv.tables import SurvivalTable, TableEncoder, TargetColumns
+    from drosurv.target import FloatArray
 
 
 def fingerprint(path: Path) -> str:
@@ -109,20 +110,12 @@ class OpenedModel:
         require_columns(frame, list(names), "feature")
         return frame[list(names)]
 
-    def plain_cox(self) -> Any:
-        """Plain Cox trained on the same patients, able to predict risks alone; None if the file does not hold it."""
+    def plain_risk(self, features: pd.DataFrame) -> FloatArray | None:
+        """Risks (n,) by plain Cox trained on the same patients; None if the file does not hold it."""
         import numpy as np
 
-        from drosurv.estimators import CoxPH
-
         coefficients = self.notes.get("plain_cox")
-        if coefficients is None:
-            return None
-        plain = CoxPH()
-        plain.coef_ = np.array(coefficients)
-        plain.n_features_in_ = len(coefficients)
-        plain.feature_names_in_ = self.estimator.feature_names_in_
-        return plain
+        return None if coefficients is None else features.to_numpy(dtype=np.float64) @ np.array(coefficients)
 
     def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
         """What was made up or left aside in a table, apart from the target's columns."""

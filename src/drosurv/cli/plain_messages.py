@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 # What the library calls something and the command line calls otherwise.
-_ALIASES = {"sensitive_features": "groups", "random_state": "seed", "n_bootstrap": "bootstrap"}
+_ALIASES = {
+    "sensitive_features": "groups",
+    "random_state": "seed",
+    "n_bootstrap": "bootstrap",
+    "n_jobs": "jobs",
+    "cv": "folds",
+}
 _BAD_INPUT = 2
 
 
@@ -26,19 +33,25 @@ class PlainMessages(TyperGroup):
             warnings.showwarning = lambda message, *_, **__: say("Warning", str(message), self._options(ctx))
             try:
                 return super().invoke(ctx)
+            except BrokenPipeError:
+                # Who reads the output has seen enough, as in `drosurv predict ... | head`: nothing to complain of.
+                raise
             except OSError as error:
-                say("Error", _os_message(error), set())
+                say("Error", _os_message(error), {})
+            except MemoryError as error:
+                say("Error", f"not enough memory ({error}): use fewer rows, columns or categories.", {})
             except ValueError as error:
                 say("Error", str(error), self._options(ctx))
             raise typer.Exit(_BAD_INPUT)
 
-    def _options(self, ctx: Any) -> set[str]:
-        """Names of the options of the command that ran."""
+    def _options(self, ctx: Any) -> dict[str, str]:
+        """Of the command that ran: the names of its parameters, and how they are written as options."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
-        return {str(parameter.name) for parameter in command.params} if command is not None else set()
+        options = [] if command is None else [p for p in command.params if p.param_type_name == "option"]
+        return {str(option.name): max(option.opts, key=len) for option in options}
 
 
-def say(kind: str, message: str, options: set[str]) -> None:
+def say(kind: str, message: str, options: Mapping[str, str]) -> None:
     """Print a message as one line on stderr, in the words of the command line.
 
     Parameters
@@ -47,19 +60,20 @@ def say(kind: str, message: str, options: set[str]) -> None:
         "Error" or "Warning".
     message : str
         As the library words it, with arguments such as ``event_value='yes'``.
-    options : set of str
-        The arguments that are options here, and become ``--event-value 'yes'``.
+    options : mapping
+        The arguments that are options here, such as event_value to --event-value: the message then says
+        ``--event-value 'yes'``.
     """
     typer.echo(f"{kind}: {in_options(printable(' '.join(message.split())), options)}", err=True)
 
 
-def in_options(message: str, options: set[str]) -> str:
+def in_options(message: str, options: Mapping[str, str]) -> str:
     """A library message with its arguments written as command line options."""
     for name, alias in _ALIASES.items():
         if alias in options:
-            message = message.replace(name, alias)
+            message = re.sub(rf"(?<!\w){name}(?!\w)", alias, message)
     for name in sorted(options, key=len, reverse=True):
-        option = f"--{name.replace('_', '-')}"
+        option = options[name]
         message = re.sub(rf"(?<![\w-]){name}=(?='|\"|[\w.])", f"{option} ", message)
         message = re.sub(rf"\b(pass|in) {name}\b(?! column)", rf"\1 {option}", message)
         if "_" in name:

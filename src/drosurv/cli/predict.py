@@ -10,6 +10,7 @@ import typer
 
 from drosurv.cli.model_input import OpenedModel
 from drosurv.cli.options import AsJson, DataFile, Decimal, Missing, ModelFile, Separator, listed
+from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
 
 
@@ -20,7 +21,7 @@ def predict(
         Path | None, typer.Option("--output", "-o", help="CSV file to write; the terminal if not given.")
     ] = None,
     times: Annotated[
-        list[str] | None, typer.Option(help="Times at which to give survival probabilities, such as 365,730.")
+        list[str] | None, typer.Option(help="Times at which to give survival probabilities, such as 12,24.")
     ] = None,
     keep: Annotated[
         list[str] | None, typer.Option(help="Columns of the table to copy, such as the patient's number.")
@@ -32,14 +33,13 @@ def predict(
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
 
-    Example: drosurv predict model new.csv --times 365,730 --keep id -o predictions.csv
+    Example: drosurv predict model new_patients.csv --times 12,24 --keep id -o predictions.csv
     """
     from drosurv.tables import read_frame
     from drosurv.tables.columns import UnseenLevelWarning
     from drosurv.tables.reading import require_columns
 
-    if output is not None and output.exists() and output.samefile(data):
-        raise ValueError(f"{output} is the data itself, which would be overwritten: choose another name.")
+    check_outputs([output], [model, data])
     opened = OpenedModel.open(model)
     frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
     require_columns(frame, listed(keep), "keep")

@@ -61,7 +61,7 @@ def reproduce(
     from drosurv.paper import reproduce as run
 
     if seer_file is not None and not seer_file.is_file():
-        raise ValueError(f"seer_file={str(seer_file)!r} is not a file.")
+        raise ValueError(f"seer_file={str(seer_file)!r} is not a file: check its name and folder.")
     with _progress() as report:
         found = run(
             output,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,9 @@ import typer
 from drosurv.cli.fit import make_estimator
 from drosurv.cli.model_input import training_notes
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
+from drosurv.cli.outputs import check_outputs, check_picture
 from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.settings import read_grid, read_settings
 
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, Rule
@@ -26,10 +27,8 @@ def tune(
     event_value: Annotated[
         str | None, typer.Option(help="The value that means the event, where it is not 1 or True.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="cox, dro-cox, dro-cox-split, regularized-cox, ...; any estimator.")
-    ] = "dro-cox",
-    network: Annotated[str, typer.Option(help="linear or mlp.")] = "linear",
+    model: Annotated[str, typer.Option(help="As in `drosurv fit`.")] = "dro-cox",
+    network: Annotated[str | None, typer.Option(help="linear, the default, or mlp.")] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +85,7 @@ def tune(
 ) -> None:
     """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
 
-    Example: drosurv tune patients.csv --time days --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
+    Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """
     from sklearn.pipeline import Pipeline
 
@@ -94,15 +93,17 @@ def tune(
     from drosurv.tables import TableEncoder, read_survival_table
     from drosurv.tuning import GridSearch
 
-    for written in (output, table, plot):
-        if written is not None and written.exists() and written.samefile(data):
-            raise ValueError(
-                f"{written} is the data itself, which would be overwritten: choose another name."
-            )
+    check_outputs([output, table, plot], [data])
+    check_picture(plot)
     if plot is not None and not listed(groups):
         raise ValueError("plot shows a disparity between groups: pass groups=COLUMNS.")
     if rule in RULES and rule != "best" and not listed(groups):
         raise ValueError(f"rule={rule} compares groups: pass groups=COLUMNS, or rule=best.")
+    if validation is not None and not 0 < validation < 1:
+        raise ValueError(f"validation must be a share of the patients, in (0, 1), got {validation}.")
+    estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
+    if not hasattr(estimator, "solver"):
+        raise ValueError(f"model {model!r} looks at no feature, so there is nothing to tune: choose another.")
     patients = read_survival_table(
         data,
         time=time,
@@ -116,10 +117,9 @@ def tune(
     )
     labels = patients.sensitive_features if listed(groups) else None
     rule = rule or ("best" if labels is None else "budget")
-    estimator = make_estimator(model, {"network": network, "random_state": seed}, _fixed(set_))
     search = GridSearch(
         Pipeline([("table", TableEncoder(categorical=listed(categorical))), ("model", estimator)]),
-        _grid(grid),
+        read_grid(grid),
         rule=make_rule(rule, tolerance, minimise),
         cv=folds if validation is None else validation,
         metrics=None if labels is None else [minimise],
@@ -154,35 +154,6 @@ def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
     if name == "pareto":
         return ParetoPoint(minimise=minimise)
     raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}.")
-
-
-def _value(text: str) -> Any:
-    """A value of a parameter: JSON if it can be, a number such as .5, or text."""
-    for read in (json.loads, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text.strip()
-
-
-def _pairs(entries: list[str] | None, option: str, example: str) -> dict[str, str]:
-    found = {}
-    for entry in entries or []:
-        name, equals, value = entry.partition("=")
-        if not equals or not value:
-            raise ValueError(f"{option} needs {example}; got {entry!r}.")
-        found[name.strip()] = value
-    return found
-
-
-def _fixed(entries: list[str] | None) -> dict[str, Any]:
-    return {name: _value(value) for name, value in _pairs(entries, "--set", "NAME=VALUE").items()}
-
-
-def _grid(entries: list[str] | None) -> dict[str, list[Any]] | None:
-    given = _pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
-    return {name: [_value(value) for value in values.split(",")] for name, values in given.items()} or None
 
 
 def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.tables.labels import label, labels, shown
-from drosurv.tables.number_values import holds_numbers, to_floats
+from drosurv.tables.number_values import has_decimal_comma, holds_numbers, to_floats
 from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
@@ -259,6 +259,13 @@ def _learn_category(
 
 def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     """Raise if a column of text is rather numbers with slips, or names."""
+    commas = [level for level in counts.index if has_decimal_comma(level)]
+    if len(commas) > len(counts) / 2:
+        raise ValueError(
+            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, read "
+            "the table with decimal=','; if it separates thousands, remove it; if the column is a category, name it in "
+            "categorical."
+        )
     numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
     others = counts[~numeric]
     if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):

@@ -13,7 +13,7 @@ from drosurv.tables.number_values import holds_numbers, to_floats
 from drosurv.tables.reading import require_columns
 
 MOST_NUMBERS = 12
-_CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?\d+(\.\d+)?)")
+_CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
 
 
 def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
@@ -43,6 +43,11 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
 
 def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
     cut = _CUT.fullmatch(spec)
+    if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
+        raise ValueError(
+            f"groups {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which divides into "
+            "'<=65' and '>65'."
+        )
     if spec in frame.columns or cut is None:
         require_columns(frame, [spec], "groups")
         column = frame[spec]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.target import FloatArray
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 def holds_numbers(column: pd.Series[Any]) -> bool:
@@ -40,3 +43,8 @@ def to_floats(column: pd.Series[Any]) -> FloatArray:
             f"column {column.name!r} holds infinite values: correct them, or leave the column out."
         )
     return values
+
+
+def has_decimal_comma(value: Any) -> bool:
+    """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
+    return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None

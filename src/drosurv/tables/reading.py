@@ -42,8 +42,10 @@ def read_frame(
         Columns of floats or of text, or as the Parquet file has them.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it.")
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file.")
+        raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1":
@@ -53,6 +55,9 @@ def read_frame(
             raise ValueError(
                 f"{path} is {kind}, not a CSV or Parquet file: unpack it, or save its table as CSV."
             )
+    for name, mark in (("separator", separator), ("decimal", decimal)):
+        if len(mark) != 1:
+            raise ValueError(f"{name} must be one character, got {mark!r}.")
     text = _csv(path, separator, missing)
     return _checked(text.apply(_typed, decimal=decimal), path)
 

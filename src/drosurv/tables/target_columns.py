@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.tables.labels import label, labels, shown
+from drosurv.tables.number_values import has_decimal_comma
 from drosurv.tables.reading import require_columns
 from drosurv.target import BoolArray, FloatArray, Surv
 
@@ -47,6 +48,8 @@ class TargetColumns:
         """The target of every row, a structured array (n,)."""
         require_columns(frame, [self.time], "time")
         require_columns(frame, [self.event], "event")
+        if self.time == self.event:
+            raise ValueError(f"time and event are both column {self.time!r}: name the column of each.")
         return Surv.from_arrays(
             self._events(frame[self.event]),
             self._times(frame[self.time]),
@@ -69,7 +72,7 @@ class TargetColumns:
             row = int(wrong.argmax())
             raise ValueError(
                 f"time column {self.time!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
-                f"({int(wrong.sum()):,} such rows)."
+                f"({int(wrong.sum()):,} such rows): {_remedy(column.iloc[row])}."
             )
         times: FloatArray = numbers.to_numpy(dtype=np.float64)
         return times
@@ -92,10 +95,20 @@ class TargetColumns:
             return found.map(_TRUTH).to_numpy(dtype=np.bool_)
         held = ", ".join(f"{value!r} in {count:,} rows" for value, count in counts.head(6).items())
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-        raise ValueError(
-            f"which value of event column {self.event!r} means the event? It holds {held}{more}; pass event_value, "
-            f"for example event_value={counts.index[-1]!r}."
+        remedy = (
+            "pass " + " or ".join(f"event_value={value!r}" for value in counts.index)
+            if len(counts) <= 2
+            else "pass the one that does as event_value; every other then means censored"
         )
+        raise ValueError(
+            f"which value of event column {self.event!r} means the event? It holds {held}{more}: {remedy}."
+        )
+
+
+def _remedy(value: Any) -> str:
+    if has_decimal_comma(value):
+        return "if the comma is a decimal mark, read the table with decimal=','; otherwise correct them"
+    return "correct or remove them"
 
 
 def _refuse_missing(column: pd.Series[Any], name: str) -> None:

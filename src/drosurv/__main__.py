@@ -1,0 +1,5 @@
+"""``python -m drosurv``: the command line where the ``drosurv`` command is not on the path."""
+
+from drosurv.cli import main
+
+main()

@@ -1,0 +1,37 @@
+import pytest
+
+from drosurv.cli.settings import read_grid, read_settings
+
+
+def test_values_are_numbers_where_they_can_be():
+    assert read_settings(["lr=.5", "ties=efron", "tol=null", "hidden=[24, 24]", "solver = adam"]) == {
+        "lr": 0.5,
+        "ties": "efron",
+        "tol": None,
+        "hidden": [24, 24],
+        "solver": "adam",
+    }
+    assert read_settings(None) == {}
+
+
+def test_a_grid_is_a_list_of_values_per_name():
+    assert read_grid(["alpha=.5,1", "ball=chi2,cvar", "hidden=[24,24],[12]", "l2=0"]) == {
+        "alpha": [0.5, 1],
+        "ball": ["chi2", "cvar"],
+        "hidden": [[24, 24], [12]],
+        "l2": [0],
+    }
+    assert read_grid(None) is None
+
+
+@pytest.mark.parametrize("entry", ["alpha", "alpha=", "=3", " = "])
+def test_what_is_no_pair_is_refused(entry):
+    with pytest.raises(ValueError, match="--set needs NAME=VALUE, such as"):
+        read_settings([entry])
+    with pytest.raises(ValueError, match="--grid needs NAME=VALUES, such as"):
+        read_grid([entry])
+
+
+def test_a_name_given_twice_is_refused():
+    with pytest.raises(ValueError, match="names 'alpha' twice"):
+        read_grid(["alpha=0.1", "alpha=0.2"])

@@ -1,0 +1,134 @@
+"""Every command that the README, a page, or a command's own help shows works as it is written."""
+
+import re
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from drosurv.cli import app
+from drosurv.datasets import make_hidden_minority
+
+ROOT = Path(__file__).parents[1]
+GROUP = get_command(app)
+SHOWN = re.compile(r"^```(?:console|bash|sh|shell)\n(.*?)^```|((?:^ {4}\S.*\n)+)", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"`((?:drosurv|make) [^`]+)`")
+OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--document")
+
+# Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
+READ_ONLY = ("demo", "reproduce", "datasets fetch")
+# Fewer replicates than by default; nothing else is changed.
+FASTER = {"evaluate": ["--bootstrap", "20"], "audit": ["--bootstrap", "10", "--bootstrap-path", "2"]}
+
+
+def pages():
+    """Text by name: the pages, and the examples of all commands' help as one more."""
+    files = [
+        *ROOT.glob("*.md"),
+        *(
+            file
+            for file in sorted((ROOT / "docs").rglob("*.md"))
+            if not {"_build", "gallery"} & set(file.parts)
+        ),
+    ]
+    found = {str(file.relative_to(ROOT)): file.read_text() for file in files}
+    commands = [*GROUP.commands.values(), *GROUP.commands["datasets"].commands.values()]
+    examples = [re.search(r"Example: (.*)", command.help)[1] for command in commands]
+    return {**found, "--help": "".join(f"    {example}\n" for example in examples)}
+
+
+def shown(text):
+    """The command lines of a page's blocks, without prompts and comments."""
+    blocks = "".join(block or indented for block, indented in SHOWN.findall(text)).replace("\\\n", " ")
+    lines = (line.strip().removeprefix("$ ") for line in blocks.splitlines())
+    return [shlex.split(line, comments=True) for line in lines if line.startswith(("drosurv ", "make "))]
+
+
+PAGES = pages()
+DROSURV = {page: [line[1:] for line in shown(text) if line[0] == "drosurv"] for page, text in PAGES.items()}
+
+
+def command_of(words):
+    """The command that a line names, and the words after its name."""
+    command = GROUP
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+def read(words):
+    """Parse a command line as the command would, or fail as it would; nothing runs."""
+    command, rest = command_of(words)
+    assert command is not GROUP, f"drosurv has no command {words[0]!r}"
+    command.make_context("drosurv", list(rest))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files that a reader has: those that no command on a page writes."""
+    data = make_hidden_minority(n_samples=400, random_state=0)
+    patients = pd.DataFrame(
+        {
+            "id": range(1, 401),
+            "months": np.ceil(40 * data.y["time"]),
+            "died": data.y["event"].astype(int),
+            "age": np.round(64 + 9 * data.X["x1"]),
+            "marker": data.X["x2"].round(3),
+            "sex": np.where(data.X["x3"] > 0, "f", "m"),
+        }
+    )
+    patients.to_csv(tmp_path / "patients.csv", index=False)
+    patients.head(20).drop(columns=["months", "died"]).to_csv(tmp_path / "new_patients.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page, commands in DROSURV.items() if commands])
+def test_the_commands_of_a_page_work_from_top_to_bottom(page, folder):
+    for words in DROSURV[page]:
+        if " ".join(words).startswith(READ_ONLY):
+            read(words)
+            continue
+        result = CliRunner().invoke(app, [*words, *FASTER.get(words[0], [])])
+        assert result.exit_code == 0, (words, result.output, result.exception)
+        for option, value in pairwise(words):
+            assert option not in OUTPUTS or (folder / value).stat().st_size > 0, (words, value)
+
+
+def test_the_way_from_a_table_to_a_report_is_on_the_pages():
+    for page in ("README.md", "docs/getting_started.md"):
+        assert {"fit", "evaluate", "audit"} <= {words[0] for words in DROSURV[page]}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_sentence_calls_a_command_is_one(page):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    made = [line[1] for line in shown(PAGES[page]) if line[0] == "make"]
+    for program, *words in (shlex.split(inline) for inline in INLINE.findall(PAGES[page])):
+        if program == "make":
+            made.append(words[0])
+            continue
+        command, rest = command_of(words)
+        assert command is not GROUP, f"drosurv has no command {words[0]!r}"
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in rest if word.startswith("-")} <= known, words
+    assert set(made) <= targets
+
+
+@pytest.mark.parametrize("words", [["fti", "patients.csv"], ["fit", "patients.csv", "--tiem", "months"]])
+def test_a_wrong_line_would_be_noticed(words):
+    with pytest.raises(Exception, match=r"no command|No such option"):
+        read(words)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
+def test_links_between_pages_lead_to_files(page):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", PAGES[page])
+    missing = [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()]
+    assert missing == []
