@@ -24,7 +24,9 @@ def test_gap_equals_the_definition_whichever_groups_are_present(n, n_groups, see
     expected = plain_gap(h, codes, smooth)
     assert group_gap(h, codes, n_groups, smooth) == pytest.approx(expected, rel=1e-12, abs=1e-14)
     if smooth:
-        assert KeyaGroup(codes, n_groups)(np.log(h)[None])[0][0] == pytest.approx(expected, rel=1e-12)
+        assert KeyaGroup(codes, n_groups)(np.log(h)[None])[0][0] == pytest.approx(
+            expected, rel=1e-12, abs=1e-14
+        )
 
 
 def test_an_absent_group_never_sets_the_maximum():

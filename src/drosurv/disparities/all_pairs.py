@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.hinge_scan import feature_rows, hinge_sum, reach_windows, scan
-from drosurv.target import FloatArray
-
-_NO_KEYS = np.empty(0)
+from drosurv.disparities.hinge_scan import MAX_DISTANCE, feature_rows, hinge_sum, scan
+from drosurv.target import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +22,15 @@ class AllPairs:
 
     Parameters
     ----------
+    patient : (n,) int
+        All of them.
     features : (d', n) float64
         From :func:`drosurv.disparities.hinge_scan.feature_rows`.
     total_distance : float
         Sum of the distances of all pairs.
     """
 
+    patient: IntArray
     features: FloatArray
     total_distance: float
 
@@ -37,13 +38,9 @@ class AllPairs:
     def of(cls, U: FloatArray) -> AllPairs:
         """Prepare patients with unit (or zero) feature rows U (n, d)."""
         features, n = feature_rows(U), len(U)
-        zeros, counts = np.zeros(n), np.zeros(n, dtype=np.int64)
         # At equal hazards every pair is inside.
-        everyone = np.stack([np.arange(1, n + 1), np.arange(1, n + 1), np.full(n, n)])
-        _, total = scan(
-            zeros, features, _NO_KEYS, zeros, features, _NO_KEYS, everyone, 1.0, False, counts, counts
-        )
-        return cls(features, total)
+        _, total = scan(np.zeros(n), features, np.full(n, n), 1.0, False, np.zeros(n, dtype=np.int64))
+        return cls(np.arange(n), features, total)
 
     def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
         """The sum at hazards h (n,) and its gradient in h, which is a vector of integers (n,)."""
@@ -52,14 +49,11 @@ class AllPairs:
             return 0.0, np.zeros(n, dtype=np.int64)
         order = np.argsort(h)
         h = h[order]
-        features = np.take(self.features, order, axis=1)
-        rank = np.arange(n, dtype=np.int64)
-        net = 2 * rank - (n - 1)
-        windows, complete = reach_windows(h, h, rank + 1, scale)
-        windows[0] = rank + 1  # each pair once, from its lower patient
-        n_inside, distance = scan(
-            h, features, _NO_KEYS, h, features, _NO_KEYS, windows, scale, complete, net, net
-        )
+        reach = scale * MAX_DISTANCE
+        complete = bool(h[-1] - h[0] <= reach)
+        stop = np.full(n, n) if complete else np.searchsorted(h, h + reach, side="right")
+        net = 2 * np.arange(n, dtype=np.int64) - (n - 1)
+        n_inside, distance = scan(h, np.take(self.features, order, axis=1), stop, scale, complete, net)
         active_distance = distance if complete else self.total_distance - distance
         value = hinge_sum(h, net, scale, n * (n - 1) // 2 - n_inside, active_distance)
         gradient = np.empty(n, dtype=np.int64)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.hinge_scan import feature_rows, hinge_sum, reach_windows, scan
+from drosurv.disparities.hinge_scan import MAX_DISTANCE, compiled, hinge_sum
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 
@@ -19,108 +18,149 @@ class CensoredEventPairs:
     sum over i censored, j with event, Y_i <= Y_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
     The total of the pairs' distances is taken once, in O(n^2) time and O(n) memory; from then on an
-    evaluation counts all pairs in two sweeps over time, O(n log n), and visits only the pairs that may be
-    inside the hinge.
+    evaluation counts all pairs in one sweep over the sorted hazards, O(n log n), and visits only the pairs that
+    may be inside the hinge.
 
     Parameters
     ----------
-    event : (n,) bool
-    time : (n,) float64
-    features : (d', n) float64
-        From :func:`drosurv.disparities.hinge_scan.feature_rows`.
-    by_time : (n,) int
-        Patients from the earliest to the latest, censored before event at equal times.
-    n_pairs : int
+    patient : (m,) int
+        Those with a partner, from the earliest to the latest, censored before event at equal times: a censored
+        and an event patient are a pair where the censored one stands first.
+    event : (m,) bool
+    features : (m, d) float64
+        Unit (or zero) rows.
+    partners : (m,) int
+        How many each patient has.
     total_distance : float
         Sum of the distances of all pairs.
     """
 
+    patient: IntArray
     event: BoolArray
-    time: FloatArray
     features: FloatArray
-    by_time: IntArray
-    n_pairs: int
+    partners: IntArray
     total_distance: float
 
     @classmethod
     def of(cls, U: FloatArray, event: BoolArray, time: FloatArray) -> CensoredEventPairs:
         """Prepare patients with unit (or zero) feature rows U (n, d), event flags (n,) and times (n,)."""
-        features = feature_rows(U)
-        rows, cols = np.flatnonzero(~event), np.flatnonzero(event)
-        everyone = np.zeros((3, len(rows)), dtype=np.int64)
-        everyone[2] = len(cols)
+        patient = np.lexsort((event, time))
+        event = event[patient]
+        partners = np.where(event, np.cumsum(~event), event.sum() - np.cumsum(event))
+        # Events before the first censoring and whoever is censored after the last event never count.
+        paired = partners > 0
+        patient, event, partners = patient[paired], event[paired], partners[paired]
+        features = U[patient]
         # At equal hazards every pair is inside.
-        n_pairs, total = scan(
-            np.zeros(len(rows)),
-            np.take(features, rows, axis=1),
-            time[rows],
-            np.zeros(len(cols)),
-            np.take(features, cols, axis=1),
-            time[cols],
-            everyone,
-            1.0,
-            False,
-            np.zeros(len(rows), dtype=np.int64),
-            np.zeros(len(cols), dtype=np.int64),
-        )
-        return cls(event, time, features, np.lexsort((event, time)), n_pairs, total)
+        m = len(patient)
+        _, total = _scan(np.zeros(m), np.arange(m), event, features, 1.0, False, np.zeros(m, dtype=np.int64))
+        return cls(patient, event, features, partners, total)
 
     def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
-        """The sum at hazards h (n,) and its gradient in h, which is a vector of integers (n,)."""
-        if self.n_pairs == 0:
-            return 0.0, np.zeros(len(h), dtype=np.int64)
+        """The sum at the patients' hazards h (m,) and its gradient in h, which is a vector of integers (m,)."""
+        if len(h) == 0:
+            return 0.0, np.zeros(0, dtype=np.int64)
         order = np.argsort(h)
-        event = self.event[order]
-        rows, cols = order[~event], order[event]
-        rank = np.empty(len(h), dtype=np.int64)
-        rank[order] = np.arange(len(h))
-        net = _rank_balance(self.by_time, self.event, rank)
-        net_rows, net_cols = net[rows], net[cols]
-        turn = np.cumsum(event, dtype=np.int64)[~event]
-        windows, complete = reach_windows(h[rows], h[cols], turn, scale)
-        n_inside, distance = scan(
-            h[rows],
-            np.take(self.features, rows, axis=1),
-            self.time[rows],
-            h[cols],
-            np.take(self.features, cols, axis=1),
-            self.time[cols],
-            windows,
-            scale,
-            complete,
-            net_rows,
-            net_cols,
-        )
-        net[rows], net[cols] = net_rows, net_cols
+        net = _rank_balance(order, self.event, self.partners)
+        ascending = h[order]
+        complete = bool(ascending[-1] - ascending[0] <= scale * MAX_DISTANCE)
+        n_inside, distance = _scan(h, order, self.event, self.features, scale, complete, net)
         active_distance = distance if complete else self.total_distance - distance
-        value = hinge_sum(h[order], net[order], scale, self.n_pairs - n_inside, active_distance)
-        return value, net
+        # Every pair has two partners.
+        n_active = int(self.partners.sum()) // 2 - n_inside
+        return hinge_sum(ascending, net[order], scale, n_active, active_distance), net
 
 
-@numba.njit(cache=True, nogil=True)
-def _rank_balance(by_time: IntArray, event: BoolArray, rank: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each patient, its partners of lower rank less those of higher rank.
+@compiled
+def _rank_balance(order: IntArray, event: BoolArray, partners: IntArray) -> NDArray[np.int64]:
+    """For each patient, its partners that sort below it less those above.
 
-    Forwards in time every event meets the censored patients already passed; backwards, every censored patient
-    meets the events. A Fenwick tree over ranks counts those below.
+    In ascending order of hazard every event meets the earlier of the censored already passed, every censored
+    patient the later of the events. Two Fenwick trees over time count them.
     """
-    n = len(by_time)
-    net = np.zeros(n, dtype=np.int64)
-    for forwards in (True, False):
-        tree = np.zeros(n + 1, dtype=np.int64)
-        passed = 0
-        for step in range(n):
-            patient = by_time[step] if forwards else by_time[n - 1 - step]
-            node = rank[patient] + 1
-            if event[patient] == forwards:
-                below = 0
-                while node > 0:
-                    below += tree[node]
-                    node -= node & -node
-                net[patient] = 2 * below - passed
-            else:
-                passed += 1
-                while node <= n:
-                    tree[node] += 1
-                    node += node & -node
+    n = len(order)
+    net = np.empty(n, dtype=np.int64)
+    # Column 0 counts the censored, column 1 the events.
+    tree = np.zeros((n + 1, 2), dtype=np.int32)
+    events = 0
+    for patient in order:
+        own = 1 if event[patient] else 0
+        below, node = 0, patient
+        while node > 0:
+            below += tree[node, 1 - own]
+            node -= node & -node
+        if own == 0:
+            below = events - below
+        events += own
+        net[patient] = 2 * below - partners[patient]
+        node = patient + 1
+        while node <= n:
+            tree[node, own] += 1
+            node += node & -node
     return net
+
+
+@compiled
+def _scan(
+    h: FloatArray,
+    order: IntArray,
+    event: BoolArray,
+    features: FloatArray,
+    scale: float,
+    sum_active: bool,
+    net: NDArray[np.int64],
+) -> tuple[int, float]:
+    """Take the inside pairs out of net sign counts, and add up distances.
+
+    Most of those within reach are no pair, because the event came first; the others' distances are computed one
+    by one.
+
+    Parameters
+    ----------
+    h, event, features, net
+        By time, as in :class:`CensoredEventPairs`; ``net`` is updated in place.
+    order : (m,) int
+        Patients by ascending h.
+    scale : float
+    sum_active : bool
+        Add up the distances of the active pairs within reach instead of the inside ones.
+
+    Returns
+    -------
+    n_inside : int
+    distance : float
+    """
+    columns = order[event[order]]
+    h_columns = h[columns]
+    reach, scale2 = scale * MAX_DISTANCE, scale * scale
+    n_columns, n_features = len(columns), features.shape[1]
+    n_inside, distance = 0, 0.0
+    start = turn = stop = 0
+    for row in order:
+        if event[row]:
+            turn += 1
+            continue
+        lowest, highest = h[row] - reach, h[row] + reach
+        while start < turn and h_columns[start] < lowest:
+            start += 1
+        while stop < n_columns and h_columns[stop] <= highest:
+            stop += 1
+        u, taken = features[row], 0
+        for c in range(start, stop):
+            column = columns[c]
+            if column < row:
+                continue
+            v, d2 = features[column], 0.0
+            for k in range(n_features):
+                d2 += (u[k] - v[k]) ** 2
+            gap = h_columns[c] - h[row]
+            inside = gap * gap <= scale2 * d2
+            if inside:
+                sign = 1 if c >= turn else -1
+                net[column] -= sign
+                taken += sign
+                n_inside += 1
+            if inside != sum_active:
+                distance += np.sqrt(d2)
+        net[row] += taken
+    return n_inside, distance

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.all_pairs import AllPairs
 from drosurv.disparities.censored_event_pairs import CensoredEventPairs
 from drosurv.disparities.individual import unit_rows
 from drosurv.disparities.pair_penalty import PairPenalty
@@ -50,7 +50,8 @@ def censored_event_hinge_sum(
     >>> censored_event_hinge_sum(h, U, np.array([False, True]), np.array([2.0, 5.0]), scale=0.5)
     1.0
     """
-    return CensoredEventPairs.of(U, event, time).evaluate(h, scale)[0]
+    pairs = CensoredEventPairs.of(U, event, time)
+    return pairs.evaluate(h[pairs.patient], scale)[0]
 
 
 def censored_event_hinge_sum_within_groups(
@@ -83,16 +84,19 @@ def censored_event_hinge_sum_within_groups(
     >>> censored_event_hinge_sum_within_groups(h, U, event, time, np.array([0, 1]), scale=0.5)
     0.0
     """
-    return float(
-        sum(pairs.evaluate(h[patients], scale)[0] for patients, pairs in _pairs_within(U, event, time, codes))
-    )
+    sets = _pairs_within(U, event, time, codes)
+    return float(sum(pairs.evaluate(h[pairs.patient], scale)[0] for pairs in sets))
 
 
 def _pairs_within(
     U: FloatArray, event: BoolArray, time: FloatArray, codes: NDArray[np.int64]
-) -> list[tuple[NDArray[np.int64], CensoredEventPairs]]:
-    groups = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    return [(group, CensoredEventPairs.of(U[group], event[group], time[group])) for group in groups]
+) -> list[CensoredEventPairs]:
+    sets = []
+    for code in np.unique(codes):
+        group = np.flatnonzero(codes == code)
+        pairs = CensoredEventPairs.of(U[group], event[group], time[group])
+        sets.append(replace(pairs, patient=group[pairs.patient]))
+    return sets
 
 
 class RPGroup(PairPenalty):
@@ -159,8 +163,8 @@ class RPGroup(PairPenalty):
     def _like(self, U: FloatArray, target: Target, codes: NDArray[np.int64]) -> Self:
         return type(self)(U, target, codes, self.scale)
 
-    def _pair_sets(self) -> list[tuple[NDArray[np.int64], AllPairs | CensoredEventPairs]]:
-        return list(_pairs_within(self.U, self.target.event, self.target.time, self.codes))
+    def _pair_sets(self) -> list[CensoredEventPairs]:
+        return _pairs_within(self.U, self.target.event, self.target.time, self.codes)
 
     def _pair_tiles(self) -> PairTiles:
         from drosurv.disparities.pair_tiles import PairTiles

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.disparities.all_pairs import AllPairs
-from drosurv.disparities.censored_event_pairs import CensoredEventPairs
 from drosurv.disparities.pair_penalty import PairPenalty
 from drosurv.disparities.penalty import take_patients
 from drosurv.target import FloatArray, Target
@@ -125,8 +124,8 @@ class KeyaIndividual(PairPenalty):
         """The penalty of the given patients alone."""
         return type(self)(take_patients(self.U, rows, self.shape), self.scale)
 
-    def _pair_sets(self) -> list[tuple[NDArray[np.int64], AllPairs | CensoredEventPairs]]:
-        return [(np.arange(len(self.U)), AllPairs.of(self.U))]
+    def _pair_sets(self) -> list[AllPairs]:
+        return [AllPairs.of(self.U)]
 
     def _pair_tiles(self) -> PairTiles:
         from drosurv.disparities.pair_tiles import PairTiles, Side

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv.disparities.all_pairs import AllPairs
 from drosurv.disparities.censored_event_pairs import CensoredEventPairs
@@ -54,15 +54,15 @@ class PairPenalty(Penalty):
         return self.U.shape[:-1]
 
     @abstractmethod
-    def _pair_sets(self) -> list[tuple[NDArray[np.int64], AllPairs | CensoredEventPairs]]:
-        """Patients (m,) and their prepared pairs; the disparity is the sum over these sets."""
+    def _pair_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
+        """Prepared pairs of disjoint sets of patients; the disparity is the sum over these sets."""
 
     @abstractmethod
     def _pair_tiles(self) -> PairTiles:
         """The same pairs for dense work."""
 
     @cached_property
-    def _prepared_sets(self) -> list[tuple[NDArray[np.int64], AllPairs | CensoredEventPairs]]:
+    def _prepared_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
         return self._pair_sets()
 
     @cached_property
@@ -72,11 +72,11 @@ class PairPenalty(Penalty):
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
         values, gradient = np.zeros(len(h)), np.zeros_like(h)
-        for patients, pairs in self._prepared_sets:
+        for pairs in self._prepared_sets:
             for model, hazards in enumerate(h):
-                value, net = pairs.evaluate(hazards[patients], self.scale)
+                value, net = pairs.evaluate(hazards[pairs.patient], self.scale)
                 values[model] += value
-                gradient[model, patients] += net
+                gradient[model, pairs.patient] = net
         return values * self.factor, gradient * self.factor
 
     def torch(self, scores: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class PairPenalty(Penalty):
             factor = torch.tensor(self.factor, dtype=scores.dtype, device=scores.device)
             self._factors[place] = factor.reshape(-1, 1)
         factor = self._factors[place]
-        h = scores.exp().reshape(len(factor), -1, scores.shape[-1])
+        h = scores.detach().exp().reshape(len(factor), -1, scores.shape[-1])
         values, gradient = self._prepared_tiles.value_and_gradient(h)
         gradient *= h * factor[:, :, None]
         return (values * factor).reshape(scores.shape[:-1]), gradient.reshape(scores.shape)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from drosurv.target import FloatArray
 
-# Pairs x models in flight: two such arrays exist at a time. Large enough that a kernel outlasts its launch.
-TILE_ELEMENTS = 2**23
+# Pairs x models in flight: three such arrays exist at a time. Large enough that a kernel outlasts its launch.
+TILE_ELEMENTS = 2**24
 
 # Rows of a tile. Pairs stand in the upper triangle, and tall tiles would cut it coarsely.
-TILE_ROWS = 512
+TILE_ROWS = 1024
 
 # The distances never change in training, so they stay on the device while all of them fit in this much
 # memory; beyond it each evaluation computes them again, tile by tile, once for all models.
@@ -90,35 +90,48 @@ class PairTiles:
             self._sides[h.device] = self.first.to(h.device), self.second.to(h.device)
         of_i, of_j = (side.patient.expand(-1, h.shape[1], -1) for side in self._sides[h.device])
         h_i, h_j = h.gather(-1, of_i), h.gather(-1, of_j)
-        values = h.new_zeros(h.shape[:2])
-        net_i, net_j = torch.zeros_like(h_i), torch.zeros_like(h_j)
+        sums, net_i, net_j = torch.zeros_like(h_i), torch.zeros_like(h_i), torch.zeros_like(h_j)
         for (begin, end, start), reach in zip(self.spans, self._reaches(h.device, h.dtype), strict=True):
             lower = -reach
             models = max(1, TILE_ELEMENTS // reach.numel())
-            for b in range(0, h.shape[1], models):
-                batch = slice(b, b + models)
-                excess = h_i[:, batch, begin:end, None] - h_j[:, batch, None, start:]
+            parts = (
+                h_i[..., begin:end, None],
+                h_j[..., None, start:],
+                sums[..., begin:end],
+                net_i[..., begin:end],
+                net_j[..., start:],
+            )
+            # A single model's tile takes less time than its launches, so these are few: a row stands in one
+            # tile only, and its sums need no adding up.
+            for first, second, row_sums, net_rows, net_columns in zip(
+                *(torch.split(part, models, dim=1) for part in parts), strict=True
+            ):
+                excess = first - second
                 excess -= torch.clamp(excess, min=lower, max=reach)
-                # In two steps: summed in one, millions of float32 terms can lose three digits.
-                values[:, batch] += torch.linalg.vector_norm(excess, 1, dim=-1).sum(-1)
+                torch.linalg.vector_norm(excess, 1, dim=-1, out=row_sums)
                 excess.sign_()
-                net_i[:, batch, begin:end] += excess.sum(-1)
-                net_j[:, batch, start:] -= excess.sum(-2)
+                torch.sum(excess, -1, out=net_rows)
+                net_columns.sub_(excess.sum(-2))
         gradient = torch.zeros_like(h).scatter_add_(-1, of_i, net_i).scatter_add_(-1, of_j, net_j)
-        return values, gradient
+        # By rows first: summed in one, millions of float32 terms can lose three digits.
+        return sums.sum(-1), gradient
 
     @cached_property
     def spans(self) -> list[tuple[int, int, int]]:
         """Tiles as (first row, end row, first column); earlier columns make no pair with these rows."""
         n_sets, n_rows = self.first.patient.shape
         n_cols = self.second.patient.shape[1]
-        height = max(1, min(TILE_ROWS, TILE_ELEMENTS // max(1, n_sets * n_cols)))
-        spans = []
-        for begin in range(0, n_rows, height):
+        spans: list[tuple[int, int, int]] = []
+        begin = 0
+        while begin < n_rows:
             keys = zip(self.first.key[:, begin], self.second.key, strict=True)
             start = min(int(np.searchsorted(columns, row)) for row, columns in keys)
-            if start < n_cols:
-                spans.append((begin, min(begin + height, n_rows), start))
+            if start == n_cols:
+                break
+            height = max(1, min(TILE_ROWS, TILE_ELEMENTS // (n_sets * (n_cols - start))))
+            end = min(begin + height, n_rows)
+            spans.append((begin, end, start))
+            begin = end
         return spans
 
     def _reaches(self, device: torch.device, dtype: torch.dtype) -> Iterable[torch.Tensor]:
