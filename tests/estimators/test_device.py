@@ -4,8 +4,9 @@ import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.device import resolve_device, train_on_device
+from drosurv.estimators.device import JoinedParameters, resolve_device, train_on_device
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids
+from drosurv.networks import ModuleBatch, mlp
 from drosurv.target import Surv
 
 # The same processor, by the name that leads through the accelerator's code.
@@ -94,19 +95,23 @@ def test_worst_cases_and_baselines_follow_from_the_device_model(kind):
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
 @pytest.mark.parametrize("model", [CoxPH, RegularizedCox])
 def test_sample_weights_count_on_a_device(model, ties):
-    one, weight = sample(4), np.random.default_rng(0).integers(1, 4, size=120).astype(float)
     shared = {"max_iter": STEPS, "random_state": 2, "ties": ties, "solver": "adam", "l2": 0.5}
-    fitted = [model(device=device, **shared).fit(one.X, one.y, weight) for device in (AS_DEVICE, "cpu")]
-    assert_same_models(*fitted, one.X)
-    unweighted = model(device=AS_DEVICE, **shared).fit(one.X, one.y)
-    assert np.abs(unweighted.coef_ - fitted[0].coef_).max() > 1e-3
+    assert_weights_count(lambda device: model(device=device, **shared))
 
 
+@pytest.mark.parametrize("ball", ["chi2", "paper", "cvar"])
 @pytest.mark.parametrize("model", [DROCox, DROCoxSplit])
-def test_a_robust_objective_refuses_weights_on_a_device(model):
-    one, weight = sample(4), np.random.default_rng(0).integers(1, 4, size=120)
-    with pytest.raises(ValueError, match=r"device='cpu:0'.*unweighted.*device='cpu' with sample_weight"):
-        model(device=AS_DEVICE, solver="adam", max_iter=2).fit(one.X, one.y, weight)
+def test_sample_weights_count_in_robust_objectives_on_a_device(model, ball):
+    shared = {"max_iter": STEPS, "random_state": 2, "solver": "adam"}
+    assert_weights_count(lambda device: model(0.4, ball, device=device, **shared))
+
+
+def assert_weights_count(make):
+    one, weight = sample(4), np.random.default_rng(0).integers(1, 4, size=120).astype(float)
+    fitted = [make(device).fit(one.X, one.y, weight) for device in (AS_DEVICE, "cpu")]
+    assert_same_models(*fitted, one.X)
+    unweighted = make(AS_DEVICE).fit(one.X, one.y)
+    assert np.abs(unweighted.coef_ - fitted[0].coef_).max() > 1e-3
 
 
 def test_training_sets_of_two_sizes_are_named():
@@ -117,6 +122,23 @@ def test_training_sets_of_two_sizes_are_named():
     ]
     with pytest.raises(ValueError, match=r"one shape, got \[\(100, 5\), \(120, 5\)\]"):
         train_on_device(models, trainings, "cpu")
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_joined_parameters_are_the_networks_own(models):
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    modules = [mlp(4, (3, 2)) for _ in range(models)]
+    apart, network = ModuleBatch(modules, X, "cpu"), ModuleBatch(modules, X, "cpu")
+    joined = JoinedParameters(network)
+    assert torch.equal(joined.scores(), apart.scores())
+    (gradient,) = joined.pullback(torch.ones(models, 20))
+    parts = [g.reshape(models, -1) for g in apart.pullback(torch.ones(models, 20))]
+    torch.testing.assert_close(gradient, torch.cat(parts, dim=1), rtol=0.0, atol=0.0)
+    joined.parameters[0] -= 0.1
+    for p in apart.parameters:
+        p -= 0.1
+    assert torch.equal(joined.scores(), apart.scores())
+    assert [p.shape for p in network.parameters] == [p.shape for p in apart.parameters]
 
 
 def test_a_models_module_rests_on_the_processor_after_training():

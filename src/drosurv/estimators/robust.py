@@ -11,9 +11,10 @@ import numpy as np
 from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.training import Training
-from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective, chi_square, cvar
+from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective
 from drosurv.objectives.chi_square import radius_constant
 from drosurv.objectives.objective import check_alpha
+from drosurv.objectives.threshold import first_order, torch_chi_square, torch_cvar
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -62,18 +63,15 @@ class RobustEstimator(CoxEstimator):
     def _device_scalar(self, batch: Sequence[Any], losses: Tensor, mass: Tensor) -> Tensor:
         import torch
 
-        if bool((mass != mass[..., :1]).any()):
-            raise ValueError(
-                f"device={self.device!r} trains robust objectives on unweighted patients only; "
-                "use device='cpu' with sample_weight."
-            )
-        alphas = torch.as_tensor(
-            [estimator.alpha for estimator in batch], dtype=torch.float64, device=losses.device
-        )
+        # On the processor, so that checking them does not wait for the device.
+        alphas = torch.tensor([estimator.alpha for estimator in batch], dtype=torch.float64)
         alphas = alphas.expand(losses.shape[:-1])
         if self.ball == "cvar":
-            return cvar(losses, alphas)
-        return chi_square(losses, alphas, constant="tight" if self.ball == "chi2" else "paper")
+            value, weights, _ = torch_cvar(losses.detach(), alphas, mass)
+        else:
+            constant = "tight" if self.ball == "chi2" else "paper"
+            value, weights, _ = torch_chi_square(losses.detach(), alphas, constant, mass)
+        return first_order(losses, value, weights)
 
     def _masses(self, training: Training) -> list[FloatArray]:
         """Masses, summing to one, of the patients that each objective is taken over."""

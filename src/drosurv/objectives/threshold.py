@@ -53,8 +53,13 @@ def worst_case_weights(losses: Tensor, alpha: float | Tensor, *, ball: str = "ch
     return weights.to(losses.dtype)
 
 
-def torch_chi_square(losses: Tensor, alpha: float | Tensor, constant: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Value (...,), weights (..., n) and eta (...,) in float64, by sorting (see chi_square.py)."""
+def torch_chi_square(
+    losses: Tensor, alpha: float | Tensor, constant: str, mass: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Value (...,), weights (..., n) and eta (...,) in float64, by sorting (see chi_square.py).
+
+    ``mass`` (..., n) are the patients' positive masses, of any sum; None weighs all alike.
+    """
     import torch
 
     if constant not in CONSTANTS:
@@ -62,14 +67,15 @@ def torch_chi_square(losses: Tensor, alpha: float | Tensor, constant: str) -> tu
     alphas = _alpha_like(losses, alpha)
     square = (1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0).unsqueeze(-1)
     values = losses.double()
-    n = values.shape[-1]
+    shares = _shares(values, mass)
     # Centring keeps the prefix sums of squares from cancelling.
-    centre = values.mean(-1, keepdim=True)
-    falling = (values - centre).sort(dim=-1, descending=True).values
-    k = torch.arange(1, n + 1, device=values.device, dtype=torch.float64)
-    mean = falling.cumsum(-1) / k
-    variance = (falling.square().cumsum(-1) / k - mean.square()).clamp(min=0)
-    room = square * k / n - 1.0
+    centre = (shares * values).sum(-1, keepdim=True)
+    falling, order = (values - centre).sort(dim=-1, descending=True)
+    parts = shares.gather(-1, order)
+    held = parts.cumsum(-1)
+    mean = (parts * falling).cumsum(-1) / held
+    variance = ((parts * falling.square()).cumsum(-1) / held - mean.square()).clamp(min=0)
+    room = square * held - 1.0
     usable = room > 1e-12
     eta = mean - torch.sqrt(variance / torch.where(usable, room, torch.ones_like(room)))
     below = torch.cat([falling[..., 1:], torch.full_like(falling[..., :1], -torch.inf)], -1)
@@ -78,33 +84,50 @@ def torch_chi_square(losses: Tensor, alpha: float | Tensor, constant: str) -> tu
     threshold = eta.gather(-1, pick) + centre
 
     highest = values.max(-1, keepdim=True).values
-    at_top = (values == highest).double()
-    filled = square * at_top.mean(-1, keepdim=True) >= 1.0 - 1e-12
+    at_top = shares * (values == highest)
+    top_share = at_top.sum(-1, keepdim=True)
+    filled = square * top_share >= 1.0 - 1e-12
     is_mean = (square == 1.0) & ~filled
     over = (values - threshold).clamp(min=0)
-    root = over.square().mean(-1, keepdim=True).sqrt()
-    weights = over / over.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
-    weights = torch.where(filled, at_top / at_top.sum(-1, keepdim=True), weights)
-    weights = torch.where(is_mean, torch.full_like(weights, 1.0 / n), weights)
+    root = (shares * over.square()).sum(-1, keepdim=True).sqrt()
+    weights = shares * over
+    weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    weights = torch.where(filled, at_top / top_share, weights)
+    weights = torch.where(is_mean, shares, weights)
     value = torch.where(filled, highest, square.sqrt() * root + threshold)
     value = torch.where(is_mean, centre, value)
     threshold = torch.where(is_mean, torch.full_like(threshold, -torch.inf), threshold)
     return value.squeeze(-1), weights, torch.where(filled, highest, threshold).squeeze(-1)
 
 
-def torch_cvar(losses: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Value (...,), weights (..., n) and value at risk (...,) in float64; equal losses share their weight."""
+def torch_cvar(
+    losses: Tensor, alpha: float | Tensor, mass: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Value (...,), weights (..., n) and value at risk (...,) in float64; equal losses share their weight.
+
+    ``mass`` as in :func:`torch_chi_square`.
+    """
     values = losses.double()
     alphas = _alpha_like(losses, alpha).unsqueeze(-1)
-    n = values.shape[-1]
-    falling = values.sort(dim=-1, descending=True).values
-    wanted = alphas * n
-    at_risk = (wanted.ceil().long() - 1).clamp(0, n - 1).expand(*values.shape[:-1], 1)
-    threshold = falling.gather(-1, at_risk)
-    above, equal = (values > threshold).double(), (values == threshold).double()
-    share = (wanted - above.sum(-1, keepdim=True)) / equal.sum(-1, keepdim=True)
-    weights = (above + equal * share) / wanted
+    shares = _shares(values, mass)
+    falling, order = values.sort(dim=-1, descending=True)
+    held = shares.gather(-1, order).cumsum(-1)
+    # A sum that rounding left just short of alpha has reached it.
+    short = (held < alphas * (1.0 - 1e-12)).sum(-1, keepdim=True)
+    threshold = falling.gather(-1, short.clamp(max=values.shape[-1] - 1))
+    above, equal = shares * (values > threshold), shares * (values == threshold)
+    rest = (alphas - above.sum(-1, keepdim=True)) / equal.sum(-1, keepdim=True)
+    weights = (above + equal * rest) / alphas
     return (weights * values).sum(-1), weights, threshold.squeeze(-1)
+
+
+def _shares(values: Tensor, mass: Tensor | None) -> Tensor:
+    """Masses (..., n) that sum to one."""
+    import torch
+
+    if mass is None:
+        return torch.full_like(values, 1.0 / values.shape[-1])
+    return (mass.double() / mass.double().sum(-1, keepdim=True)).expand(values.shape)
 
 
 def _alpha_like(losses: Tensor, alpha: float | Tensor) -> Tensor:

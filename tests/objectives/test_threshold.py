@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+import torch
+
+from drosurv.objectives import ChiSquare, CVaR
+from drosurv.objectives.threshold import torch_chi_square, torch_cvar
+
+KINDS = {
+    "tight": lambda losses, alpha, mass=None: torch_chi_square(losses, alpha, "tight", mass),
+    "paper": lambda losses, alpha, mass=None: torch_chi_square(losses, alpha, "paper", mass),
+    "cvar": torch_cvar,
+}
+ALPHAS = [0.05, 0.2, 0.5, 0.9, 1.0]
+
+
+def censored_losses(seed=0, batch=4, n=60):
+    """Half of the losses zero, as those of censored patients, and some others equal."""
+    rng = np.random.default_rng(seed)
+    losses = rng.exponential(size=(batch, n)) * (rng.random((batch, n)) < 0.5)
+    return np.where(rng.random((batch, n)) < 0.2, losses.round(1), losses), rng.integers(1, 5, size=n)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_patient_of_mass_two_counts_as_two(kind, alpha):
+    losses, copies = censored_losses()
+    value, weights, eta = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(copies))
+    repeated = torch.tensor(np.repeat(losses, copies, axis=1))
+    expected, apart, threshold = KINDS[kind](repeated, alpha)
+    torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(eta, threshold, rtol=1e-12, atol=1e-12)
+    ends = np.cumsum(copies)
+    for i, (end, count) in enumerate(zip(ends, copies, strict=True)):
+        together = apart[:, end - count : end].sum(-1)
+        torch.testing.assert_close(weights[:, i], together, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_masses_count_as_in_the_compiled_objective(kind, alpha):
+    losses, _ = censored_losses(seed=1)
+    mass = np.random.default_rng(2).random(losses.shape[1])
+    mass /= mass.sum()
+    objective = CVaR(alpha) if kind == "cvar" else ChiSquare(alpha, kind)
+    at = objective(losses, mass)
+    value, weights, _ = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(7.0 * mass))
+    np.testing.assert_allclose(value, at.value, rtol=1e-11)
+    np.testing.assert_allclose(weights, at.weights, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_batch_has_its_own_masses_and_every_setting_its_own_alpha(kind):
+    losses, _ = censored_losses(seed=3, batch=6)
+    losses = torch.tensor(losses).reshape(2, 3, -1)
+    mass = torch.tensor(np.random.default_rng(4).random((2, 1, losses.shape[-1])))
+    alphas = torch.tensor([0.1, 0.4, 1.0], dtype=torch.float64).expand(2, 3)
+    value, weights, _ = KINDS[kind](losses, alphas, mass)
+    for r, b in np.ndindex(2, 3):
+        alone, own, _ = KINDS[kind](losses[r, b], float(alphas[r, b]), mass[r, 0])
+        torch.testing.assert_close(value[r, b], alone, rtol=1e-13, atol=0.0)
+        torch.testing.assert_close(weights[r, b], own, rtol=1e-13, atol=1e-15)
