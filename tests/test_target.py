@@ -35,6 +35,7 @@ def test_equal_times_keep_their_row_order():
         (structured([], []), "empty"),
         (np.array([(1, 2.0)], dtype=[("e", "<i8"), ("t", "<f8")]), "must be bool"),
         (np.array([(True, "a")], dtype=[("e", "?"), ("t", "U1")]), "must be numbers"),
+        (np.array([(True, 3)], dtype=[("e", "?"), ("t", "m8[D]")]), "must be numbers.*timedelta64"),
     ],
 )
 def test_bad_targets_are_refused_with_the_reason(y, message):
@@ -47,6 +48,12 @@ def test_surv_builds_from_numbers_and_dataframes():
     assert y.dtype.names == ("died", "years")
     assert y["died"].tolist() == [True, False]
     assert y["years"].tolist() == [2.0, 3.0]
+
+
+def test_flags_may_be_python_objects():
+    assert Surv.from_arrays(np.array([True, False], dtype=object), [1, 2])["event"].tolist() == [True, False]
+    with pytest.raises(ValueError, match="found values"):
+        Surv.from_arrays(np.array([True, None], dtype=object), [1, 2])
 
 
 def test_surv_never_guesses_event_codes():

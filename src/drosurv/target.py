@@ -87,8 +87,8 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
 
 
 def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
-    if not np.issubdtype(time.dtype, np.number) or np.iscomplexobj(time):
-        raise ValueError(f"the times of {name} must be numbers, got {time.dtype}.")
+    if time.dtype.kind not in "iuf":
+        raise ValueError(f"the times of {name} must be numbers, in a unit of your choice, got {time.dtype}.")
     time = np.ascontiguousarray(time, dtype=np.float64)
     if len(time) == 0:
         raise ValueError(f"{name} is empty: at least one patient is needed.")
@@ -151,6 +151,8 @@ class Surv:
 def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     if event.dtype == np.bool_:
         return event
+    if event.dtype == object and all(isinstance(flag, (bool, np.bool_)) for flag in event.ravel()):
+        return event.astype(np.bool_)
     if np.issubdtype(event.dtype, np.number) and np.isin(event, (0, 1)).all():
         return event.astype(np.bool_)
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]

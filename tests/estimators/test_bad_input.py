@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
 
@@ -140,6 +141,38 @@ def test_parameters_outside_their_range_are_refused(cls, parameters, message):
     X, y = sample()
     with pytest.raises(ValueError, match=message):
         fit(cls(**parameters), X, y)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "seven", np.random.default_rng(0)])
+def test_seeds_that_are_none_are_refused(cls, seed):
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"random_state must lie between 0 and|cannot be used to seed"):
+        fit(cls(random_state=seed), X, y)
+
+
+def test_a_fit_that_fails_leaves_no_model(cls):
+    X, y = sample()
+    model = cls(**({"alpha": 0.5, "min_group": 5} if cls is SubgroupRobustCox else {}), random_state=0)
+    with pytest.raises(ValueError, match="same number of rows"):
+        fit(model, X, y[:50])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    fit(model, X, y).predict(X)
+    with pytest.raises(ValueError, match="same number of rows"):
+        fit(model, X[:, :2], y[:50])
+    for use in (model.predict, model.predict_survival_function):
+        with pytest.raises(NotFittedError):
+            use(X[:, :2])
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_a_training_that_diverges_leaves_no_model():
+    X, y = sample()
+    model = CoxPH(network="mlp", max_iter=5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="diverged"):
+        model.set_params(lr=1e30).fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 @pytest.mark.parametrize("cls", [CoxPH, DROCox, RegularizedCox])

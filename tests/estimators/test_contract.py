@@ -283,6 +283,12 @@ def test_another_network_replaces_the_first(name):
     np.testing.assert_array_equal(model.predict(X), fitted(name).predict(X))
 
 
+def test_parameters_set_for_the_next_fit_do_not_change_the_fitted_model():
+    model = fit(clone(ESTIMATORS["cox"]))
+    risk = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(network="mlp").predict(X), risk)
+
+
 def test_inputs_are_left_as_they_were(name):
     table, y, weight = X.copy(), Y.copy(), np.linspace(0.5, 2, 150)
     kept = weight.copy()

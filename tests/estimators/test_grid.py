@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 from drosurv.datasets import make_hidden_minority
@@ -47,6 +48,20 @@ def test_each_comes_out_as_if_fitted_alone(grid, data):
         np.testing.assert_allclose(one.predict(data.X), alone.predict(data.X), atol=1e-5)
         assert one.objective_ == pytest.approx(alone.objective_, rel=1e-5)
         assert one.feature_names_in_.tolist() == data.X.columns.tolist()
+
+
+@pytest.mark.parametrize("layer", [lambda: torch.nn.BatchNorm1d(5), lambda: torch.nn.Dropout(0.4)])
+@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
+def test_networks_with_running_means_or_dropout_come_out_as_if_fitted_alone(layer, device, data):
+    def make(d):
+        return torch.nn.Sequential(torch.nn.Linear(d, 5), layer(), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+
+    grid = settings(CoxPH(make, max_iter=10, random_state=0, device=device), lr=[0.1, 0.01, 0.05])
+    fit_grid(grid, data.X, data.y)
+    for model in grid:
+        np.testing.assert_allclose(
+            model.predict(data.X), clone(model).fit(data.X, data.y).predict(data.X), atol=1e-5
+        )
 
 
 def test_a_batch_holds_what_differs_only_in_what_a_batch_may(data):

@@ -27,6 +27,10 @@ def test_chosen_columns_keep_their_places():
         (["site"], NAMES, "same for all patients"),
         ([], NAMES, "same for all patients"),
         ("age", NAMES, "write \\['age'\\]"),
+        (1, NAMES, "write \\[1\\]"),
+        ([1.0], NAMES, "names or positions of columns, got 1.0"),
+        ([None], NAMES, "names or positions of columns, got None"),
+        ([True, False, True], NAMES, "names or positions of columns, got True"),
     ],
 )
 def test_columns_that_define_no_group_are_refused(features, names, message):

@@ -13,14 +13,19 @@ def test_averages_are_over_the_nearest_in_standard_deviations():
     np.testing.assert_allclose(nearest_neighbors(X, n_neighbors=8).average(values), expected)
 
 
-def test_constant_columns_are_ignored():
-    X = np.random.default_rng(1).normal(size=(40, 2))
-    with_constant = np.column_stack([X, np.full(40, 3.0)])
+# Few columns are searched by a tree, many by all distances, which are sums of large numbers.
+@pytest.mark.parametrize("n_columns", [2, 20])
+@pytest.mark.parametrize("constant", [3.0, 0.1, 1 / 3])
+def test_constant_columns_are_ignored(constant, n_columns):
+    X = np.random.default_rng(1).normal(size=(40, n_columns))
+    with_constant = np.column_stack([X, np.full(40, constant)])
     values = np.arange(40.0)
-    np.testing.assert_allclose(
-        nearest_neighbors(with_constant, n_neighbors=5).average(values),
-        nearest_neighbors(X, n_neighbors=5).average(values),
-    )
+    wanted = nearest_neighbors(X, n_neighbors=5).average(values)
+    np.testing.assert_allclose(nearest_neighbors(with_constant, n_neighbors=5).average(values), wanted)
+    np.testing.assert_allclose(nearest_neighbors(X + 1e8, n_neighbors=5).average(values), wanted)
+
+
+def test_patients_who_are_all_alike_are_all_near():
     assert nearest_neighbors(np.ones((4, 1)), n_neighbors=4).average(np.arange(4.0)).tolist() == [1.5] * 4
 
 

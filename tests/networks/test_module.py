@@ -76,6 +76,28 @@ def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
     assert (gradients["used.weight"] != 0).all()
 
 
+def test_parameters_that_ask_for_no_gradient_stay_as_they_are():
+    def make(d):
+        module = mlp(d, (4,))
+        module[0].requires_grad_(False)
+        return module
+
+    modules = [build(make, 3, seed) for seed in range(2)]
+    before = [module[0].weight.clone() for module in modules]
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    network = ModuleBatch(modules, X)
+    # Each module keeps its own.
+    np.testing.assert_allclose(network.scores(), [module_scores(m, X) for m in modules], rtol=1e-5, atol=1e-6)
+    assert network.names == ["2.weight", "2.bias"]
+    for parameter in network.parameters:
+        parameter += 1.0
+    for module, kept in zip(network.trained(), before, strict=True):
+        assert torch.equal(module[0].weight, kept)
+        np.testing.assert_allclose(
+            network.scores()[modules.index(module)], module_scores(module, X), rtol=1e-5
+        )
+
+
 def test_a_module_without_parameters_still_scores():
     class Sum(torch.nn.Module):
         def forward(self, x):

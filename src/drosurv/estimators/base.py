@@ -122,6 +122,9 @@ class CoxEstimator(BaseEstimator):
         return self
 
     def _check_training(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Training:
+        for earlier in ("coef_", "network_", "_baseline"):
+            # The last fit may have been of another network, and one that fails leaves no model behind.
+            self.__dict__.pop(earlier, None)
         self._check_parameters()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         target = parse_target(y)
@@ -141,9 +144,6 @@ class CoxEstimator(BaseEstimator):
                 f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from."
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        for earlier in ("coef_", "network_"):
-            # The last fit may have been of another network.
-            self.__dict__.pop(earlier, None)
         return Training(X, target, mass, weight, kept, n_rows, seed=self._seed())
 
     def _check_parameters(self) -> None:
@@ -184,6 +184,8 @@ class CoxEstimator(BaseEstimator):
         from sklearn.utils import check_random_state
 
         if isinstance(self.random_state, (int, np.integer)):
+            if not 0 <= self.random_state < 2**32:
+                raise ValueError(f"random_state must lie between 0 and 2**32 - 1, got {self.random_state}.")
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -199,6 +201,10 @@ class CoxEstimator(BaseEstimator):
         self._baseline = Baseline.breslow(training.target, scores, training.weight)
         self.n_patients_, self.n_events_ = len(training.target), training.target.n_events
         self.follow_up_ = follow_up(training.target)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit has come to its end: names and number of the features are set before."""
+        return hasattr(self, "_baseline")
 
     @property
     def unique_times_(self) -> FloatArray:
@@ -219,7 +225,7 @@ class CoxEstimator(BaseEstimator):
         """Log risk (n,) of each patient; higher means sooner."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
-        if self._is_linear:
+        if hasattr(self, "coef_"):
             scores: FloatArray = features @ self.coef_
             return scores
         return module_scores(self.network_, features)

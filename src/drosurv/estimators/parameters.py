@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 
-def check_count(name: str, value: Any) -> None:
-    """Reject what is no whole number of at least one."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}.")
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Reject what is no whole number, or a smaller one than the least."""
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> None:

@@ -15,6 +15,7 @@ from drosurv.disparities import Penalty as Disparity
 from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.fitting import fit_batch
 from drosurv.estimators.group_labels import with_groups
+from drosurv.estimators.parameters import check_count, check_number
 from drosurv.estimators.training import Training
 from drosurv.solvers.composite import Penalty
 from drosurv.target import FloatArray, Target
@@ -98,13 +99,12 @@ class RegularizedCox(CoxEstimator):
         super()._check_parameters()
         if self.penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, got {self.penalty!r}.")
-        if not 0 <= self.weight < np.inf:
-            raise ValueError(f"weight must be a finite number that is not negative, got {self.weight!r}.")
-        if not self.scale >= 0:
-            raise ValueError(f"scale must not be negative, got {self.scale!r}.")
-        if self.batch_size is not None and not self.batch_size >= 2:
-            raise ValueError(f"batch_size must be at least 2 patients, or None, got {self.batch_size!r}.")
-        if self.batch_size is not None and self.device not in ("auto", "cpu"):
+        check_number("weight", self.weight)
+        check_number("scale", self.scale)
+        if self.batch_size is None:
+            return
+        check_count("batch_size", self.batch_size, least=2)
+        if self.device not in ("auto", "cpu"):
             raise ValueError(
                 f"batch_size={self.batch_size} trains on the CPU, but device={self.device!r}; "
                 "use device='cpu', or batch_size=None."

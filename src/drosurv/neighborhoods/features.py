@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def chosen_columns(
     """
     if subgroup_features is None:
         return X
-    if isinstance(subgroup_features, str):
+    if isinstance(subgroup_features, (str, int, np.integer)):
         raise ValueError(
             f"subgroup_features must list columns, got {subgroup_features!r}; write [{subgroup_features!r}]."
         )
@@ -57,7 +58,7 @@ def subgroup_columns(
     return varying
 
 
-def _position(feature: str | int, n_columns: int, names: Sequence[str] | None) -> int:
+def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
     if isinstance(feature, str):
         if names is None:
             raise ValueError(
@@ -67,6 +68,8 @@ def _position(feature: str | int, n_columns: int, names: Sequence[str] | None) -
         if feature not in names:
             raise ValueError(f"subgroup_features names {feature!r}, which is not in X; it has {list(names)}.")
         return list(names).index(feature)
+    if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
+        raise ValueError(f"subgroup_features must list names or positions of columns, got {feature!r}.")
     if not -n_columns <= feature < n_columns:
         raise ValueError(f"subgroup_features holds position {feature}, but X has {n_columns} columns.")
-    return feature
+    return int(feature)

@@ -43,8 +43,9 @@ def nearest_neighbors(
     n = len(X)
     if not 1 <= n_neighbors <= n:
         raise ValueError(f"n_neighbors must lie between 1 and the {n} patients, got {n_neighbors}.")
-    spread = X.std(axis=0)
-    z = X[:, spread > 0] / spread[spread > 0]
+    varying = X[:, np.ptp(X, axis=0) > 0]
+    # Centred, because distances are differences, which lose the digits that large numbers share.
+    z = (varying - varying.mean(axis=0)) / varying.std(axis=0)
     # Without a varying column everyone is equally near; one constant column keeps the search defined.
     z = z if z.shape[1] else np.zeros((n, 1))
     near = NearestNeighbors(n_neighbors=n_neighbors).fit(z).kneighbors(return_distance=False, X=z)

@@ -64,7 +64,7 @@ class ModuleBatch:
     Parameters
     ----------
     modules : sequence of torch.nn.Module
-        B modules that differ only in their parameters' values.
+        B modules of one shape. Parameters that ask for no gradient stay as they are.
     X : (n, d) or (B, n, d) float64
         Features: the same for every module, or its own for each.
     device : str or None
@@ -76,7 +76,9 @@ class ModuleBatch:
 
         self.as_arrays, device = device is None, device or "cpu"
         self.modules = [module.to(device).train() for module in modules]
-        self.names = [name for name, _ in self.modules[0].named_parameters()]
+        lead = self.modules[0]
+        self.names = [name for name, p in lead.named_parameters() if p.requires_grad]
+        self._all_trained = len(self.names) == len([*lead.parameters(), *lead.buffers()])
         states = [dict(module.named_parameters()) for module in self.modules]
         self.parameters: list[Tensor] = [
             torch.stack([state[name].detach() for state in states]).clone() for name in self.names
@@ -108,18 +110,24 @@ class ModuleBatch:
         import torch
         from torch.func import functional_call
 
-        n = self.X.shape[-2]
-        if len(self.modules) == 1:
-            state = {name: leaf[0] for name, leaf in zip(self.names, leaves, strict=True)}
-            features = self.X if self.X.ndim == 2 else self.X[0]
-            return _one_per_patient(functional_call(self.modules[0], state, (features,)), n)[None]
+        n, own = self.X.shape[-2], self.X.ndim == 3
+        state = dict(zip(self.names, leaves, strict=True))
 
-        def one(state: dict[str, Tensor], features: Tensor) -> Tensor:
-            return _one_per_patient(functional_call(self.modules[0], state, (features,)), n)
+        def one(state: dict[str, Tensor], features: Tensor, module: Module = self.modules[0]) -> Tensor:
+            return _one_per_patient(functional_call(module, state, (features,)), n)
 
-        together = torch.vmap(one, in_dims=(0, None if self.X.ndim == 2 else 0), randomness="different")
-        out: Tensor = together(dict(zip(self.names, leaves, strict=True)), self.X)
-        return out
+        if len(self.modules) > 1 and self._all_trained:
+            together = torch.vmap(one, in_dims=(0, 0 if own else None), randomness="same")
+            out: Tensor = together(state, self.X)
+            return out
+        # What a module keeps besides what is trained, such as running means, is its own. All see the random numbers
+        # that each would see alone.
+        start, scores = torch.get_rng_state(), []
+        for b, module in enumerate(self.modules):
+            torch.set_rng_state(start)
+            mine = {name: leaf[b] for name, leaf in state.items()}
+            scores.append(one(mine, self.X[b] if own else self.X, module))
+        return torch.stack(scores)
 
     def take(self, rows: IntArray) -> ModuleBatch:
         """The same modules on fewer patients, sharing the parameters."""
@@ -133,8 +141,9 @@ class ModuleBatch:
 
         with torch.no_grad():
             for b, module in enumerate(self.modules):
-                for parameter, stacked in zip(module.parameters(), self.parameters, strict=True):
-                    parameter.copy_(stacked[b])
+                own = dict(module.named_parameters())
+                for name, stacked in zip(self.names, self.parameters, strict=True):
+                    own[name].copy_(stacked[b])
                 module.to("cpu").eval()
         return list(self.modules)
 
