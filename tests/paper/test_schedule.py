@@ -125,6 +125,21 @@ def test_progress_counts_what_was_stored_before_and_estimates_the_rest(store, re
     assert seen[2].seconds_left == 0
 
 
+def test_training_for_all_in_one_process_is_not_shared_out(store, result):
+    store.put(UNITS[0], {**result(UNITS[0]), "seconds": 12.0, "training_seconds": 10.0})
+    seen = []
+    work_through(UNITS[:4], store, result, n_jobs=2, train=fail_to_train, report=seen.append)
+    # Three units left: 30 s of training one after the other, while 6 s of the rest pass in two processes.
+    assert seen[0].seconds_left == 30
+    store.put(UNITS[0], {**result(UNITS[0]), "seconds": 12.0, "training_seconds": 2.0})
+    work_through(UNITS[:4], store, result, n_jobs=2, train=fail_to_train, report=seen.append)
+    assert seen[4].seconds_left == 15
+
+
+def fail_to_train(units):
+    raise RuntimeError("not needed")
+
+
 def test_nothing_is_known_of_the_time_before_the_first_unit(store, result):
     seen = []
     work_through(UNITS[:1], store, result, report=seen.append)

@@ -28,6 +28,10 @@ def test_latex_escapes_what_it_treats_specially(table):
     assert r"\par\smallskip a: costs \$5" in lines
 
 
+def test_latex_signs_of_comparison_survive():
+    assert text("c < 1 > 0").latex == r"c \textless{} 1 \textgreater{} 0"
+
+
 def test_a_backslash_is_escaped_once():
     assert text("a\\{b").latex == r"a\textbackslash{}\{b"
 

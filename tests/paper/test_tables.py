@@ -109,6 +109,15 @@ def test_reasons_are_lettered_and_told_below(summary):
     assert any(note.startswith(f"{letter}: ") and "IBS" in note for note in table.notes)
 
 
+def test_a_cell_with_two_reasons_has_both_letters_and_each_is_told_once(summary):
+    cells = compare_flc(summary)
+    shown = cells["metric"] == "integrated_brier_score"
+    cells = cells.assign(codes=cells["codes"].where(~shown, "ibs-unscaled; ibs-order"))
+    table = comparison_table(cells)
+    assert column(table, "IBS ↓")[0].endswith(" a,b")
+    assert [note[0] for note in table.notes if note[1] == ":"].count("b") == 1
+
+
 def test_agreement_is_shown_by_group(summary):
     table = agreement_table(agreement(compare(summary)))
     assert column(table, "dataset") == ["flc", "support", "seer"]

@@ -7,6 +7,7 @@ from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.fingerprint import data_fingerprint
 from drosurv.paper.known_reasons import KNOWN_REASONS, Reason, known_reasons
 from drosurv.paper.methods import METHODS, Method
+from drosurv.paper.nearest import nearest_settings, nearest_table
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import EXPERIMENTS, Experiment, find_experiments, plan_units
 from drosurv.paper.published import load_published
@@ -59,6 +60,8 @@ __all__ = [
     "gather",
     "known_reasons",
     "load_published",
+    "nearest_settings",
+    "nearest_table",
     "plan_units",
     "reproduce",
     "result_table",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.paper.known_reasons import known_reasons
+from drosurv.paper.known_reasons import CHOSEN_ON_VALIDATION, ONE_SETTING, known_reasons
 from drosurv.paper.published import load_published
 from drosurv.target import BoolArray
 
@@ -21,7 +21,11 @@ _CELL = ["experiment", "dataset", "attribute", "method", "metric"]
 
 
 def compare(
-    summary: pd.DataFrame, *, published: pd.DataFrame | None = None, circumstances: Collection[str] = ()
+    summary: pd.DataFrame,
+    *,
+    published: pd.DataFrame | None = None,
+    nearest: pd.DataFrame | None = None,
+    circumstances: Collection[str] = (),
 ) -> pd.DataFrame:
     """Put every published cell beside ours.
 
@@ -34,6 +38,9 @@ def compare(
         tables are.
     published : DataFrame, optional
         Like :func:`load_published`, the default.
+    nearest : DataFrame, optional
+        From :func:`drosurv.paper.nearest_settings`: a row that one setting gives as a whole differs only by the
+        choice of a setting.
     circumstances : collection of str
         What was special about our run, for :func:`drosurv.paper.known_reasons`.
 
@@ -55,10 +62,12 @@ def compare(
     table["agrees"] = agrees.mask(table["difference_in_sds"].isna())
     table["counted"] = ~table["metric"].isin(NOT_COUNTED)
     wanted = _is_false(table["agrees"]) | ~table["counted"].to_numpy(dtype=bool)
-    cells = zip(*(table[name] for name in ("experiment", "dataset", "method", "metric")), strict=True)
+    whole = set() if nearest is None else _given_by_one_setting(table, nearest, circumstances)
     reasons = [
-        known_reasons(experiment, dataset, method, metric, circumstances) if show else ()
-        for show, (experiment, dataset, method, metric) in zip(wanted, cells, strict=True)
+        known_reasons(*cell, [*circumstances, ONE_SETTING] if (cell[0], cell[2]) in whole else circumstances)
+        if show
+        else ()
+        for show, cell in zip(wanted, _cells(table), strict=True)
     ]
     table["codes"] = ["; ".join(reason.code for reason in known) for known in reasons]
     table["reason"] = [" ".join(reason.text for reason in known) for known in reasons]
@@ -103,6 +112,25 @@ def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
             }
         )
     return pd.DataFrame(records)
+
+
+def _given_by_one_setting(
+    table: pd.DataFrame, nearest: pd.DataFrame, circumstances: Collection[str]
+) -> set[tuple[str, str]]:
+    """Experiment and method of the rows that one setting gives, apart from cells with a cause of another kind."""
+    z = nearest.set_index(["experiment", "method", "metric"])["nearest_difference_in_sds"].abs()
+    causes = [name for name in circumstances if name != CHOSEN_ON_VALIDATION]
+    whole = set(zip(nearest["experiment"], nearest["method"], strict=True))
+    for cell in _cells(table.loc[table["counted"]]):
+        experiment, _, method, metric = cell
+        far = z.get((experiment, method, metric), np.inf) > AGREEMENT
+        if far and not any(reason.is_cause for reason in known_reasons(*cell, causes)):
+            whole.discard((experiment, method))
+    return whole
+
+
+def _cells(table: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:
+    return zip(*(table[name] for name in ("experiment", "dataset", "method", "metric")), strict=True)
 
 
 def _is_false(flags: pd.Series[bool]) -> BoolArray:

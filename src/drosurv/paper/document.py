@@ -5,31 +5,48 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drosurv._version import __version__
-from drosurv.paper.claims import check_claims
+from drosurv.paper.claims import Claim, check_claims
+from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.figures import alpha_figure, save_figure
-from drosurv.paper.plan import ALPHA_FIGURE
+from drosurv.paper.methods import METHODS
+from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from drosurv.paper.run_log import RunRecord
 from drosurv.paper.table import Table
+from drosurv.paper.tables import comparison_notes
 from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _INTRODUCTION = """\
 Hu and Chen, *Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics* (ML4H 2022),
 rebuilt by one command:
 
-    {command}
+    {command}"""
+_READING = """\
+Every method is trained over a grid of settings. In each repeat the setting with the lowest CI (or F_A) on the
+validation part is taken, among those whose c-index there is within 5 % of the unregularised model's: plain Cox for
+linear models, DeepSurv for MLPs. Numbers are means (standard deviations) over repeats on the one test set that all
+repeats share. A cell is one method and metric of a published table; it agrees when our mean is within two published
+standard deviations of the published mean. IBS is shown and not counted: no correct program can match its published
+values.
 
-Settings are chosen on each repeat's validation part, as the paper's text says, within 5 % of the unregularised model's
-c-index; numbers are means (standard deviations) over repeats on the one test set that all repeats share. A cell agrees
-when our mean is within two published standard deviations of the published mean. IBS is shown and not counted: no
-correct program can match its published values. Rows marked chi2, CVaR and x c are ours, not the paper's."""
+- c-index, AUC, LPL (log partial likelihood per event): accuracy, higher is better. IBS (integrated Brier score): lower
+  is better.
+- F_I, F_G, F_∩: how much predicted hazards differ between similar patients, groups, and intersections of groups. F_A is
+  their mean. All three fall when a model says less, so every table of ours has a control for that, told above it.
+- CI (concordance imparity): how much better the patients of one group are ordered than those of another, in percent.
+- Rows marked (chi2), (CVaR) and x c are ours, not the paper's: DRO-COX with the tight chi-square constant, with CVaR,
+  and the unregularised model with all its scores multiplied by one number c, tuned like the others."""
 _DIAGNOSTIC = """\
 Not a result: the same grids with settings chosen on the test set itself, to see whether the published numbers could
-have come about that way."""
+have come about that way. Letters mean what they mean above."""
 
 
 def write_document(
@@ -72,19 +89,24 @@ def write_document(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     protocol = protocol or Protocol()
+    compared = [tabulation.comparison, *([] if diagnostic is None else [diagnostic.comparison])]
+    claims = check_claims(tabulation.summary, *compared)
     parts = [
         "# Reproduction of the paper's experiments",
         _INTRODUCTION.format(command=command),
+        "## In short",
+        _in_short(tabulation, claims),
+        "## How to read it",
+        _READING,
+        "## What it took",
         _cost(runs, results, protocol),
-        "## How much agrees",
-        *(table.markdown() for name, (table, _) in tabulation.tables.items() if name == "agreement"),
-        _unexplained(tabulation),
+        *_section("How much agrees", _named(tabulation, "agreement")),
+        _unexplained(tabulation.comparison),
     ]
-    claims = check_claims(tabulation.summary)
     if claims:
         parts.append("## What survives of the claims")
     for claim in claims:
-        parts += [f"**{claim.claim}** {claim.finding}", claim.table.markdown()]
+        parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.markdown()]
     parts += ["## Data", characteristics.markdown()]
     files = [path]
     if tabulation.curves is not None:
@@ -94,24 +116,76 @@ def write_document(
             f"![c-index, disparities and the share of Cox's gain over alpha]({path.stem}-alpha.svg)",
             "The lowest row is the control: where it nears 0, disparities are low because the model says nothing.",
         ]
-    parts.append("## Ours beside the published values")
-    parts += _named(tabulation, "-comparison")
-    parts.append("## All tables, tuned by concordance imparity")
-    parts += _named(tabulation, "-ci")
-    parts.append("## All tables, tuned by the average disparity F_A")
-    parts += _named(tabulation, "-fa")
-    parts.append("## Ablations")
-    parts += _named(tabulation, "-fixed")
+    notes = comparison_notes(*compared)
+    parts += _section("Ours beside the published values", _named(tabulation, "-comparison"), notes)
+    parts += _section("All tables, tuned by concordance imparity", _named(tabulation, "-ci"))
+    parts += _section("All tables, tuned by the average disparity F_A", _named(tabulation, "-fa"))
+    parts += _section("Ablations", _named(tabulation, "-fixed"))
+    parts += _section("Diagnostic: is it the training or the choice?", _named(tabulation, "nearest"))
     if diagnostic is not None and diagnostic.tables:
-        parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC]
-        parts += _named(diagnostic, "agreement-diagnostic")
-        parts += _named(diagnostic, "-comparison-diagnostic")
+        parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
+        for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
+            parts += [_without(table, notes).markdown() for table in _named(diagnostic, ending)]
     path.write_text("\n\n".join(part.rstrip("\n") for part in parts if part) + "\n", encoding="utf-8")
     return tuple(files)
 
 
-def _named(tabulation: Tabulation, ending: str) -> list[str]:
-    return [table.markdown() for name, (table, _) in tabulation.tables.items() if name.endswith(ending)]
+def _named(tabulation: Tabulation, ending: str) -> list[Table]:
+    return [table for name, (table, _) in tabulation.tables.items() if name.endswith(ending)]
+
+
+def _section(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> list[str]:
+    """A heading and tables; `notes`, or else those that every table has, stand once above them."""
+    if not tables:
+        return []
+    if not notes and len(tables) > 1:
+        notes = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
+    head = "\n".join(f"- {note}" for note in notes)
+    return [f"## {heading}", head, *(_without(table, notes).markdown() for table in tables)]
+
+
+def _without(table: Table, notes: Sequence[str]) -> Table:
+    return replace(table, notes=tuple(note for note in table.notes if note not in notes))
+
+
+def _in_short(tabulation: Tabulation, claims: Sequence[Claim]) -> str:
+    lines, comparison = [], tabulation.comparison
+    if not comparison.empty:
+        known = comparison.loc[comparison["counted"] & comparison["agrees"].notna()]
+        agree = known["agrees"].astype(bool)
+        explained = int((~agree & known["explained"]).sum())
+        by_table = ", ".join(
+            f"{EXPERIMENTS[name].title} {int(rows.sum())} of {len(rows)}"
+            for name, rows in agree.groupby(known["experiment"], sort=False)
+        )
+        lines.append(
+            f"- Of {len(known)} published cells (IBS aside) {int(agree.sum())} agree: {by_table}. Of the others, "
+            f"{explained} differ for a known cause and {int((~agree).sum()) - explained} for none."
+        )
+        _, nearest = tabulation.tables["nearest"]
+        far = nearest["nearest_difference_in_sds"].abs() > AGREEMENT
+        misses = far.groupby([nearest["experiment"], nearest["method"]]).sum()
+        lines.append(
+            f"- One setting of the grid, kept in all repeats, gives every cell of {int((misses == 0).sum())} of "
+            f"{len(misses)} published rows, and all but one cell of {int((misses == 1).sum())} more. There a "
+            "difference of ours comes from the choice of a setting, not from training."
+        )
+    lines += [f"- {claim.claim} **{claim.verdict}**" for claim in claims]
+    return "\n".join(lines)
+
+
+def _changes(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> str:
+    """How many cells change sides with the choice of settings."""
+    if comparison.empty or diagnostic.empty:
+        return ""
+    key = ["experiment", "method", "metric"]
+    both = comparison.loc[comparison["counted"]].merge(diagnostic, on=key, suffixes=("", "_test"))
+    both = both.loc[both["agrees"].notna() & both["agrees_test"].notna()]
+    before, after = both["agrees"].astype(bool), both["agrees_test"].astype(bool)
+    return (
+        f"Of the {int((~before).sum())} cells that differ above, {int((~before & after).sum())} agree here; of the "
+        f"{int(before.sum())} that agree above, {int((before & ~after).sum())} differ here."
+    )
 
 
 def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], protocol: Protocol) -> str:
@@ -126,7 +200,7 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
             f"The {len(results):,} units (dataset, method, repeat) took {_minutes(wall)} one after the other, "
             f"{_minutes(cpu)} of processor time."
         )
-    lines += [_run(run) for run in runs if run.computed]
+    lines += ["", *(_run(run) for run in runs if run.computed)]
     return "\n".join(lines)
 
 
@@ -140,18 +214,19 @@ def _run(run: RunRecord) -> str:
     )
 
 
-def _unexplained(tabulation: Tabulation) -> str:
+def _unexplained(cells: pd.DataFrame) -> str:
     """The cells that differ for no known cause, in words."""
-    cells = tabulation.comparison
     if cells.empty:
         return ""
     differs = cells["counted"] & ~cells["agrees"].fillna(True).astype(bool) & ~cells["explained"]
     if not differs.any():
-        return "Every cell that differs does so for a known cause, told under its table."
-    shown = cells.loc[differs]
-    counts = Counter(zip(shown["experiment"], shown["method"], strict=True))
-    listed = ", ".join(f"{experiment} {method} ({count})" for (experiment, method), count in counts.items())
-    return f"Cells that differ for no known cause, by table and method: {listed}."
+        return "Every cell that differs does so for a known cause, told beside its table."
+    lines = ["Cells that differ for no known cause, by table and method:", ""]
+    for experiment, rows in cells.loc[differs].groupby("experiment", sort=False):
+        counts = Counter(METHODS[method].label for method in rows["method"])
+        listed = ", ".join(f"{label} {count}" for label, count in counts.items())
+        lines.append(f"- {EXPERIMENTS[str(experiment)].title}: {listed}.")
+    return "\n".join(lines)
 
 
 def _minutes(seconds: float) -> str:

@@ -106,7 +106,7 @@ def work_through(
         if stored is None:
             waiting.append(unit)
         else:
-            clock.learn(unit, stored.get("seconds"))
+            clock.learn(unit, _cost(stored))
     reused = len(units) - len(waiting)
     left = dict.fromkeys(waiting)
     failures = []
@@ -122,9 +122,9 @@ def work_through(
         ends = _serial(waiting, store, evaluate)
     else:
         ends = _parallel(waiting, store, evaluate, n_jobs)
-    for unit, seconds, failure in ends:
+    for unit, cost, failure in ends:
         del left[unit]
-        clock.learn(unit, seconds)
+        clock.learn(unit, cost)
         if failure is not None:
             failures.append(failure)
         tell(unit)
@@ -133,7 +133,9 @@ def work_through(
 
 # Trained units that may wait to be scored, per process.
 _AHEAD = 4
-_End = tuple[Unit, float | None, Failure | None]
+# Seconds of training in the process that trains for all, and of the rest.
+_Cost = tuple[float, float]
+_End = tuple[Unit, _Cost | None, Failure | None]
 
 
 def _serial(units: Sequence[Unit], store: Store, evaluate: Evaluate) -> Iterator[_End]:
@@ -216,16 +218,22 @@ def _leave_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _finish(unit: Unit, store: Store, evaluate: Evaluate, spent: float = 0.0) -> _End:
-    """Evaluate and store a unit on which some seconds were already spent."""
+def _finish(unit: Unit, store: Store, evaluate: Evaluate, training: float = 0.0) -> _End:
+    """Evaluate and store a unit on whose training some seconds were already spent."""
     start = time.perf_counter()
     try:
         result = dict(evaluate(unit))
-        seconds = time.perf_counter() - start + spent
-        store.put(unit, {**result, "seconds": seconds})
+        seconds = time.perf_counter() - start + training
+        result |= {"seconds": seconds, "training_seconds": training}
+        store.put(unit, result)
     except Exception as error:
         return unit, None, _failure(unit, error)
-    return unit, seconds, None
+    return unit, _cost(result), None
+
+
+def _cost(result: Mapping[str, Any]) -> _Cost | None:
+    seconds, training = result.get("seconds"), result.get("training_seconds") or 0.0
+    return None if seconds is None else (training, seconds - training)
 
 
 def _failure(unit: Unit, error: Exception) -> Failure:
@@ -233,19 +241,29 @@ def _failure(unit: Unit, error: Exception) -> Failure:
 
 
 class _Clock:
-    """Mean seconds by dataset and method, and over all, as far as they are known."""
+    """Mean cost by dataset and method, and over all, as far as it is known.
+
+    One process trains for all, one unit after the other, while the rest of the work is shared out among the
+    workers: whichever takes longer is the time left.
+    """
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
-        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self.costs: dict[tuple[str, str], list[_Cost]] = {}
 
-    def learn(self, unit: Unit, seconds: float | None) -> None:
-        if seconds is not None:
-            self.seconds.setdefault((unit.dataset, unit.method.name), []).append(seconds)
+    def learn(self, unit: Unit, cost: _Cost | None) -> None:
+        if cost is not None:
+            self.costs.setdefault((unit.dataset, unit.method.name), []).append(cost)
 
     def seconds_left(self, units: Sequence[Unit]) -> float | None:
-        if not self.seconds:
+        if not self.costs:
             return None
-        mean = {kind: sum(times) / len(times) for kind, times in self.seconds.items()}
-        overall = sum(mean.values()) / len(mean)
-        return sum(mean.get((unit.dataset, unit.method.name), overall) for unit in units) / self.n_jobs
+        mean = {kind: _mean(costs) for kind, costs in self.costs.items()}
+        overall = _mean(list(mean.values()))
+        left = [mean.get((unit.dataset, unit.method.name), overall) for unit in units]
+        return max(sum(training for training, _ in left), sum(rest for _, rest in left) / self.n_jobs)
+
+
+def _mean(costs: Sequence[_Cost]) -> _Cost:
+    training, rest = (sum(part) / len(costs) for part in zip(*costs, strict=True))
+    return training, rest

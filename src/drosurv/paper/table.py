@@ -11,6 +11,9 @@ _LATEX_SPECIAL = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    # In LaTeX's default encoding these two print other signs.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
     "–": "--",
     "‡": r"\ddag{}",
 }
@@ -39,7 +42,7 @@ def text(plain: str) -> Text:
     >>> print(text("R&P").latex)
     R\&P
     """
-    return Text(plain, re.sub(r"[\\~^&%$#_{}–‡]", lambda sign: _LATEX_SPECIAL[sign.group()], plain))
+    return Text(plain, re.sub(r"[\\~^&%$#_{}<>–‡]", lambda sign: _LATEX_SPECIAL[sign.group()], plain))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.paper.comparison import AGREEMENT
+from drosurv.paper.known_reasons import KNOWN_REASONS
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
@@ -35,6 +36,8 @@ _SHRINKAGE_NOTE = (
     "calibration slope. A share near 0 or a slope far above 1 means that scores have shrunk, and disparities "
     "fall with them."
 )
+# A reason has the same letter in every table.
+_LETTERS = dict(zip((reason.code for reason in KNOWN_REASONS), string.ascii_letters, strict=False))
 
 
 def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
@@ -89,24 +92,38 @@ def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> T
     Table
     """
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
-    reasons = list(dict.fromkeys(reason for reason in comparison["reason"] if reason))
-    letters = dict(zip(reasons, string.ascii_letters, strict=False))
     cells = _cells(comparison)
     rows = tuple(
         (
             *_row_head(method),
-            *(_beside(cells[method].get(metric.name), metric, letters) for metric in TABLE_METRICS),
+            *(_beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS),
         )
         for method in _ordered(experiment.methods, cells)
     )
-    notes = (
-        "Ours / published (difference in published standard deviations). Bold: more than two.",
-        _INTERVAL_NOTE,
-        *(f"{letter}: {reason}" for reason, letter in letters.items()),
-    )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
     title = f"{experiment.title}: ours beside the published values"
-    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, notes)
+    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, comparison_notes(comparison))
+
+
+def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
+    """How to read comparisons, and the reasons that their cells are marked with.
+
+    Parameters
+    ----------
+    *comparisons : DataFrame
+        From :func:`drosurv.paper.compare`, of any experiments.
+
+    Returns
+    -------
+    tuple of str
+    """
+    used = {code for frame in comparisons for codes in frame.get("codes", ()) for code in _codes(codes)}
+    return (
+        "Ours / published (difference in published standard deviations). Bold: more than two. Letters: what is "
+        "known about the difference.",
+        _INTERVAL_NOTE,
+        *(f"{_LETTERS[reason.code]}: {reason.text}" for reason in KNOWN_REASONS if reason.code in used),
+    )
 
 
 def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Table:
@@ -128,7 +145,10 @@ def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Tab
         tuple(text(_number(value, 3) if isinstance(value, float) else str(value)) for value in row)
         for row in agreement.itertuples(index=False, name=None)
     )
-    note = "Explained: differs for a known cause. Missing: published, but not run here."
+    note = (
+        "Explained: differs for a known cause, another choice of setting among them. Missing: published, but not run "
+        "here."
+    )
     title = "Published cells (IBS aside) within two published standard deviations"
     return Table(title + _DIAGNOSTIC * diagnostic, header, rows, (note,))
 
@@ -188,7 +208,7 @@ def _short(cell: dict[str, Any] | None) -> Text:
     return text("–" if cell is None else _number(cell["mean"], 2))
 
 
-def _beside(cell: dict[str, Any] | None, metric: TableMetric, letters: dict[str, str]) -> Text:
+def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
     if cell is None:
         return text("–")
     ours = f"{_number(cell['mean'])}{_interval(cell, metric)}"
@@ -197,7 +217,12 @@ def _beside(cell: dict[str, Any] | None, metric: TableMetric, letters: dict[str,
     shown = text(f"{ours} / {_number(cell['published_mean'])} ({difference})")
     if cell["counted"] and abs(z) > AGREEMENT:
         shown = shown.bold()
-    return shown.marked(letters[cell["reason"]]) if cell["reason"] in letters else shown
+    mark = ",".join(_LETTERS[code] for code in _codes(cell["codes"]))
+    return shown.marked(mark) if mark else shown
+
+
+def _codes(joined: str) -> list[str]:
+    return joined.split("; ") if joined else []
 
 
 def _repeats(summary: pd.DataFrame) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from drosurv.paper.alpha_curves import alpha_curves
 from drosurv.paper.comparison import agreement, compare
+from drosurv.paper.known_reasons import CHOSEN_ON_VALIDATION
+from drosurv.paper.nearest import nearest_settings, nearest_table
 from drosurv.paper.plan import ALPHA_FIGURE, TUNINGS, Experiment
 from drosurv.paper.published import load_published
 from drosurv.paper.selection import SelectOn, choose_settings
@@ -71,10 +73,11 @@ def tabulate(
     import pandas as pd
 
     diagnostic = select_on == "test"
+    circumstances = (*circumstances, *(() if diagnostic else (CHOSEN_ON_VALIDATION,)))
     suffix = "-diagnostic" if diagnostic else ""
     published = load_published()
     tables: dict[str, tuple[Table, pd.DataFrame]] = {}
-    summaries, comparisons = [], []
+    summaries, comparisons, nearby = [], [], []
     for experiment in experiments:
         if experiment.name == ALPHA_FIGURE.name:
             continue
@@ -91,7 +94,9 @@ def tabulate(
             )
             theirs = published.loc[published["experiment"] == experiment.name]
             if tuned_by == "ci" and len(theirs):
-                comparison = compare(summary, published=theirs, circumstances=circumstances)
+                nearest = nearest_settings(grid, theirs)
+                nearby.append(nearest)
+                comparison = compare(summary, published=theirs, nearest=nearest, circumstances=circumstances)
                 comparisons.append(comparison)
                 beside = comparison_table(comparison, diagnostic=diagnostic)
                 tables[f"{experiment.name}-comparison{suffix}"] = beside, comparison
@@ -99,6 +104,9 @@ def tabulate(
     if comparisons:
         counts = agreement(compared, by="experiment")
         tables[f"agreement{suffix}"] = agreement_table(counts, diagnostic=diagnostic), counts
+        if not diagnostic:
+            nearest = pd.concat(nearby, ignore_index=True)
+            tables["nearest"] = nearest_table(nearest), nearest
     drawn = any(experiment.name == ALPHA_FIGURE.name for experiment in experiments)
     curves = alpha_curves(grid) if drawn else None
     return Tabulation(

@@ -1,0 +1,70 @@
+"""The setting nearest to a published row, in grids of which it is known."""
+
+import numpy as np
+import pytest
+
+from drosurv.paper import gather, load_published, nearest_settings, nearest_table
+
+PRINTED_IN_PERCENT = {"concordance_imparity": 0.01}
+
+
+@pytest.fixture
+def published():
+    cells = load_published()
+    return cells.loc[(cells["experiment"] == "flc-age") & cells["method"].isin(["cox", "dro-cox"])]
+
+
+@pytest.fixture
+def grid(unit, result, published):
+    """Cox as published at learning rate .001, one sd off in each of two repeats; DRO-COX ten sds off everywhere."""
+
+    def make(diverged=()):
+        rows = published.set_index(["method", "metric"])[["mean", "sd"]]
+
+        def values(method, repeat):
+            def of(part, attribute, setting):
+                if (setting["lr"], repeat) in diverged:
+                    return {"concordance_index": np.nan}
+                here = method == "cox" and setting["lr"] == 0.001 and part == "test" and attribute == "age"
+                sds = (-1) ** repeat if here else 10
+                return {
+                    name: PRINTED_IN_PERCENT.get(name, 1.0) * (cell["mean"] + sds * cell["sd"])
+                    for name, cell in rows.loc[method].iterrows()
+                    if name != "average_disparity"
+                }
+
+            return of
+
+        units = [unit(method, repeat) for method in ("cox", "dro-cox") for repeat in (0, 1)]
+        return gather((one, result(one, values(one.method.name, one.repeat))) for one in units)
+
+    return make
+
+
+def test_the_setting_that_gives_the_row_on_the_test_set_is_found(grid, published):
+    found = nearest_settings(grid(), published)
+    cox = found.loc[found["method"] == "cox"]
+    assert set(cox["lr"]) == {0.001}
+    assert "integrated_brier_score" not in set(cox["metric"])
+    stored = cox["metric"] != "average_disparity"
+    np.testing.assert_allclose(cox.loc[stored, "nearest_difference_in_sds"], 0, atol=1e-6)
+    printed = published.set_index(["method", "metric"])["mean"]["cox", "concordance_imparity"]
+    assert cox.set_index("metric").loc["concordance_imparity", "nearest_mean"] == pytest.approx(printed)
+
+
+def test_a_setting_that_diverged_in_one_repeat_is_not_judged_by_the_others(grid, published):
+    found = nearest_settings(grid(diverged={(0.001, 1)}), published)
+    assert 0.001 not in set(found["lr"])
+    everywhere = {(lr, 0) for lr in (0.01, 0.001, 0.0001)}
+    assert nearest_settings(grid(diverged=everywhere), published).empty
+
+
+def test_the_table_counts_the_cells_that_agree(grid, published):
+    shown = [[word.plain for word in row] for row in nearest_table(nearest_settings(grid(), published)).rows]
+    assert shown[0][:4] == ["FLC (age)", "Cox", "lr 0.001", "8 of 8"]
+    assert shown[1][1] == "DRO-COX"
+    assert shown[1][3] == "0 of 8"
+
+
+def test_a_method_that_was_not_run_has_none(grid):
+    assert set(nearest_settings(grid(), load_published())["method"]) == {"cox", "dro-cox"}
