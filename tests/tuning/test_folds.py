@@ -41,6 +41,7 @@ def test_a_splitter_or_rows_or_masks_are_taken_as_they_are():
         ([(np.arange(50), np.arange(70))], "fold 0 of cv must be a pair"),
         ([(np.arange(50), np.array([1, 2]))], "validation part of fold 0 has no event"),
         ([np.arange(50)], "fold 0 of cv must be a pair"),
+        (iter(()), "cv holds no fold"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(cv, message):

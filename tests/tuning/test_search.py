@@ -98,6 +98,16 @@ def test_of_several_attributes_the_one_with_the_largest_disparity_counts(search)
     for metric in ("concordance_imparity", "group_disparity"):
         largest = folds[[f"{metric}_side", f"{metric}_height"]].max(axis=1)
         np.testing.assert_allclose(folds[metric], largest)
+        for name in (f"{metric}_side", f"{metric}_height"):
+            means = folds.groupby("candidate")[name].mean()
+            np.testing.assert_allclose(search.results_[name], means)
+
+
+def test_the_interval_of_few_folds_is_that_of_students_t(search):
+    table = search.results_
+    # The 97.5 % quantile of Student's t with two degrees of freedom, from a printed table.
+    reach = table["concordance_index_high"] - table["concordance_index"]
+    np.testing.assert_allclose(reach, 4.3027 * table["concordance_index_se"], rtol=1e-4)
 
 
 def test_the_control_is_the_plain_model_shrunk(search):
@@ -188,12 +198,15 @@ def test_the_steps_before_the_estimator_see_only_training_patients(data, groups)
     assert search.predict_survival_function(data.X, times=[0.5]).shape == (len(data), 1)
 
 
-def test_processes_change_nothing(adam, data, groups, search):
-    parallel = GridSearch(adam, {"alpha": [0.2, 0.5], "lr": [0.1, 0.01]}, cv=3, n_jobs=2, random_state=0)
+def test_processes_change_nothing(data, groups):
+    def fit(n_jobs):
+        search = GridSearch(DROCox(), {"alpha": [0.2, 0.5]}, cv=2, n_jobs=n_jobs, random_state=0)
+        return search.fit(data.X, data.y, sensitive_features=groups).results_
+
     # Threads stand in for processes, whose start would take longer than all other tests.
     with parallel_config(backend="threading"):
-        parallel.fit(data.X, data.y, sensitive_features=groups)
-    pd.testing.assert_frame_equal(parallel.results_, search.results_)
+        parallel = fit(2)
+    pd.testing.assert_frame_equal(parallel, fit(1))
 
 
 @pytest.mark.parametrize(
@@ -224,6 +237,26 @@ def test_a_setting_that_diverges_is_named_and_not_chosen(adam, data):
     assert search.results_["error"].iloc[1] == ""
     with pytest.raises(ValueError, match="no setting could be trained; the first: training ran away"):
         GridSearch(adam, {"lr": [1e9]}, cv=2).fit(data.X, data.y)
+
+
+def test_an_unregularised_model_that_cannot_be_trained_is_named(adam, data, monkeypatch):
+    monkeypatch.setattr(CoxPH, "predict", lambda self, X: np.full(len(X), 1e9))
+    with pytest.raises(ValueError, match="unregularised model could not be trained.*ran away"):
+        GridSearch(adam, {"alpha": [0.5]}, cv=2).fit(data.X, data.y)
+
+
+def test_a_fold_without_a_group_is_named_where_the_rule_needs_it(data):
+    groups = np.where(np.arange(len(data)) < 3, "rare", "common")
+    folds = [(np.arange(100, 300), np.arange(100)), (np.arange(200), np.arange(200, 300))]
+    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds)
+    with pytest.raises(
+        ValueError, match="patients or events of a group are missing where settings are scored"
+    ):
+        search.fit(data.X, data.y, sensitive_features=groups)
+    tuned = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, rule=BestScore())
+    results = tuned.fit(data.X, data.y, sensitive_features=groups).results_
+    for name in ("group_disparity", "intersectional_disparity", "concordance_imparity"):
+        assert results[name].isna().all()
 
 
 def test_parameters_round_trip_and_nothing_happens_before_fit(adam):

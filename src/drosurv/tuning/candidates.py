@@ -83,8 +83,9 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     usable: pd.DataFrame = results.loc[finite]
     if usable.empty:
         raise ValueError(
-            f"none of the {len(results)} settings has a finite value of {' and '.join(metrics)}: every "
-            "training diverged or was not scored. Lower the learning rate or check the metrics asked for."
+            f"none of the {len(results)} settings has a finite value of {' and '.join(metrics)}: trainings "
+            "diverged (lower the learning rate), or patients or events of a group are missing where settings are "
+            "scored (use fewer folds or merge small groups)."
         )
     return usable
 

@@ -53,7 +53,10 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None) -> list[Fol
             raise ValueError(f"cv={cv} as a share of the patients must lie in (0, 1).")
         cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=random_state)
     pairs = cv.split(rows, event) if hasattr(cv, "split") else cv
-    return [_checked(pair, event, k) for k, pair in enumerate(pairs)]
+    folds = [_checked(pair, event, k) for k, pair in enumerate(pairs)]
+    if not folds:
+        raise ValueError("cv holds no fold; an iterator of folds can be used only once, a list always.")
+    return folds
 
 
 def _checked(pair: Any, event: BoolArray, number: int) -> Fold:

@@ -143,7 +143,12 @@ class HeldOut:
         counts = None
         for name, groups in self.groups.items():
             if "group_disparity" in metrics:
-                gap = partial(group_disparity, risk, groups, convention=self.convention)
+                # Without a second group there is nothing to compare: no value, rather than a perfect one.
+                gap = (
+                    _undefined
+                    if len(groups) < 2
+                    else partial(group_disparity, risk, groups, convention=self.convention)
+                )
                 out[name]["group_disparity"] = self._value("group_disparity", gap, risk)
             if "concordance_imparity" in metrics:
                 # The sweep over pairs serves every attribute: each only sums its patients' counts.
@@ -228,9 +233,13 @@ class HeldOut:
         return integrated_brier_score(self.follow_up, self.target, np.exp(-hazard), times=at)
 
     def _intersectional(self, risk: FloatArray) -> float:
-        if self.intersections is None:
+        if self.intersections is None or len(self.intersections) < 2:
             return float("nan")
         return intersectional_disparity(risk, self.intersections, convention=self.convention)
+
+
+def _undefined() -> float:
+    return float("nan")
 
 
 def standardise(X_train: FloatArray, *others: FloatArray) -> tuple[FloatArray, ...]:

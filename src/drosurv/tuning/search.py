@@ -212,6 +212,11 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
         plain = fold_table([{"lr": model.lr} for model in references], scored, FACTORS)
         tables = [setting_table(plain.loc[plain[FACTOR] == factor], metrics) for factor in FACTORS]
+        if tables[0]["concordance_index"].isna().all():
+            raise ValueError(
+                f"the unregularised model could not be trained, so nothing can be held against it: "
+                f"{tables[0]['error'].iloc[0]}"
+            )
         best = tables[0]["concordance_index"].idxmax()
         self.control_ = pd.concat([table.loc[[best]] for table in tables], ignore_index=True)
         self.reference_ = self.control_.iloc[0].drop(FACTOR)

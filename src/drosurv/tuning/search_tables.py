@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
+from drosurv.tuning.held_out import ATTRIBUTE_METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 FACTOR = "factor"
 # These carry an interval, because a choice by them is only as good as they are known.
 WITH_INTERVAL = ("concordance_index", "concordance_imparity")
-_NORMAL = 1.959963984540054
 
 # Scores by setting, fold and factor.
 Scored = Sequence[Sequence[Sequence[dict[str, Any]]]]
@@ -60,7 +60,7 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     folds : DataFrame
         From :func:`fold_table`, of one factor.
     metrics : sequence of str
-        Columns to average.
+        Columns to average, with those that tell a metric by attribute.
 
     Returns
     -------
@@ -68,11 +68,18 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=FOLD).set_index(CANDIDATE)
-    table = average_folds(folds, metrics)
+    from scipy.stats import t as student
+
+    by_attribute = tuple(f"{metric}_" for metric in ATTRIBUTE_METRICS)
+    table = average_folds(
+        folds, [name for name in map(str, folds) if name in metrics or name.startswith(by_attribute)]
+    )
+    # A standard error of few folds is itself uncertain, which the t distribution allows for.
+    reach = float(student.ppf(0.975, folds[FOLD].nunique() - 1))
     table["error"] = folds.groupby(CANDIDATE, sort=False)["error"].agg(lambda errors: max(errors, key=len))
     for metric in WITH_INTERVAL:
         if metric in table:
-            half = _NORMAL * table[f"{metric}_se"]
+            half = reach * table[f"{metric}_se"]
             # A disparity is never negative.
             table[f"{metric}_low"] = (table[metric] - half).clip(lower=0.0)
             table[f"{metric}_high"] = table[metric] + half
