@@ -12,6 +12,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from drosurv.audit import audit, audit_flc
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCox
+from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.metrics import concordance_imparity, concordance_index
 from drosurv.tables import TableEncoder
 
@@ -80,6 +81,19 @@ def test_the_minority_that_plain_cox_gets_wrong_is_named(report):
     assert first.code == "worst_group"
     assert first.text.startswith("Served worst: membership minority.")
     assert [row["group"] for row in report.audited.groups.rows if row["worst"]] == ["minority"]
+
+
+def test_the_bar_shows_the_gap_between_groups_that_can_be_judged(model, held_out):
+    groups = held_out.sensitive_features["membership"].astype(object).copy()
+    groups[:12] = "few"
+    with pytest.warns(SmallGroupWarning):
+        report = audit(
+            model, held_out.X, held_out.y, sensitive_features=groups, n_bootstrap=0, search_rules=False
+        )
+    values = {row["group"]: row["concordance_index"] for row in report.audited.groups.rows}
+    gap = abs(values["minority"] - values["majority"])
+    assert report.audited.headline["Gap"] == f"{gap:.3f}"
+    assert report.audited.headline["Served worst"].startswith(f"{values['minority']:.3f}, ")
 
 
 def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, held_out):

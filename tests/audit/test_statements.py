@@ -201,7 +201,7 @@ def test_one_group_off_among_many_agrees_within_chance():
 
 def test_long_lists_of_groups_are_cut():
     rows = [row("ward", str(k), "brier_skill", "group", 0.0, -0.1, 0.1) for k in range(20)]
-    assert told(result_of(*rows), "harm")[0].text.endswith("ward 7, and 12 more.")
+    assert told(result_of(*rows), "harm")[0].text.endswith("for ward 0, 1, 2, 3, 4, 5, 6, 7; and 12 more.")
 
 
 def test_the_table_of_gaps_says_what_the_summary_says():
@@ -211,3 +211,26 @@ def test_the_table_of_gaps_says_what_the_summary_says():
     assert [(row["p_value"], row["reading"]) for row in fairness_table(result).rows] == [
         (0.06, "may be chance")
     ] * 2
+
+
+def test_those_nearest_to_harm_are_named_first_under_their_attributes():
+    rows = [
+        row("ward", "a", "brier_skill", "group", 0.09, -0.1, 0.28),
+        row("ward", "b", "brier_skill", "group", 0.0, -0.1, 0.1),
+        row("sex", "f", "likelihood_gain", "group", -0.05, -0.1, 0.0),
+        row("ward", "a", "likelihood_gain", "group", 0.2, -0.1, 0.5),
+    ]
+    assert told(result_of(*rows), "harm")[0].text.endswith("for sex f; ward b, a.")
+
+
+def test_a_model_that_keeps_all_information_is_not_said_to_have_shrunk():
+    compared = pd.DataFrame(
+        {"attribute": "sex", "metric": "group_disparity", "model": [1.0], "reference": 1.0, "shrunken": 0.9}
+    )
+    rows = [
+        row("overall", "all", "share_of_gain", "overall", 1.0),
+        row("overall", "all", "calibration_slope", "overall", 0.97),
+    ]
+    # Scores too extreme gain as much when shrunk a little: the factor of equal information is then below one.
+    control = ShrinkageControl(pd.DataFrame(), 0.94, compared)
+    assert "shrinking" not in told(result_of(*rows, control=control), "shrinkage")[0].text

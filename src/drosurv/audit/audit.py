@@ -220,7 +220,7 @@ def _headline(result: EvaluationResult, worst: JudgedGap | None) -> dict[str, st
     """The few numbers that change as the slider moves."""
     found = {"c-index": written(result.value("concordance_index"))}
     if worst is not None:
-        found["Served worst"] = f"{worst.low.whose}, {written(worst.low.value)}"
+        found["Served worst"] = f"{written(worst.low.value)}, {worst.low.whose}"
         found["Gap"] = written(worst.size)
     return found
 
@@ -236,7 +236,9 @@ def _curve_times(results: Sequence[EvaluationResult]) -> FloatArray:
 
 def _subtitle(target: Target, attributes: Sequence[str], estimator: Any) -> str:
     told = f"{len(target):,} patients with {target.n_events:,} events"
-    told += f", in groups by {' and '.join(attributes)}." if attributes else "."
+    *others, last = attributes or ("",)
+    named = f"{', '.join(others)} and {last}" if others else last
+    told += f", in groups by {named}." if named else "."
     if hasattr(estimator, "n_patients_"):
         told += f" The model was trained on {estimator.n_patients_:,} patients."
     return told

@@ -171,7 +171,7 @@ def _calibration_cell(axis: Axis, row: Row) -> Cell:
     return Cell(
         Strip.on(axis, value, low, high, guide=0.0),
         "–" if value is None else f"{value:+.1f}".replace("-", "−"),
-        "" if value is None else f"of {shown}",
+        "" if value is None else f"observed {shown}",
     )
 
 

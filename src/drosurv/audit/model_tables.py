@@ -129,7 +129,10 @@ def calibration_table(result: EvaluationResult, time_title: str) -> Table:
         Column("at_risk", "At risk", "count"),
     )
     rows = tuple(_with_everyone(row) for row in plain_rows(result.calibration))
-    caption = "Predicted less observed survival, in percentage points, at quartiles of the training events"
+    caption = (
+        "Predicted less observed survival, in percentage points, at the quartiles of training event times "
+        f"({time_title})"
+    )
     return Table("calibration", caption, columns, rows)
 
 

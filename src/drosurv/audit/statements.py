@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
-# Above this factor of equal information there is no shrinking to speak of.
+# Above this share of the reference's scores, or of its information, there is no shrinking to speak of.
 SHRUNK = 0.99
 MOST_WITH_NUMBERS = 3
 MOST_NAMED = 8
@@ -126,8 +126,11 @@ def _about_harm(result: EvaluationResult) -> list[Statement]:
     wider = widening(result.settings.level, len(rows))
     harmed = [row for row in rows if row.value + wider * (row.high - row.value) < 0]
     if harmed:
-        named = _listed([f"{row.whose} ({_loss(row)})" for row in harmed])
-        return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
+        named = [f"{row.whose} ({_loss(row)})" for row in harmed[:MOST_NAMED]]
+        named += [f"and {len(harmed) - MOST_NAMED} more"] if len(harmed) > MOST_NAMED else []
+        return [Statement("harm", f"Worse served than by no model at all: {', '.join(named)}.", True)]
+    # Those nearest to harm first, in units of their own uncertainty.
+    rows.sort(key=lambda row: row.value / max(row.high - row.low, 1e-12))
     unclear = _names([row for row in rows if row.verdict != "served"])
     if unclear:
         text = f"No group is shown to be served worse than by no model, but it cannot be ruled out for {unclear}."
@@ -190,7 +193,7 @@ def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement
         f"The model keeps {written(kept[0].value, 'share')} of {reference}'s information (calibration slope "
         f"{written(slope[0].value)}, where 1 is right)"
     )
-    if result.control.factor < SHRUNK:
+    if result.control.factor < SHRUNK and kept[0].value < SHRUNK:
         compared = plain_rows(result.control.at_equal_gain)
         n_lower = sum(map(is_lower, compared))
         which = {0: "its disparities of risk are no", len(compared): "its disparities of risk are"}.get(
@@ -210,13 +213,13 @@ def _small(result: EvaluationResult) -> list[Row]:
 
 
 def _names(rows: list[Row]) -> str:
-    """The groups that the rows are of, each once."""
-    return _listed(list(dict.fromkeys(row.whose for row in rows)))
-
-
-def _listed(names: list[str]) -> str:
-    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    return ", ".join([*names[:MOST_NAMED], *more])
+    """The groups that the rows are of, each once, under their attributes."""
+    groups = list(dict.fromkeys((row.attribute, row.group) for row in rows))
+    under: dict[str, list[str]] = {}
+    for attribute, group in groups[:MOST_NAMED]:
+        under.setdefault(attribute, []).append(group)
+    more = [f"and {len(groups) - MOST_NAMED} more"] if len(groups) > MOST_NAMED else []
+    return "; ".join([*(f"{attribute} {', '.join(named)}" for attribute, named in under.items()), *more])
 
 
 def _points(value: float) -> str:

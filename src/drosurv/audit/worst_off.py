@@ -54,11 +54,14 @@ def describe_worst_off(
     )
     note = (
         "Harm is how much worse than by no model a patient is predicted, in log likelihood, averaged over patients not "
-        f"used to find the rule; negative is a gain. All patients: {_signed(found.overall)}. The intervals hold for "
-        "all rules together. A patient who meets several rules counts under the first. Found again: share of repeated "
-        "samples in which the search comes back to the same group. Smallest group looked for: "
-        f"{found.min_group} patients."
+        f"used to find the rule; negative is a gain. All patients: {_signed(found.overall)}. Smallest group looked "
+        f"for: {found.min_group} patients."
     )
+    if found.findings:
+        note += (
+            " Found again: share of repeated samples in which the search comes back to the same group. The intervals "
+            "hold for all rules together. A patient who meets several rules counts under the first."
+        )
     rules = Table.of("worst_off", CAPTION, COLUMNS, found.to_frame())
     return WorstOffAudit(found.status, rules, note)
 

@@ -151,6 +151,36 @@ def test_hostile_values_run_nowhere(browser, report_with, hostile, tmp_path):
     assert browser.requests == [path.as_uri()]
 
 
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, width):
+    path = tmp_path / "report.html"
+    long = "an_attribute_name_without_a_break_" * 4
+    report_with(long, f"{long} and words {long}", f"{long} > 3", title=long).to_html(path)
+    browser.open(path, width=width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    # The numbers of the bar stand whole on one line, and no cell of a phone's tables is cut.
+    assert browser.run("document.querySelector('.alpha-numbers dd').offsetHeight") < 30
+    cut = "[...document.querySelectorAll('#accuracy td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+    assert width > 600 or browser.run(f"{cut}.length") == 0
+
+
+def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):
+    at = page.run(
+        """(() => { const svg = document.querySelector('[data-stop="1"] svg');
+                    svg.scrollIntoView({ block: 'center', behavior: 'instant' });
+                    const b = svg.getBoundingClientRect(); return [b.x + 0.95 * b.width, b.y + b.height / 2]; })()"""
+    )
+    page.run("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    touch = {"pointerType": "touch", "clientX": at[0], "clientY": at[1], "bubbles": True}
+    for kind in ("pointerdown", "pointerup", "pointerleave"):
+        page.run(
+            "document.querySelector('[data-stop=\\'1\\'] svg').dispatchEvent("
+            f"new PointerEvent('{kind}', {json.dumps(touch)}))"
+        )
+    assert not page.run("document.querySelector('#tip').hidden")
+    assert page.run("document.querySelector('#tip').textContent").startswith("time 900:")
+
+
 def test_it_prints(page, tmp_path):
     page.print(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
