@@ -40,7 +40,8 @@ def rows():
         what = f"{name}, one run on FLC (500 steps, n = {len(X):,}, linear), one thread"
         yield within(PART, what, took.cpu, limit, batched_note(name))
     for name in ("keya_individual", "rp_individual"):
-        yield from gpu_rows(name)
+        for network in ("linear", "mlp"):
+            yield from gpu_rows(name, network)
         yield memory_row(name)
 
 
@@ -56,26 +57,22 @@ def batched_note(name):
     return f"{took.cpu / len(grid):.2f} s a run when the paper's {len(grid)} settings are one batch"
 
 
-def gpu_rows(name):
+def gpu_rows(name, network):
     """One run, and a run among many, on a GPU."""
-    single = f"{name}, one run on FLC on a GPU"
-    batched = f"{name}, a run on a GPU when {len(WEIGHTS) * len(RATES) * REPEATS} are one batch"
+    single = f"{name}, {network}, one run on FLC on a GPU"
+    batched = f"{name}, {network}, a run on a GPU when {len(WEIGHTS) * len(RATES) * REPEATS} are one batch"
     if not torch.cuda.is_available():
         reason = "torch sees no CUDA device"
         yield missing(PART, single, f"under {GPU_LIMIT:g} s", reason)
         yield missing(PART, batched, f"under {GPU_BATCHED_LIMIT:g} s", reason)
         return
     X, y, _ = flc()[0]
-    one = best(lambda: RegularizedCox(name, WEIGHT, random_state=1, device="cuda").fit(X, y), 3)
+    shared = {"network": network, "random_state": 1, "device": "cuda"}
+    one = best(lambda: RegularizedCox(name, WEIGHT, **shared).fit(X, y), 3)
     yield within(PART, single, one.wall, GPU_LIMIT, torch.cuda.get_device_name())
     samples = [Sample(*flc(seed)[0][:2]) for seed in range(REPEATS)]
     grids = [
-        [
-            RegularizedCox(name, weight, lr=lr, random_state=1, device="cuda")
-            for weight in WEIGHTS
-            for lr in RATES
-        ]
-        for _ in samples
+        [RegularizedCox(name, weight, lr=lr, **shared) for weight in WEIGHTS for lr in RATES] for _ in samples
     ]
     many = best(lambda: fit_grids(grids, samples), 2)
     count = sum(map(len, grids))

@@ -23,6 +23,17 @@ def plain_sum(h, U, event, time, codes, scale):
     return total
 
 
+def plain_gradient(h, U, event, time, codes, scale):
+    gradient = np.zeros(len(h))
+    for i in np.flatnonzero(~event):
+        for j in np.flatnonzero(event):
+            apart = abs(h[i] - h[j]) > scale * np.linalg.norm(U[i] - U[j])
+            if time[i] <= time[j] and codes[i] == codes[j] and apart:
+                gradient[i] += np.sign(h[i] - h[j])
+                gradient[j] -= np.sign(h[i] - h[j])
+    return gradient
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     n=st.integers(1, 15),
@@ -32,7 +43,7 @@ def plain_sum(h, U, event, time, codes, scale):
     spread=st.sampled_from([0.0, 1e-6, 0.1, 10.0]),
     scale=st.sampled_from([0.0, 0.01, 0.5, 3.0]),
 )
-def test_sums_equal_the_definition(n, seed, event_rate, n_times, spread, scale):
+def test_sums_and_gradient_equal_the_definition(n, seed, event_rate, n_times, spread, scale):
     rng = np.random.default_rng(seed)
     U = unit_rows(rng.integers(-1, 2, size=(n, 3)).astype(float))
     h = 1.0 + spread * np.where(rng.random(n) < 0.3, rng.integers(0, 3, size=n), rng.random(n))
@@ -46,6 +57,10 @@ def test_sums_equal_the_definition(n, seed, event_rate, n_times, spread, scale):
     assert censored_event_hinge_sum_within_groups(h, U, event, time, codes, scale) == pytest.approx(
         plain_sum(h, U, event, time, codes, scale), **approximately
     )
+    _, gradient = RPGroup(U, Target(event, time), codes, scale)(np.log(h)[None])
+    again, factor = np.exp(np.log(h)), max(event.sum() * (~event).sum(), 1)
+    expected = plain_gradient(again, U, event, time, codes, scale) * again
+    np.testing.assert_allclose(gradient[0] * factor, expected, atol=1e-8)
 
 
 def test_equal_times_are_comparable():
