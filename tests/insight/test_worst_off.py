@@ -138,6 +138,7 @@ def test_patients_with_the_same_harm_have_an_interval_of_no_width(scale):
     ("options", "message"),
     [
         ({"confidence": 1.5}, "confidence must lie"),
+        ({"confidence": 0.4}, "confidence must lie"),
         ({"min_group": 500}, "cannot hold two groups of min_group=500"),
         ({"n_folds": 1}, "n_folds >= 2"),
         ({"harm": np.zeros(3)}, "harm must be 400 finite numbers"),
@@ -150,6 +151,21 @@ def test_bad_questions_are_refused(options, message):
     data = make_hidden_minority(n_samples=400, random_state=0)
     with pytest.raises(ValueError, match=message):
         worst_off(None, data.X, data.y, **({"harm": np.zeros(400)} | options))
+
+
+def test_each_end_of_an_interval_holds_with_the_confidence_shared_over_the_rules():
+    data = make_hidden_minority(n_samples=800, random_state=0)
+    table = pd.DataFrame({"p": np.arange(800) % 4 == 0, "q": np.arange(800) % 4 == 1})
+    harm = np.select([table["p"], table["q"]], [0.9, 0.5], -0.4) + 0.3 * np.random.default_rng(0).normal(
+        size=800
+    )
+    for rules, level in ((1, 0.9), (2, 0.95)):
+        result = worst_off(None, data.X, data.y, features=table, harm=harm, max_rules=rules, n_bootstraps=0)
+        assert len(result.findings) == rules
+        for finding in result.findings:
+            (condition,) = finding.rule.conditions
+            expected = stats.ttest_1samp(harm[table[condition.column]], 0).confidence_interval(level)
+            assert (finding.harm.low, finding.harm.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_the_verdict_is_what_the_interval_says():

@@ -59,8 +59,9 @@ def describe_worst_off(
     )
     if found.findings:
         note += (
-            " Found again: share of repeated samples in which the search comes back to the same group. The intervals "
-            "hold for all rules together. A patient who meets several rules counts under the first."
+            " Found again: share of repeated samples in which the search comes back to the same group. Each end of an "
+            f"interval holds with {100 * level:g} % confidence, for all rules together. A patient who meets several "
+            "rules counts under the first."
         )
     rules = Table.of("worst_off", CAPTION, COLUMNS, found.to_frame())
     return WorstOffAudit(found.status, rules, note)

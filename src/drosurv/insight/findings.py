@@ -67,8 +67,8 @@ class Finding:
     n_checked : int
         Patients held by the rule as found without them.
     harm, rest, difference : Estimate
-        Mean harm of the checked patients, of the others, and the difference. The intervals of all rules hold
-        together with the confidence asked for.
+        Mean harm of the checked patients, of the others, and the difference. Each end of the intervals holds, for
+        all rules together, with the confidence asked for.
     harm_found : float
         Mean harm of the patients on whom the rule was found: too high, since the search chose it.
     folds_found : int
@@ -76,7 +76,7 @@ class Finding:
     stability : float
         Share of bootstraps in which it did.
     harmed, stable : bool
-        Whether the whole interval of the checked harm is above 0, and whether the group comes back often enough.
+        Whether the interval of the checked harm begins above 0, and whether the group comes back often enough.
     """
 
     rule: Rule
@@ -178,9 +178,9 @@ class WorstOff:
         ]
         lines += [
             "",
-            f"Harm is the mean full-likelihood loss over the null model per patient, with {self.confidence:.0%} "
-            "intervals that hold together for all rules. A patient who meets several rules counts under the first. "
-            f"All {self.n_patients} patients: {self.overall}.",
+            "Harm is the mean full-likelihood loss over the null model per patient; each end of an interval holds with "
+            f"{self.confidence:.0%} confidence, for all rules together. A patient who meets several rules counts under "
+            f"the first. All {self.n_patients} patients: {self.overall}.",
         ]
         return "\n".join(lines)
 

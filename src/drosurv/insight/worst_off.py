@@ -44,8 +44,9 @@ def worst_off(
     training set's curve). The search looks for rules whose patients bear the most harm together. What it finds
     on all patients is then checked: the search is repeated without each tenth of the patients, and the same
     group's harm is measured on the tenth left out; and it is repeated on bootstrap samples. A rule is reported
-    as a group only if the whole interval of the harm on patients not used to find it is above 0 (the confidence
-    is shared over the rules found) and the group comes back in at least `min_stability` of the bootstraps.
+    as a group only if the harm on patients not used to find it is above 0 with the given confidence (shared over
+    the rules found), which is where its interval begins, and the group comes back in at least `min_stability` of
+    the bootstraps.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def worst_off(
     min_group : int
         Least number of patients a rule may hold.
     confidence : float
-        Of the intervals, and of the statement that a group is harmed.
+        Of each end of the intervals, and so of the statement that a group is harmed; above 0.5.
     min_stability : float
         Least share of bootstraps in which a group must come back.
     n_folds, n_bootstraps : int
@@ -94,8 +95,8 @@ def worst_off(
     """
     target = parse_target(y)
     table = _table(model, X if features is None else features, len(target))
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
+    if not 0.5 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}.")
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ValueError(
             f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group}; "
@@ -112,11 +113,11 @@ def worst_off(
     checked, again = search.check(covered, _folds(target, n_folds, rng))
     stability = search.stability(covered, n_bootstraps, rng)
     # The confidence is shared over the rules, since each had its chance to look harmful.
-    shared = 1 - (1 - confidence) / max(len(rules), 1)
+    doubt = (1 - confidence) / max(len(rules), 1)
     findings = []
     for j, rule in enumerate(rules):
         inside, outside = values[checked[j] == 1], values[checked[j] == 0]
-        harm_there = Estimate.mean(inside, shared)
+        harm_there = Estimate.mean(inside, 1 - 2 * doubt)
         findings.append(
             Finding(
                 rule=rule,
@@ -125,8 +126,8 @@ def worst_off(
                 n_events=int(target.event[covered[j]].sum()),
                 n_checked=len(inside),
                 harm=harm_there,
-                rest=Estimate.mean(outside, shared),
-                difference=Estimate.difference(inside, outside, shared),
+                rest=Estimate.mean(outside, 1 - 2 * doubt),
+                difference=Estimate.difference(inside, outside, 1 - 2 * doubt),
                 harm_found=float(values[covered[j]].mean()),
                 folds_found=int(again[j]),
                 stability=float(stability[j]),
@@ -136,7 +137,7 @@ def worst_off(
         )
     return WorstOff(
         findings=tuple(findings),
-        overall=Estimate.mean(values, confidence),
+        overall=Estimate.mean(values, 2 * confidence - 1),
         n_patients=len(target),
         n_events=target.n_events,
         confidence=confidence,
