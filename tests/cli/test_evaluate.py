@@ -88,6 +88,31 @@ def test_every_number_goes_into_the_file(drosurv, held_out, tmp_path):
     assert set(table["attribute"]) == {"overall", "sex"}
 
 
+def test_without_groups_the_option_is_named_once(drosurv, held_out):
+    output = drosurv.ok("evaluate", *held_out[:2], "--bootstrap", "0").stdout
+    assert output.count("no groups were given") == 1
+    assert "sensitive_features" not in output
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.head(1), "a single patient"),
+        (lambda frame: frame[frame["status"] == "alive"], "--event-value 'dead' does not occur"),
+    ],
+)
+def test_a_table_that_cannot_judge_a_model_is_refused(drosurv, held_out, change, words):
+    model, test, _ = held_out
+    change(pd.read_csv(test)).to_csv(test, index=False)
+    assert words in drosurv.fails("evaluate", model, test)
+
+
+def test_a_table_without_events_cannot_judge_a_model(drosurv, held_out):
+    model, test, _ = held_out
+    pd.read_csv(test).assign(censored=0).to_csv(test, index=False)
+    assert "holds no event" in drosurv.fails("evaluate", model, test, "--event", "censored")
+
+
 def test_scoring_on_the_training_table_is_warned_about(drosurv, model, data, held_out):
     warning = "was trained on"
     assert warning in drosurv.ok("evaluate", model, data, "--bootstrap", "0").stderr

@@ -44,6 +44,13 @@ def test_no_groups_give_a_frame_of_all_patients_without_columns():
     assert group_labels(FRAME, []).shape == (30, 0)
 
 
+def test_names_are_no_groups():
+    names = pd.DataFrame({"name": [f"n{i}" for i in range(51)]})
+    with pytest.raises(ValueError, match="51 different texts, too many groups to compare"):
+        group_labels(names, ["name"])
+    assert len(group_labels(names.head(50), ["name"])) == 50
+
+
 def test_many_different_numbers_ask_for_a_cut():
     with pytest.raises(ValueError, match=r"30 different numbers.*groups='age>55'"):
         group_labels(FRAME, ["age"])

@@ -63,3 +63,13 @@ def test_too_few_patients_to_hold_out_are_named(path):
 def test_dropping_an_unknown_column_is_refused(path):
     with pytest.raises(ValueError, match=r"drop column 'idd' is not in the table. Did you mean 'id'"):
         read(path, drop=["idd"])
+
+
+def test_a_table_without_features_or_events_is_refused(path):
+    with pytest.raises(
+        ValueError, match="no column to predict from besides 'days', 'status' and those dropped"
+    ):
+        read(path, drop=["id", "age", "sex"])
+    pd.read_csv(path).assign(status=0).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="'status' holds no event: every one of the 40 patients is censored"):
+        read_survival_table(path, time="days", event="status")

@@ -71,8 +71,8 @@ def test_times_may_be_integers_or_numbers_in_text():
         (pd.to_datetime(["2020-01-01", "2021-01-01"]), "holds dates"),
         ([True, False], "is it the event column"),
         ([1.0, np.nan], r"time column 't' is empty in 1 rows \(first in row 2\)"),
-        ([1.0, -2.0], "negative time"),
-        ([1.0, np.inf], "infinite"),
+        ([1.0, -2.0], r"time column 't' holds -2 \(row 2\), which is negative or infinite"),
+        ([np.inf, np.inf], r"time column 't' holds inf \(row 1\).*\(2 such rows\): correct or remove them"),
     ],
 )
 def test_times_that_are_none_are_refused(times, message):

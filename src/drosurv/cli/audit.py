@@ -87,7 +87,7 @@ def audit(
             features,
             table.y,
             sensitive_features=table.sensitive_features if listed(groups) else None,
-            reference=opened.plain_risk(features),
+            reference=opened.plain_cox(),
             features=_readable(opened, frame, listed(groups)),
             title=title,
             data_name=data.name,

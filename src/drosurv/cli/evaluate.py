@@ -10,7 +10,7 @@ import typer
 from drosurv.cli.model_input import OpenedModel
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, ModelFile, Separator, listed
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.plain_messages import printable
+from drosurv.cli.plain_messages import in_options, printable
 from drosurv.cli.rendering import print_frame, print_json
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def evaluate(
     frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
     table = opened.table(frame, groups=listed(groups), time=time, event=event, event_value=event_value)
     features = opened.features(frame)
-    held_against = opened.plain_risk(features)
+    held_against = opened.plain_cox()
     if reference is not None:
         other = OpenedModel.open(reference)
         held_against = other.estimator.predict(other.features(frame))
@@ -106,7 +106,7 @@ def _show(result: EvaluationResult, title: str) -> None:
         rows = table[(table["kind"] == kind) & table["metric"].isin(names)]
         if len(rows):
             print_frame(_numbers(rows, names), heading)
-    typer.echo(printable("\n".join([result.summary(), *(f"Note: {note}" for note in result.notes)])))
+    typer.echo(printable(in_options(result.summary(), {"groups": "--groups", "bootstrap": "--bootstrap"})))
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

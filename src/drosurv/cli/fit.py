@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,11 +156,19 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
         )
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
     taken = cls().get_params()
-    for key in wanted:
-        if key not in taken:
-            raise ValueError(f"{key} has no meaning for {cls.__name__}, which takes {', '.join(taken)}.")
+    check_parameters(cls(), wanted)
     drawn = {"random_state": seed} if "random_state" in taken else {}
     return cls(**{**drawn, **wanted})
+
+
+def check_parameters(estimator: Any, names: Iterable[str]) -> None:
+    """Raise if an estimator has no parameter of a given name."""
+    taken = estimator.get_params()
+    for name in names:
+        if name not in taken:
+            raise ValueError(
+                f"{name} has no meaning for {type(estimator).__name__}, which takes {', '.join(taken)}."
+            )
 
 
 def _widths(text: str | None) -> tuple[int, ...] | None:

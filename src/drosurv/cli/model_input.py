@@ -61,6 +61,24 @@ def training_notes(
 
 
 @dataclass(frozen=True, eq=False)
+class PlainCox:
+    """Plain Cox as :func:`training_notes` keeps it: able to tell risks, not curves.
+
+    Attributes
+    ----------
+    coefficients : (d,) float64
+        Of the estimator's features.
+    """
+
+    coefficients: FloatArray
+
+    def predict(self, X: pd.DataFrame) -> FloatArray:
+        """Log risks, (n,)."""
+        risk: FloatArray = X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
+        return risk
+
+
+@dataclass(frozen=True, eq=False)
 class OpenedModel:
     """What a model's file holds, for the commands that use it.
 
@@ -110,12 +128,12 @@ class OpenedModel:
         require_columns(frame, list(names), "feature")
         return frame[list(names)]
 
-    def plain_risk(self, features: pd.DataFrame) -> FloatArray | None:
-        """Risks (n,) by plain Cox trained on the same patients; None if the file does not hold it."""
+    def plain_cox(self) -> PlainCox | None:
+        """Plain Cox trained on the same patients; None if the file does not hold it."""
         import numpy as np
 
         coefficients = self.notes.get("plain_cox")
-        return None if coefficients is None else features.to_numpy(dtype=np.float64) @ np.array(coefficients)
+        return None if coefficients is None else PlainCox(np.array(coefficients))
 
     def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
         """What was made up or left aside in a table, apart from the target's columns."""
@@ -149,7 +167,15 @@ class OpenedModel:
             )
         if event_value is None and event == noted.get("event"):
             event_value = noted.get("event_value")
-        return SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups)
+        if len(frame) < 2:
+            raise ValueError("the table holds a single patient: a model is judged on at least two.")
+        table = SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups)
+        if not table.y[event].any():
+            raise ValueError(
+                f"event column {event!r} holds no event, so there is nothing to judge a model by: pass event_value if "
+                "another value means the event, or more patients."
+            )
+        return table
 
     def warn_if_trained_on(self, data: Path) -> None:
         """Say so if the table is the one the model was trained on: every number is then too good."""

@@ -30,7 +30,15 @@ class PlainMessages(TyperGroup):
             warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
-            warnings.showwarning = lambda message, *_, **__: say("Warning", str(message), self._options(ctx))
+            said: set[str] = set()
+
+            def show(message: Any, *_: Any, **__: Any) -> None:
+                # Each fold of a search, for one, has the same to say.
+                if str(message) not in said:
+                    said.add(str(message))
+                    say("Warning", str(message), self._options(ctx))
+
+            warnings.showwarning = show
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:

@@ -58,8 +58,10 @@ def reproduce(
 
     Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
     """
+    from drosurv.estimators.device import check_device
     from drosurv.paper import reproduce as run
 
+    check_device(device)
     if seer_file is not None and not seer_file.is_file():
         raise ValueError(f"seer_file={str(seer_file)!r} is not a file: check its name and folder.")
     with _progress() as report:

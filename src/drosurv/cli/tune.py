@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.fit import make_estimator
+from drosurv.cli.fit import check_parameters, make_estimator
 from drosurv.cli.model_input import training_notes
 from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
 from drosurv.cli.outputs import check_outputs, check_picture
@@ -101,9 +101,16 @@ def tune(
         raise ValueError(f"rule={rule} compares groups: pass groups=COLUMNS, or rule=best.")
     if validation is not None and not 0 < validation < 1:
         raise ValueError(f"validation must be a share of the patients, in (0, 1), got {validation}.")
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds}; for a single part pass validation=SHARE.")
+    if jobs == 0:
+        raise ValueError("jobs must be at least 1, or -1 for one per processor core, got 0.")
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     if not hasattr(estimator, "solver"):
         raise ValueError(f"model {model!r} looks at no feature, so there is nothing to tune: choose another.")
+    values = _grid_for(estimator, grid)
+    rule = rule or ("budget" if listed(groups) else "best")
+    chooses = make_rule(rule, tolerance, minimise)
     patients = read_survival_table(
         data,
         time=time,
@@ -116,11 +123,10 @@ def tune(
         missing=listed(missing),
     )
     labels = patients.sensitive_features if listed(groups) else None
-    rule = rule or ("best" if labels is None else "budget")
     search = GridSearch(
         Pipeline([("table", TableEncoder(categorical=listed(categorical))), ("model", estimator)]),
-        read_grid(grid),
-        rule=make_rule(rule, tolerance, minimise),
+        values,
+        rule=chooses,
         cv=folds if validation is None else validation,
         metrics=None if labels is None else [minimise],
         n_jobs=jobs,
@@ -145,6 +151,8 @@ def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
     """A rule by its name on the command line."""
     from drosurv.tuning import AccuracyBudget, BestScore, OneStandardError, ParetoPoint
 
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be a share in [0, 1), got {tolerance}.")
     if name == "budget":
         return AccuracyBudget(tolerance=tolerance, minimise=minimise)
     if name == "best":
@@ -154,6 +162,23 @@ def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
     if name == "pareto":
         return ParetoPoint(minimise=minimise)
     raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}.")
+
+
+def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]:
+    """The grid that was asked for, or else the paper's for this estimator."""
+    from drosurv.tuning import default_grid
+
+    values = read_grid(entries)
+    if values is not None:
+        check_parameters(estimator, values)
+        return values
+    try:
+        return default_grid(estimator)
+    except ValueError as error:
+        raise ValueError(
+            f"{type(estimator).__name__} has no parameter that is tuned by default: pass --grid NAME=VALUES, for "
+            "example --grid l2=0,0.01,0.1."
+        ) from error
 
 
 def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:

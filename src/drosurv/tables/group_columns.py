@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import labels
 from drosurv.tables.number_values import holds_numbers, to_floats
 from drosurv.tables.reading import require_columns
@@ -56,6 +57,11 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
             raise ValueError(
                 f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for example "
                 f"groups='{spec}>{middle}'."
+            )
+        if column.nunique() > MOST_LEVELS:
+            raise ValueError(
+                f"groups column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: choose "
+                f"a column with at most {MOST_LEVELS}."
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]

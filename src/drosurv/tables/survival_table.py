@@ -133,4 +133,15 @@ def read_survival_table(
     ['age', 'sex=m']
     """
     frame = read_frame(path, separator=separator, decimal=decimal, missing=missing)
-    return SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups, drop=drop)
+    table = SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups, drop=drop)
+    if table.X.shape[1] == 0:
+        raise ValueError(
+            f"{path} has no column to predict from besides {time!r}, {event!r} and those dropped: drop fewer, or "
+            "add some."
+        )
+    if not table.y[event].any():
+        raise ValueError(
+            f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
+            "event_value if another value means the event."
+        )
+    return table

@@ -75,6 +75,13 @@ class TargetColumns:
                 f"({int(wrong.sum()):,} such rows): {_remedy(column.iloc[row])}."
             )
         times: FloatArray = numbers.to_numpy(dtype=np.float64)
+        outside = ~((times >= 0) & (times < np.inf))
+        if outside.any():
+            row = int(outside.argmax())
+            raise ValueError(
+                f"time column {self.time!r} holds {times[row]:g} (row {row + 1}), which is negative or infinite "
+                f"({int(outside.sum()):,} such rows): correct or remove them."
+            )
         return times
 
     def _events(self, column: pd.Series[Any]) -> BoolArray:
