@@ -62,7 +62,8 @@ def test_objective_eta_and_weights_belong_together(alpha, ball):
     assert model.objective_ == pytest.approx(worst_case(losses, alpha, ball), rel=1e-9)
     weights = model.worst_case_weights_
     assert weights @ losses == pytest.approx(model.objective_, rel=1e-9)
-    assert (weights[losses < model.eta_] == 0).all()
+    # A loss at the threshold, computed here in another order, may fall a rounding short of it.
+    assert (weights[losses < model.eta_ - 1e-12] == 0).all()
     over = np.maximum(losses - model.eta_, 0)
     if ball != "cvar" and over.any():
         c = constant(alpha, ball)

@@ -57,8 +57,9 @@ class CVaR:
         """Second derivative of the smoothed form: patients strictly between no weight and full weight share it."""
         if self.smoothing <= 0.0:
             return None
-        weights = at.weights[0]
-        inside = mass * ((weights > 0.0) & (weights < mass / self.alpha[0]))
+        # By the losses and not by the weights, which normalisation leaves a rounding away from the full weight.
+        over = losses - at.eta[0]
+        inside = mass * ((over > 0.0) & (over < self.smoothing / self.alpha[0]))
         share = float(inside.sum())
         if share <= 0.0:
             return None
