@@ -52,12 +52,13 @@ def test_a_half_without_events_has_no_losses(both):
     assert loss.hessian(np.ones((1, len(loss.rows))), X).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
-def test_rows_list_the_events_of_the_first_half_then_of_the_second():
+def test_rows_list_the_events_of_each_half_in_order_of_time():
     target = Target(np.array([True, True, False, True]), np.array([4.0, 3.0, 2.0, 1.0]))
     loss = CoxSplit(target, np.array([False, True, True, False]))
-    assert loss.rows.tolist() == [1, 0, 3]
-    # Patient 1 meets patient 0, patient 0 meets nobody, patient 3 meets both of the first half.
-    np.testing.assert_allclose(np.exp(loss(np.zeros((1, 4)))), [[2.0, 1.0, 3.0]], rtol=1e-12)
+    assert loss.rows.tolist() == [1, 3, 0]
+    assert [half.tolist() for half in loss.halves] == [[1, 2], [0, 3]]
+    # Patient 1 meets patient 0, patient 3 meets both of the first half, patient 0 meets nobody.
+    np.testing.assert_allclose(np.exp(loss(np.zeros((1, 4)))), [[2.0, 3.0, 1.0]], rtol=1e-12)
 
 
 def test_reference_patients_of_weight_zero_are_not_there():

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from drosurv.losses.risk_sets import RiskSets, exponentials
+from drosurv.losses.risk_sets import RiskSets, distinct, exponentials
 
 
-def sample(seed, spread, n=30):
+def sample(seed, spread, n=30, latest=10):
     rng = np.random.default_rng(seed)
-    time = rng.integers(0, 10, n).astype(float)
+    time = rng.integers(0, latest, n).astype(float)
     # Some wanted times lie between, before and after all observed ones.
-    at = np.unique(np.concatenate([rng.integers(0, 10, 4), [-1.0, 3.5, 20.0]]).astype(float))
+    at = np.unique(np.concatenate([rng.integers(0, latest, n // 7), [-1.0, 3.5, 2.0 * latest]]).astype(float))
     return time, at, spread * rng.normal(size=(2, n)), rng.uniform(0.1, 4, n), rng.normal(size=(n, 3))
 
 
@@ -23,6 +23,41 @@ def shares(time, at, scores, weight):
                 scores[inside] + np.log(weight[inside]) - logsumexp(scores[inside], b=weight[inside])
             )
     return out
+
+
+@pytest.mark.parametrize(
+    ("values", "places"), [([], []), ([2.0], [0]), ([0.0, 0.0, 1.5, 4.0, 4.0], [0, 0, 1, 2, 2])]
+)
+def test_distinct_times_are_numpys_unique_values(values, places):
+    times, place = distinct(np.array(values))
+    np.testing.assert_array_equal(times, np.unique(values))
+    assert place.tolist() == places
+
+
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_thousands_of_patients_follow_the_definition(spread, weighted):
+    time, at, scores, weight, _ = sample(0, spread, n=9000, latest=4000)
+    w = weight if weighted else np.ones(len(time))
+    risk_sets = RiskSets(time, at, weight if weighted else None)
+    found = risk_sets.log_sums(scores)
+    assert found.shape[1] > 1024
+    for k in range(0, len(at), 50):
+        inside = time >= at[k]
+        wanted = logsumexp(scores[:, inside], b=w[inside], axis=1) if inside.any() else -np.inf
+        np.testing.assert_allclose(found[:, k], wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_members_given_in_order_fill_the_risk_sets_alone():
+    time, at, scores, weight, _ = sample(1, 1.0)
+    members = np.flatnonzero(time % 2 == 0)
+    among = RiskSets(time, at, weight, members[np.argsort(time[members])])
+    alone = RiskSets(time[members], at, weight[members])
+    np.testing.assert_allclose(among.log_sums(scores), alone.log_sums(scores[:, members]), rtol=1e-12)
+    gradient = np.full(scores.shape, 7.0)
+    among.pullback(np.ones((2, len(at))), gradient)
+    np.testing.assert_allclose(gradient[:, members], alone.pullback(np.ones((2, len(at)))), rtol=1e-12)
+    assert (np.delete(gradient, members, axis=1) == 7.0).all()
 
 
 @pytest.mark.parametrize("spread", [1.0, 300.0, 1e4])

@@ -115,3 +115,13 @@ def test_each_module_of_a_batch_may_have_its_own_features():
     together = ModuleBatch(modules, X).scores()
     for b, module in enumerate(modules):
         np.testing.assert_allclose(module_scores(module, X[b]), together[b], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("n", [1, 129, 40_000])
+def test_linear_scores_and_gradients_are_matrix_products_at_every_size(n, d):
+    rng = np.random.default_rng(n + d)
+    X, theta, cotangent = rng.normal(size=(n, d)), rng.normal(size=(1, d)), rng.normal(size=(1, n))
+    network = Linear(X, theta)
+    np.testing.assert_allclose(network.scores(), theta @ X.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(network.pullback(cotangent)[0], cotangent @ X, rtol=1e-11, atol=1e-11)

@@ -105,15 +105,26 @@ def test_a_batch_of_perceptrons_is_its_models_one_by_one():
         np.testing.assert_allclose(found[0], history[b], rtol=1e-8)
 
 
+HALF = np.arange(N) % 3 == 0
+HALVES = [np.flatnonzero(HALF), np.flatnonzero(~HALF)]
+COMPILED = {
+    "whole": (lambda target, weight: CoxPartial(target, "breslow", weight), None),
+    "split": (lambda target, weight: CoxSplit(target, HALF, weight), HALVES),
+    "one side": (lambda target, weight: CoxSplit(target, HALF, weight, both=False), HALVES[:1]),
+}
+
+
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_compiled_loop_is_the_plain_one(weighted, l2):
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_compiled_loop_is_the_plain_one(name, weighted, l2):
     X, target = sample()
     weight = np.random.default_rng(5).uniform(0.5, 2, N) if weighted else None
     mass = uniform_mass(N) if weight is None else weight / weight.sum()
     alphas, lr = np.array([0.2, 0.5, 1.0]), np.array([0.01, 0.05, 0.1])
     starts = np.random.default_rng(0).normal(size=(3, D)) / 10
-    composite = Composite(CoxPartial(target, "breslow", weight), lambda: ChiSquare(alphas), mass)
+    prepare, blocks = COMPILED[name]
+    composite = Composite(prepare(target, weight), lambda: ChiSquare(alphas), mass, blocks)
     plain, compiled = Linear(X, starts.copy()), Linear(X, starts.copy())
     assert compiles(compiled, composite)
     wanted = adam(plain, composite, lr, STEPS, l2)
@@ -121,15 +132,30 @@ def test_the_compiled_loop_is_the_plain_one(weighted, l2):
     np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
 
 
+def test_the_compiled_loop_takes_a_half_without_any_event():
+    X, target = sample()
+    target = Target(target.event & HALF, target.time)
+    composite = Composite(CoxSplit(target, HALF), lambda: ChiSquare(0.3), uniform_mass(N), HALVES)
+    plain, compiled = Linear(X, np.full((1, D), 0.1)), Linear(X, np.full((1, D), 0.1))
+    wanted = adam(plain, composite, np.array([0.05]), STEPS)
+    np.testing.assert_allclose(
+        compiled_adam(compiled, composite, np.array([0.05]), STEPS), wanted, rtol=1e-10
+    )
+    np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
+
+
 def test_the_compiled_loop_knows_what_it_cannot_do():
     X, target = sample()
     network, chi = Linear(X, np.zeros((1, D))), (lambda: ChiSquare(0.3))
-    mass, half = uniform_mass(N), np.arange(N) % 2 == 0
+    mass, split = uniform_mass(N), CoxSplit(target, HALF)
     penalty = type("Penalty", (), {"__call__": lambda self, scores: (np.zeros(1), 0 * scores)})()
     module = ModuleBatch([build(linear, D, seed=0)], X)
     assert not compiles(network, Composite(CoxPartial(target), Mean, mass))
     assert not compiles(network, Composite(CoxPartial(target, "efron"), chi, mass))
-    assert not compiles(network, Composite(CoxSplit(target, half), chi, mass))
+    assert not compiles(network, Composite(split, chi, mass))
+    assert not compiles(network, Composite(split, chi, mass, HALVES[:1]))
+    assert not compiles(network, Composite(split, chi, mass, HALVES[::-1]))
+    assert not compiles(network, Composite(split, Mean, mass, HALVES))
     assert not compiles(network, Composite(CoxPartial(target), chi, mass, penalty=penalty))
     assert not compiles(network, Composite(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
     assert not compiles(module, Composite(CoxPartial(target), chi, mass))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
-from drosurv.losses.risk_sets import RiskSets
+from drosurv.losses.risk_sets import RiskSets, distinct
 from drosurv.metrics import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -51,9 +51,10 @@ class Baseline:
 
         Everything stays in logs, so that scores of any size give a baseline.
         """
-        at, block = np.unique(target.time[target.event], return_inverse=True)
-        counts = np.bincount(block, None if weight is None else weight[target.event])
-        log_risk = RiskSets(target.time, at, weight).log_sums(np.atleast_2d(scores))[0]
+        died = target.order[target.event[target.order]]
+        at, block = distinct(target.time[died])
+        counts = np.bincount(block, None if weight is None else weight[died])
+        log_risk = RiskSets(target.time, at, weight, target.order).log_sums(np.atleast_2d(scores))[0]
         log_cumulative = np.logaddexp.accumulate(np.log(counts) - log_risk)
         if at[0] > 0:
             at = np.concatenate([[0.0], at])
@@ -87,9 +88,10 @@ def follow_up(target: Target) -> FollowUp:
     At equal times events come before censorings, so those who had the event then are no longer at risk of
     being censored.
     """
-    times, place = np.unique(target.time, return_inverse=True)
+    seen, event = target.time[target.order], target.event[target.order]
+    times, place = distinct(seen)
     leaving = np.bincount(place)
-    events = np.bincount(place, target.event)
+    events = np.bincount(place, event)
     at_risk = len(target) - np.concatenate([[0], np.cumsum(leaving)[:-1]])
     censored, open_to_censoring = leaving - events, at_risk - events
     censored_share = np.divide(censored, open_to_censoring, out=np.zeros(len(times)), where=censored > 0)
@@ -97,5 +99,5 @@ def follow_up(target: Target) -> FollowUp:
         times,
         censoring=np.cumprod(1.0 - censored_share),
         survival=np.cumprod(1.0 - events / at_risk),
-        event_percentiles=np.percentile(target.time[target.event], np.arange(101)),
+        event_percentiles=np.percentile(seen[event], np.arange(101)),
     )

@@ -99,8 +99,7 @@ class DROCoxSplit(RobustEstimator):
 
     def _blocks(self, loss: Loss, training: Training) -> list[IntArray] | None:
         assert isinstance(loss, CoxSplit)
-        blocks = [np.flatnonzero(loss.in_first), np.flatnonzero(~loss.in_first)]
-        return blocks if self.sides == "both" else blocks[:1]
+        return loss.halves
 
     def _device_objective(
         self, batch: Sequence[Any], trainings: Sequence[Training], device: str

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from drosurv.losses.cox_partial import add_by_block, subtract_at
-from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class CoxSplit:
     Attributes
     ----------
     rows : (E,) int
-        The patients the losses belong to: the events of D1, then those of D2.
+        The patients the losses belong to: the events of D1 in order of time, then those of D2.
+    sides : list of Side
+        The scored halves.
+    halves : list of (m,) int
+        Their patients.
     """
 
     def __init__(
@@ -43,9 +47,9 @@ class CoxSplit:
     ) -> None:
         self.target, self.in_first, self.weight, self.both = target, in_first, weight, both
         self.n = len(target)
-        self.sides = [_Side(target, in_first, weight)]
-        if both:
-            self.sides.append(_Side(target, ~in_first, weight))
+        scored = [in_first, ~in_first] if both else [in_first]
+        self.sides = [Side(target, own, weight) for own in scored]
+        self.halves: list[IntArray] = [np.flatnonzero(own) for own in scored]
         self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
         ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
@@ -83,28 +87,31 @@ class CoxSplit:
         return CoxSplit(self.target.take(rows), self.in_first[rows], weight, self.both)
 
 
-class _Side:
-    """The events of one half, scored against the other half."""
+class Side:
+    """The events of one half, in order of time, scored against the other half."""
 
     def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:
-        self.rows: IntArray = np.flatnonzero(target.event & own)
-        self.reference: IntArray = np.flatnonzero(~own)
-        at, self.block = np.unique(target.time[self.rows], return_inverse=True)
-        self.risk_sets = RiskSets(target.time, at, weight, self.reference)
+        order, inside = target.order, own[target.order]
+        self.rows: IntArray = order[inside & target.event[order]]
+        at, self.block = distinct(target.time[self.rows])
+        self.risk_sets = RiskSets(target.time, at, weight, order[~inside])
         self._others_share: FloatArray = np.empty(0)
 
     def losses(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) of everybody to the losses (B, E) of these events."""
         log_sums = self.risk_sets.log_sums(scores)
         losses = np.empty((len(scores), len(self.rows)))
         self._others_share = np.empty_like(losses)
-        _softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
+        softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
         return losses
 
     def jacobian(self, X: FloatArray) -> FloatArray:
+        """Gradients (E, d) of the losses in the coefficients of linear scores, for one row."""
         gradients: FloatArray = self._others_share[0][:, None] * self._away(X)
         return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d, d) of the losses weighted by (E,) in those coefficients."""
         share = self._others_share[0]
         pull: FloatArray = np.bincount(
             self.block, weights * share, minlength=len(self.risk_sets.first)
@@ -121,16 +128,18 @@ class _Side:
         return self.risk_sets.means(X)[self.block] - X[self.rows]
 
     def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
+        """Write the reference patients' part of the gradient (B, n) of the losses weighted by (B, E)."""
         pull = np.zeros((len(weights), len(self.risk_sets.first)))
         add_by_block(weights * self._others_share, self.block, pull)
         self.risk_sets.pullback(pull, gradient)
 
     def subtract_own(self, weights: FloatArray, gradient: FloatArray) -> None:
+        """Subtract the events' own part of that gradient."""
         subtract_at(weights * self._others_share, self.rows, gradient)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _softplus_terms(
+def softplus_terms(
     log_sums: FloatArray,
     scores: FloatArray,
     rows: IntArray,
@@ -138,7 +147,7 @@ def _softplus_terms(
     losses: FloatArray,
     others_share: FloatArray,
 ) -> None:  # pragma: no cover - compiled
-    # log(exp f + exp L) - f = softplus(L - f), and its slope is the others' share of the risk.
+    """Losses (B, E) of the events, log(exp f + exp L) - f = softplus(L - f), and their slopes: the others' share."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             gap = log_sums[b, block[e]] - scores[b, rows[e]]

@@ -34,6 +34,15 @@ _UNDERFLOW = -708.0
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
 _FLAT = 500.0
+# Patients worked through at a time where several passes follow each other: their numbers stay in the nearest cache.
+_CHUNK = 1024
+
+
+def distinct(ascending: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distinct values (K,) of ascending times (m,), and which of them each is, (m,)."""
+    new = np.ones(len(ascending), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    return ascending[new], np.cumsum(new) - 1
 
 
 class RiskSets:
@@ -47,8 +56,8 @@ class RiskSets:
         Times whose risk sets { j : time_j >= at_k } are wanted.
     weight : (n,) float64 or None
         Weight of each patient inside the sums.
-    members : (m,) int or None
-        The patients who fill the risk sets; None is everybody.
+    order : (m,) int or None
+        The patients who fill the risk sets, from the shortest to the longest time; None is everybody, sorted here.
     """
 
     def __init__(
@@ -56,9 +65,9 @@ class RiskSets:
         time: FloatArray,
         at: FloatArray,
         weight: FloatArray | None = None,
-        members: IntArray | None = None,
+        order: IntArray | None = None,
     ) -> None:
-        self.order: IntArray = np.argsort(time) if members is None else members[np.argsort(time[members])]
+        self.order: IntArray = np.argsort(time) if order is None else order
         self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
         self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
@@ -167,7 +176,7 @@ def log_sums(
     """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that its transpose needs."""
     n, times = order.shape[0], first.shape[0]
     start = first[0] if times else n
-    scratch = np.empty(n, np.int64)
+    scratch = np.empty(_CHUNK, np.int64)
     for b in range(scores.shape[0]):
         row, risk = scores[b], risks[b]
         lowest, highest = np.inf, -np.inf
@@ -176,10 +185,9 @@ def log_sums(
             risk[i] = value
             lowest = value if value < lowest else lowest
             highest = value if value > highest else highest
-        if highest - lowest < _FLAT:
+        flat = highest - lowest < _FLAT
+        if flat:
             levels[b, :] = highest
-            for i in range(start, n):
-                risk[i] -= highest
         else:
             highest, end = -np.inf, n
             for k in range(times - 1, -1, -1):
@@ -189,10 +197,15 @@ def log_sums(
                     risk[i] -= highest
                 levels[b, k] = highest
                 end = first[k]
-        exponentials(risk[start:], scratch[start:])
-        if weight.shape[0]:
-            for i in range(start, n):
-                risk[i] *= weight[i]
+        for low in range(start, n, _CHUNK):
+            part = risk[low : min(low + _CHUNK, n)]
+            if flat:
+                for i in range(part.shape[0]):
+                    part[i] -= highest
+            exponentials(part, scratch)
+            if weight.shape[0]:
+                for i in range(part.shape[0]):
+                    part[i] *= weight[low + i]
         total, level, end = 0.0, -np.inf, n
         for k in range(times - 1, -1, -1):
             if levels[b, k] != level:
@@ -202,7 +215,9 @@ def log_sums(
                 total += risk[i]
             sums[b, k] = total
             end = first[k]
-        _logarithms(sums[b], levels[b], out[b])
+        for low in range(0, times, _CHUNK):
+            high = min(low + _CHUNK, times)
+            _logarithms(sums[b, low:high], levels[b, low:high], out[b, low:high])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

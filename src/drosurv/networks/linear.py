@@ -7,6 +7,11 @@ import numpy as np
 
 from drosurv.target import FloatArray, IntArray
 
+# Patients worked through at a time, so that their numbers stay in a near cache: while one feature after the other
+# comes by, and while rows become columns.
+_CHUNK = 16384
+_TURNED = 128
+
 
 class Linear:
     """A batch of linear models on n fixed patients.
@@ -21,7 +26,9 @@ class Linear:
 
     def __init__(self, X: FloatArray, theta: FloatArray) -> None:
         # One row per feature: sums over patients then run along memory.
-        self.columns: FloatArray = np.ascontiguousarray(X.T)
+        self.columns: FloatArray = np.empty(X.shape[::-1])
+        for low in range(0, len(X), _TURNED):
+            self.columns[:, low : low + _TURNED] = X[low : low + _TURNED].T
         self.parameters: list[FloatArray] = [theta]
 
     def scores(self) -> FloatArray:
@@ -46,19 +53,21 @@ class Linear:
         return Linear(self.columns[:, rows].T, self.parameters[0])
 
 
-# For one model these plain loops beat a general matrix-vector product two to three times over.
+# For one model these plain loops, two features at a time, beat a general matrix-vector product.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
     """Scores (n,) of coefficients (d,): columns' theta."""
     d, n = columns.shape
     odd = d % 2
-    first, one = columns[0], theta[0] if odd else 0.0
-    for i in range(n):
-        out[i] = one * first[i]
-    for j in range(odd, d, 2):
-        first, second, one, two = columns[j], columns[j + 1], theta[j], theta[j + 1]
-        for i in range(n):
-            out[i] += one * first[i] + two * second[i]
+    for low in range(0, n, _CHUNK):
+        high = min(low + _CHUNK, n)
+        part, first, one = out[low:high], columns[0, low:high], theta[0] if odd else 0.0
+        for i in range(part.shape[0]):
+            part[i] = one * first[i]
+        for j in range(odd, d, 2):
+            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], theta[j], theta[j + 1]
+            for i in range(part.shape[0]):
+                part[i] += one * first[i] + two * second[i]
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
@@ -66,8 +75,20 @@ def project(
     columns: FloatArray, gradient: FloatArray, out: FloatArray
 ) -> None:  # pragma: no cover - compiled
     """Gradient (d,) in the coefficients, given that in the scores (n,)."""
-    for j in range(columns.shape[0]):
-        column, total = columns[j], 0.0
-        for i in range(column.shape[0]):
-            total += column[i] * gradient[i]
-        out[j] = total
+    d, n = columns.shape
+    out[:] = 0.0
+    for low in range(0, n, _CHUNK):
+        high = min(low + _CHUNK, n)
+        part = gradient[low:high]
+        for j in range(0, d - 1, 2):
+            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], 0.0, 0.0
+            for i in range(part.shape[0]):
+                one += first[i] * part[i]
+                two += second[i] * part[i]
+            out[j] += one
+            out[j + 1] += two
+        if d % 2:
+            last, one = columns[d - 1, low:high], 0.0
+            for i in range(part.shape[0]):
+                one += last[i] * part[i]
+            out[d - 1] += one

@@ -36,14 +36,14 @@ class Blocks:
         """Summed value; weights that sum to one in each block; the thresholds side by side, (B, blocks)."""
         weights = np.zeros_like(losses)
         values, etas = np.zeros(len(losses)), []
-        for part, rows, own in zip(self.parts, self.rows, self._shares(mass), strict=True):
+        for part, rows, own in zip(self.parts, self.rows, self.shares(mass), strict=True):
             here = part(losses.take(rows, axis=1), own)
             values += here.value
             weights[:, rows] = here.weights
             etas.append(here.eta)
         return Evaluation(values, weights, np.stack(etas, axis=-1))
 
-    def _shares(self, mass: FloatArray) -> list[FloatArray]:
+    def shares(self, mass: FloatArray) -> list[FloatArray]:
         """Masses inside each block, summing to one; kept while the same masses come."""
         if mass is not self._mass:
             self._mass, self._own = mass, [mass[rows] / mass[rows].sum() for rows in self.rows]
@@ -55,7 +55,7 @@ class Blocks:
         diagonal, scales, vectors = np.zeros(n), [np.zeros(0)], [np.zeros((0, n))]
         for j, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
             own = Evaluation(at.value, at.weights[:, rows], at.eta[:, j])
-            here = part.curvature(losses[rows], self._shares(mass)[j], own)
+            here = part.curvature(losses[rows], self.shares(mass)[j], own)
             if here is not None:
                 diagonal[rows] = here.diagonal
                 wide = np.zeros((len(here.scales), n))
