@@ -163,3 +163,23 @@ def test_cut_points_leave_enough_patients_on_either_side():
         concordance_imparity_over_cuts(y, score, age, min_group=50)
     with pytest.raises(ValueError, match="one number per patient"):
         concordance_imparity_over_cuts(y, score, age[:5])
+
+
+def test_a_side_of_a_cut_without_pairs_is_nan_under_any_weights():
+    """The patients above the cut were censored first: fractional weights must leave no rounding to divide by."""
+    y = Surv.from_arrays([True, True, True, False, False], [3.0, 4.0, 5.0, 1.0, 2.0])
+    weight = [0.1, 0.7, 0.3, 0.2, 0.9]
+    found = concordance_imparity_over_cuts(
+        y, [3.0, 1.0, 2.0, 0.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0], sample_weight=weight
+    )
+    assert np.isnan(found.gaps).tolist() == [False, False, True, True]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_fractions_are_ratios_of_the_summed_counts_under_any_weights():
+    y, score, rng = data(120)
+    groups, weight = rng.integers(0, 3, 120), rng.choice([0.0, 0.3, 1.0, 2.7], 120)
+    counts = concordance_counts(y, score, sample_weight=weight)
+    for label, value in concordance_fractions(y, score, groups, sample_weight=weight).items():
+        inside = groups == label
+        assert value == pytest.approx(counts.numerator[inside].sum() / counts.denominator[inside].sum())

@@ -121,8 +121,9 @@ def parse_grouped(
     """Check a scored target and the groups of its patients; those without a group are taken out."""
     scored = parse_scored(y, risk, sample_weight)
     parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
-    if (kept := parsed.kept).all():
+    if parsed.codes.min() >= 0:
         return scored, parsed
+    kept = parsed.kept
     return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
 
 
@@ -171,18 +172,21 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
         order = sorted(range(len(values)), key=lambda k: place[values[k]])
     else:
         order = _sorted_positions(values)
-    rank = np.empty(len(values) + 1, dtype=np.intp)
-    rank[order] = np.arange(len(values))
-    # Code -1 marks a missing label, and indexes the last entry.
     labels = tuple(values[k] for k in order)
-    holes = missing == "group" and bool((codes < 0).any())
-    if holes and MISSING_LABEL in labels:
+    holes = bool(codes.min() < 0)
+    if order != [*range(len(order))] or (holes and missing == "group"):
+        # Code -1 marks a missing label, and indexes the last entry.
+        rank = np.full(len(labels) + 1, len(labels) if missing == "group" else -1)
+        rank[order] = np.arange(len(labels))
+        codes = rank[codes]
+    if not holes or missing == "drop":
+        return Groups(codes, labels, name)
+    if MISSING_LABEL in labels:
         raise ValueError(
             f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
             "or pass missing='drop'."
         )
-    rank[-1] = len(labels) if holes else -1
-    return Groups(rank[codes], (*labels, MISSING_LABEL) if holes else labels, name)
+    return Groups(codes, (*labels, MISSING_LABEL), name)
 
 
 def _factorized(column: Any) -> tuple[IntArray, list[Any]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from drosurv.metrics.groups import Groups, Missing, parse_grouped
-from drosurv.metrics.pair_order import PairOrder
+from drosurv.metrics.pair_order import PairOrder, imparity_sums
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.target import FloatArray
 
@@ -60,9 +61,10 @@ def concordance_fractions(
     scored, parsed = parse_grouped(
         y, risk, groups, sample_weight=sample_weight, missing=missing, labels=labels
     )
-    counts = PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
-    values = ratio_by_group(parsed, counts.numerator, counts.denominator)
-    _warn_of_groups_without_pairs(parsed, values)
+    target = scored.target
+    sums = imparity_sums(target.time, target.event, scored.risk, scored.weight, parsed.codes, len(parsed))
+    values = _ratios(*sums)
+    warn_of_groups_without_pairs(parsed, values)
     return dict(zip(parsed.labels, values.tolist(), strict=True))
 
 
@@ -108,7 +110,8 @@ def concordance_imparity(
     fractions = concordance_fractions(
         y, risk, groups, sample_weight=sample_weight, missing=missing, labels=labels
     )
-    return float(largest_gap(np.array(list(fractions.values()))))
+    defined = [value for value in fractions.values() if not isnan(value)]
+    return max(defined) - min(defined) if len(defined) > 1 else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,10 +189,16 @@ def concordance_imparity_over_cuts(
             "values on either side: lower min_group, or give an attribute that varies."
         )
     counts = PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
-    numerator, denominator = np.cumsum(counts.numerator[order]), np.cumsum(counts.denominator[order])
+    numerator, denominator = counts.numerator[order], counts.denominator[order]
+
+    def either_side(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # Each side is added up on its own: a difference of sums would leave rounding where there is no pair.
+        return np.cumsum(values)[last_of_value], np.cumsum(values[::-1])[::-1][last_of_value + 1]
+
     with np.errstate(invalid="ignore"):
-        below = numerator[last_of_value] / denominator[last_of_value]
-        above = (numerator[-1] - numerator[last_of_value]) / (denominator[-1] - denominator[last_of_value])
+        below, above = (
+            pair[0] / pair[1] for pair in zip(either_side(numerator), either_side(denominator), strict=True)
+        )
     cuts, gaps = ascending[last_of_value], np.abs(below - above)
     if np.isnan(gaps).all():
         warn_undefined(
@@ -204,10 +213,14 @@ def concordance_imparity_over_cuts(
 
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
-    below = groups.sums(denominator)
-    ratio: FloatArray = np.full(len(groups), np.nan)
-    np.divide(groups.sums(numerator), below, out=ratio, where=below != 0)
-    return ratio
+    return _ratios(groups.sums(numerator), groups.sums(denominator))
+
+
+def _ratios(above: FloatArray, below: FloatArray) -> FloatArray:
+    # Groups are few, and plain numbers are quicker then.
+    return np.array(
+        [a / b if b != 0 else np.nan for a, b in zip(above.tolist(), below.tolist(), strict=True)]
+    )
 
 
 def largest_gap(values: FloatArray) -> FloatArray:
@@ -222,9 +235,10 @@ def largest_gap(values: FloatArray) -> FloatArray:
     return gap
 
 
-def _warn_of_groups_without_pairs(groups: Groups, values: FloatArray) -> None:
-    undefined = [label for label, value in zip(groups.labels, values, strict=True) if np.isnan(value)]
-    if undefined:
+def warn_of_groups_without_pairs(groups: Groups, values: FloatArray) -> None:
+    """Name the groups whose concordance fraction, one of `values` (n_groups,), is NaN."""
+    if np.isnan(values).any():
+        undefined = [label for label, value in zip(groups.labels, values, strict=True) if np.isnan(value)]
         warn_undefined(
             f"the concordance fraction is undefined (NaN) for {', '.join(map(repr, undefined))} of "
             f"{groups.name}: no comparable pair (too few patients or events); merge small groups."

@@ -64,18 +64,12 @@ class PairOrder(NamedTuple):
     @classmethod
     def for_imparity(cls, target: Target, risk: FloatArray) -> PairOrder:
         """Order for Algorithm B.1: only equal scores are tied."""
-        return cls._build(target, risk, tolerance=0.0, events_first=False)
+        return cls(*_lay_out(target.time, target.event, risk, 0.0, False))
 
     @classmethod
     def for_harrell(cls, target: Target, risk: FloatArray) -> PairOrder:
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
-        return cls._build(target, risk, tolerance=HARRELL_TOLERANCE, events_first=True)
-
-    @classmethod
-    def _build(cls, target: Target, risk: FloatArray, *, tolerance: float, events_first: bool) -> PairOrder:
-        by_score = stable_order(risk)
-        by_time = stable_order(target.time[by_score])
-        return cls(*_lay_out(by_score, by_time, target.time, target.event, risk, tolerance, events_first))
+        return cls(*_lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, True))
 
     def imparity_counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
         """Counts of Algorithm B.1 (of an order for it) in the caller's row order.
@@ -115,12 +109,28 @@ class PairOrder(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
+def imparity_sums(
+    time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray, codes: IntArray, n_groups: int
+) -> FloatArray:
+    """Numerators and denominators of Algorithm B.1 summed by group, (2, n_groups), in one compiled call."""
+    rows, blocks, flags, rank, low, high, n_ranks = _lay_out(time, event, risk, 0.0, False)
+    numerator, denominator = np.empty(len(risk)), np.empty(len(risk))
+    order = PairOrder(rows, blocks, flags, rank, low, high, n_ranks)
+    add_counts(order, weight, weight, True, numerator, denominator)
+    sums = np.zeros((2, n_groups))
+    for k in range(len(risk)):
+        sums[0, codes[k]] += numerator[k]
+        sums[1, codes[k]] += denominator[k]
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
 def _lay_out(
-    by_score: IntArray, by_time: IntArray, time: FloatArray, event: BoolArray, risk: FloatArray,
-    tolerance: float, events_first: bool,
-) -> tuple[IntArray, IntArray, BoolArray, IntArray, IntArray, IntArray, int]:  # fmt: skip
-    """Fields of a `PairOrder`; `by_time` sorts the rows `by_score` by time and is stable."""
+    time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float, events_first: bool
+) -> tuple[IntArray, IntArray, BoolArray, IntArray, IntArray, IntArray, int]:
+    """Fields of a `PairOrder`; one compiled call, since a few hundred patients take less than several calls."""
     n = len(risk)
+    by_score = stable_order(risk)
     distinct = np.empty(n)
     rank_by_score = np.empty(n, dtype=np.intp)
     n_ranks = 0
@@ -130,32 +140,47 @@ def _lay_out(
             distinct[n_ranks] = score
             n_ranks += 1
         rank_by_score[k] = n_ranks - 1
-    rows = np.empty(n, dtype=np.intp)
-    rank = np.empty(n, dtype=np.intp)
+    by_time = stable_order(time[by_score])
+    rows = by_score[by_time]
+    rank = rank_by_score[by_time]
+    if events_first:
+        _put_events_first(rows, rank, time, event)
     blocks = np.empty(n + 1, dtype=np.intp)
     n_blocks = 0
-    start = 0
-    while start < n:
-        stop = start + 1
-        now = time[by_score[by_time[start]]]
-        while stop < n and time[by_score[by_time[stop]]] == now:
-            stop += 1
-        place = start
-        for turn in range(2 if events_first else 1):
-            first = place
-            for k in range(start, stop):
-                row = by_score[by_time[k]]
-                if not events_first or event[row] == (turn == 0):
-                    rows[place] = row
-                    rank[place] = rank_by_score[by_time[k]]
-                    place += 1
-            if place > first:
-                blocks[n_blocks] = first
-                n_blocks += 1
-        start = stop
+    for k in range(n):
+        row, before = rows[k], rows[k - 1]
+        if k == 0 or time[row] != time[before] or (events_first and event[row] != event[before]):
+            blocks[n_blocks] = k
+            n_blocks += 1
     blocks[n_blocks] = n
     low_of, high_of = _tied_ranks(distinct[:n_ranks], tolerance)
     return rows, blocks[: n_blocks + 1].copy(), event[rows], rank, low_of[rank], high_of[rank], n_ranks
+
+
+@numba.njit(cache=True, nogil=True)
+def _put_events_first(rows: IntArray, rank: IntArray, time: FloatArray, event: BoolArray) -> None:
+    """Among rows of one time, move the events before the censored; either keep their order."""
+    n = len(rows)
+    held = np.empty((2, n), dtype=np.intp)
+    start = 0
+    while start < n:
+        stop = start
+        place = start
+        n_held = 0
+        while stop < n and time[rows[stop]] == time[rows[start]]:
+            row, score = rows[stop], rank[stop]
+            stop += 1
+            if event[row]:
+                rows[place] = row
+                rank[place] = score
+                place += 1
+            else:
+                held[0, n_held] = row
+                held[1, n_held] = score
+                n_held += 1
+        rows[place:stop] = held[0, :n_held]
+        rank[place:stop] = held[1, :n_held]
+        start = stop
 
 
 @numba.njit(cache=True, nogil=True)

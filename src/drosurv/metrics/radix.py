@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 from drosurv.target import FloatArray, IntArray
 
+# Places that an insertion moves a number by before it is cheaper to go through all bytes.
+_FAR = 16
 
+
+@numba.njit(cache=True, nogil=True)
 def stable_order(values: FloatArray) -> IntArray:
     """Positions of finite values from smallest to largest; equal values (also 0.0 and -0.0) keep their order.
 
@@ -27,8 +31,7 @@ def stable_order(values: FloatArray) -> IntArray:
         The same as ``np.argsort(values, kind="stable")``.
     """
     # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
-    order: IntArray = _by_bytes(_ordered_bits((values + 0.0).view(np.uint64)))
-    return order
+    return _by_bytes(_ordered_bits((values + 0.0).view(np.uint64)))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -43,16 +46,39 @@ def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @numba.njit(cache=True, nogil=True)
 def _by_bytes(keys: NDArray[np.uint64]) -> IntArray:
+    # The higher four bytes tell nearly all numbers apart, unless they lie very close together.
+    order = _by_digits(keys, 4)
+    return order if _insert_the_rest(keys, order) else _by_digits(keys, 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert_the_rest(keys: NDArray[np.uint64], order: IntArray) -> bool:
+    """Insertion sort of a nearly sorted order, in place; False, and unfinished, if it is not near enough."""
+    for k in range(1, len(order)):
+        row = order[k]
+        place = k
+        while place > 0 and keys[order[place - 1]] > keys[row]:
+            order[place] = order[place - 1]
+            place -= 1
+            if k - place > _FAR:
+                return False
+        order[place] = row
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _by_digits(keys: NDArray[np.uint64], first: int) -> IntArray:
+    """Stable order by the bytes from `first`, counted from the lowest, to the highest."""
     n = len(keys)
     byte = np.uint64(255)
     counts = np.zeros((8, 256), dtype=np.intp)
     for k in range(n):
         key = keys[k]
-        for digit in range(8):
+        for digit in range(first, 8):
             counts[digit, (key >> np.uint64(8 * digit)) & byte] += 1
     order = np.arange(n)
     spare = np.empty(n, dtype=np.intp)
-    for digit in range(8):
+    for digit in range(first, 8):
         shift = np.uint64(8 * digit)
         count = counts[digit]
         if count[(keys[0] >> shift) & byte] == n:
