@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, compare, evaluate
@@ -115,3 +116,18 @@ def test_bad_input_is_named(models, train, held_out):
         compare({}, held_out.X, held_out.y, y_train=train.y)
     with pytest.raises(ValueError, match=r"models\['short'\] has 1 scores for the 240 patients"):
         compare({**models, "short": [1.0]}, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+
+
+def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_worst(models, train, held_out):
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[np.flatnonzero(~held_out.y["event"])[:3]] = "lonely"
+    with pytest.warns(UndefinedMetricWarning, match="Cox: concordance_index of site lonely.*; DRO: "):
+        table = compare(
+            models,
+            held_out.X,
+            held_out.y,
+            y_train=train.y,
+            sensitive_features={"site": site},
+            n_bootstrap=0,
+        )
+    assert cell(table, "Cox", "worst_group_concordance_index", "site")["group"] == "b"

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from drosurv.evaluation.control import disparity_column, shrinkage_control
+from drosurv import metrics
+from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.preparation import prepare
-from drosurv.metrics import gain_over_null, scaled_control
+from drosurv.metrics import gain_over_null
 
 
 def prepared(train, held_out, risk, reference, **options):
@@ -24,20 +25,40 @@ def control_of(*args, **options):
 
 
 @pytest.mark.parametrize("convention", ["paper", "table"])
-def test_the_curve_is_that_of_scaled_scores(model, train, held_out, convention):
+def test_the_curve_is_every_metric_of_the_scaled_scores(model, train, held_out, convention):
     reference = model.predict(held_out.X)
     control = control_of(train, held_out, 0.5 * reference, reference, convention=convention)
-    for attribute in ("site", "sex"):
-        expected = scaled_control(
-            held_out.y,
-            reference,
-            held_out.X,
-            held_out.sensitive_features[attribute],
-            held_out.sensitive_features,
-            convention=convention,
-        ).rename(columns={"group_disparity": disparity_column(attribute, "group_disparity")})
-        for column in expected:
-            np.testing.assert_allclose(control.curve[column], expected[column], rtol=1e-9)
+    curve, groups = control.curve, held_out.sensitive_features
+    assert curve["factor"].tolist() == pytest.approx(np.linspace(0, 1, 11).tolist())
+    for row in curve.to_dict("records"):
+        scores = row["factor"] * reference
+        expected = {
+            "log_partial_likelihood": metrics.log_partial_likelihood(held_out.y, scores),
+            "share_of_gain": metrics.share_of_gain(held_out.y, scores, reference),
+            "individual_disparity": metrics.individual_disparity(scores, held_out.X, convention=convention),
+            "intersectional_disparity": metrics.intersectional_disparity(
+                scores, groups, convention=convention
+            ),
+            "group_disparity site": metrics.group_disparity(scores, groups["site"], convention=convention),
+            "group_disparity sex": metrics.group_disparity(scores, groups["sex"], convention=convention),
+        }
+        if row["factor"]:
+            expected["calibration_slope"] = metrics.calibration_slope(held_out.y, scores)
+        for column, value in expected.items():
+            assert row[column] == pytest.approx(value, rel=1e-6, abs=1e-12)
+    assert np.isnan(curve["calibration_slope"][0])
+
+
+def test_shrinking_lowers_disparities_but_neither_concordance_nor_imparity(model, train, held_out):
+    reference = model.predict(held_out.X)
+    curve = control_of(train, held_out, reference, reference).curve
+    for column in ("individual_disparity", "intersectional_disparity"):
+        assert curve[column].is_monotonic_increasing
+    y, groups = held_out.y, held_out.sensitive_features["sex"]
+    assert metrics.concordance_index(y, 0.1 * reference) == metrics.concordance_index(y, reference)
+    assert metrics.concordance_imparity(y, 0.1 * reference, groups) == metrics.concordance_imparity(
+        y, reference, groups
+    )
 
 
 def test_a_shrunken_model_lies_on_the_curve(model, train, held_out):

@@ -13,7 +13,7 @@ from sksurv.svm import FastSurvivalSVM
 import drosurv
 from drosurv import metrics
 from drosurv.estimators import CoxPH
-from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate
+from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
 from drosurv.metrics import FollowUp
 
 
@@ -313,6 +313,7 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
         ({"sensitive_features": ["a"] * 240}, "must hold at least 2 groups, got 1 .'a'."),
         ({"sensitive_features": ["a", "b"]}, "has 2 labels for 240 patients"),
         ({"labels": {"site": ["a"]}}, "labels that are not among the known ones: .'b'."),
+        ({"sensitive_features": {"overall": ["a", "b"] * 120}}, "an attribute called 'overall'.* rename it"),
         ({"X": np.zeros((3, 3))}, "X has 3 rows for the 240 patients"),
         ({"y": np.zeros(5)}, "y must be a structured array"),
         ({"y_train": np.zeros(5)}, "y_train must be a structured array"),
@@ -364,3 +365,36 @@ def test_a_number_that_is_not_there_is_named(result):
     assert isinstance(result, EvaluationResult)
     with pytest.raises(KeyError, match=re.escape("metric='c'")):
         result.value("c")
+
+
+def test_no_name_of_an_attribute_or_group_is_mistaken_for_the_tables_own(model, train, held_out):
+    names = {"intersection": "site", "all": "sex"}
+    labels = {"a": "all", "b": "overall", "f": "all", "m": "mean_hazard"}
+    renamed = {new: held_out.sensitive_features[old].map(labels) for new, old in names.items()}
+    plain, odd = (
+        quick(model, train, held_out, sensitive_features=given, intersections=True, n_bootstrap=10)
+        for given in (held_out.sensitive_features, renamed)
+    )
+    columns = ["metric", "kind", "value", "low", "high", "p_value", "n", "status"]
+    pd.testing.assert_frame_equal(odd.to_frame()[columns], plain.to_frame()[columns], rtol=1e-9)
+
+
+def test_a_group_that_the_null_model_errs_nothing_on_has_no_skill_and_stops_nothing(model, train, held_out):
+    """Patients censored before the first time of the grid add nothing to either Brier score."""
+    y = held_out.y.copy()
+    early = np.flatnonzero(~y["event"])[:12]
+    y["time"][early] = 0.0
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[early] = "early"
+    with pytest.warns(UndefinedMetricWarning, match="site early .*brier_skill"):
+        found = quick(
+            model, train, held_out, y=y, sensitive_features={"site": site}, min_events=0, n_permutations=20
+        )
+    assert np.isnan(found.value("brier_skill", "site", "early"))
+    gap = found.select(metric="brier_skill", attribute="site", kind="gap")[0]
+    assert 0 < gap.p_value <= 1
+    assert set(gap.group.split(" vs ")) == {"a", "b"}
+    model_with_groups = get_scorer("worst_group_brier_skill")
+    with pytest.warns(UndefinedMetricWarning, match="worst_group_brier_skill is undefined .* site early"):
+        worst = model_with_groups(model, held_out.X, y, sensitive_features={"site": site})
+    assert worst == pytest.approx(min(found.value("brier_skill", "site", group) for group in "ab"))

@@ -183,6 +183,28 @@ def test_groups_without_pairs_are_named_and_do_not_stop_the_others(model, held_o
     assert np.isfinite(frame.difference())
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_a_gap_needs_two_groups_with_a_value(model, held_out):
+    site = np.array(["x"] + ["a"] * (len(held_out.y) - 1))
+    one = SurvivalMetricFrame(
+        metrics=concordance_index,
+        y=held_out.y,
+        risk=model.predict(held_out.X),
+        sensitive_features=site,
+        **SMALL,
+    )
+    assert np.isnan([one.difference(), one.ratio()]).all()
+    several = SurvivalMetricFrame(
+        metrics=TWO,
+        y=held_out.y,
+        risk=model.predict(held_out.X),
+        sensitive_features=site,
+        control_features={"half": np.arange(len(site)) % 2},
+        **SMALL,
+    )
+    assert several.difference()["c"].isna().all()
+
+
 def test_small_groups_are_warned_of(model, held_out):
     with pytest.warns(SmallGroupWarning, match="sensitive_feature few: 5 patients"):
         SurvivalMetricFrame(
@@ -205,6 +227,11 @@ def test_small_groups_are_warned_of(model, held_out):
         ({"control_features": {"sensitive_feature": ["u"] * 240}}, "share a name"),
         ({"risk": [1.0]}, "risk has 1 scores"),
         ({"sample_params": {"sample_weight": [1.0]}}, "'sample_weight' has 1 entries for 240 patients"),
+        (
+            {"metrics": TWO, "sample_params": {"sample_weight": [1.0]}},
+            r"names \['sample_weight'\], which are no",
+        ),
+        ({"metrics": "brier_skill", "sample_params": {"sample_weight": [1.0]}}, "only those take any"),
     ],
 )
 def test_bad_input_is_named(model, held_out, changes, message):

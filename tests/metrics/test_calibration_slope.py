@@ -29,6 +29,13 @@ def test_scaling_the_scores_divides_the_slope_and_shifting_them_does_nothing():
     assert calibration_slope(y, -300 * risk) == pytest.approx(-slope / 300, rel=1e-8)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200])
+def test_scores_of_any_size_have_a_slope(size):
+    y, risk, _ = cohort(3)
+    risk = np.round(8 * risk)
+    assert calibration_slope(y, size * risk) * size == pytest.approx(calibration_slope(y, risk), rel=1e-9)
+
+
 def test_whole_number_weights_are_copies():
     y, risk, rng = cohort(1)
     weight = rng.integers(0, 4, len(y))

@@ -29,6 +29,13 @@ def test_curve_and_mean_equal_scikit_survival(seed):
     assert dynamic_auc(FollowUp.parse(train), test, risk, times[:1]) == pytest.approx(auc[0], rel=1e-12)
 
 
+def test_weights_that_leave_no_case_are_told_and_never_a_silent_nan():
+    rng = np.random.default_rng(2)
+    train, test = cohort(rng, 150), cohort(rng, 60, longest=90)
+    with pytest.warns(UndefinedMetricWarning, match="dynamic AUC is undefined"):
+        assert np.isnan(dynamic_auc(train, test, rng.normal(size=60), sample_weight=~test["event"]))
+
+
 def test_default_times_are_those_of_the_tables_where_they_are_valid():
     rng = np.random.default_rng(0)
     train, test = cohort(rng, 300), cohort(rng, 200, longest=90)

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import (
     Replicates,
@@ -104,6 +105,16 @@ def test_ratio_intervals_are_those_of_the_group_ratios():
     whole = ratio_intervals(gains, 1.0, ["all"] * 90, replicates=50, random_state=0)
     assert whole.by_group["all"].estimate == pytest.approx(gains.mean())
     assert np.isnan(whole.gap.estimate)
+
+
+def test_groups_without_comparable_pairs_are_named_and_leave_no_gap():
+    y = Surv.from_arrays([True, True, False], [2.0, 3.0, 1.0])
+    risk, groups = [1.0, 2.0, 3.0], ["a", "a", "b"]
+    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
+        found = concordance_imparity_intervals(y, risk, groups, replicates=20, random_state=0)
+    assert np.isnan([found.gap.estimate, found.gap.low, found.gap.high]).all()
+    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
+        assert np.isnan(concordance_fraction_errors(y, risk, groups)["b"])
 
 
 def test_labels_must_name_every_value():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.functions import StepFunction
 from sksurv.metrics import integrated_brier_score as reference_ibs
 from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
@@ -8,6 +9,7 @@ from drosurv.metrics import (
     FollowUp,
     brier_against_null,
     brier_skill,
+    integrated_brier_score,
     likelihood_gain,
     likelihood_gains,
 )
@@ -136,3 +138,16 @@ def test_bad_input_is_refused_with_the_reason():
     at_start = Surv.from_arrays([True, False], [0.0, 2.0])
     with pytest.raises(ValueError, match="happened at time 0"):
         likelihood_gains(at_start, train, flat)
+
+
+def test_scores_of_nobody_or_against_a_faultless_null_model_are_nan_with_a_warning():
+    train = Surv.from_arrays([True, True, False], [5.0, 6.0, 7.0])
+    test = Surv.from_arrays([True, False, False], [4.0, 5.0, 6.0])
+    survival, times = np.full((3, 2), 0.9), [4.0, 4.5]
+    nobody = np.zeros(3)
+    for metric in (brier_skill, likelihood_gain, integrated_brier_score):
+        with pytest.warns(UndefinedMetricWarning, match=r"undefined \(NaN\)"):
+            assert np.isnan(metric(train, test, survival, times, sample_weight=nobody))
+    # No training patient had the event by then, and of the scored ones only the last two count.
+    with pytest.warns(UndefinedMetricWarning, match="null model's Brier score is 0"):
+        assert np.isnan(brier_skill(train, test, survival, times, sample_weight=[0.0, 1.0, 1.0]))

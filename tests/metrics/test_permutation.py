@@ -2,6 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import (
     concordance_imparity,
@@ -118,8 +119,19 @@ def test_any_gap_can_be_tested():
 
 def test_an_undefined_gap_has_no_p_value():
     y = Surv.from_arrays([True, True, False], [2.0, 3.0, 1.0])
-    test = concordance_imparity_test(y, [1.0, 2.0, 3.0], ["a", "a", "b"], permutations=9, random_state=0)
+    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
+        test = concordance_imparity_test(y, [1.0, 2.0, 3.0], ["a", "a", "b"], permutations=9, random_state=0)
     assert np.isnan([test.gap, test.statistic, test.p_value]).all()
+
+
+def test_permutations_without_a_value_are_left_out_of_the_p_value():
+    groups = parse_groups(np.arange(30) >= 15)
+
+    def undefined_unless_unshuffled(shuffled):
+        return 1.0 if shuffled.codes[0] == 0 else np.nan
+
+    test = permutation_test(undefined_unless_unshuffled, groups, permutations=99, random_state=0)
+    assert test.p_value == 1.0
 
 
 def test_no_permutation_is_refused():

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sksurv.functions import StepFunction
 
@@ -41,6 +42,13 @@ def test_an_array_is_a_step_function_from_one_between_its_times():
     times = np.array([0.5, 1.0, 1.5, 2.0, 9.0])
     assert curves.at(times).tolist() == [[1.0, 0.8, 0.8, 0.5, 0.5], [1.0, 0.6, 0.6, 0.1, 0.1]]
     assert curves.at_own(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
+
+
+def test_a_frame_of_probabilities_is_an_array():
+    frame = pd.DataFrame([[0.8, 0.5], [0.6, 0.1]], columns=[1.0, 2.0], index=[7, 9])
+    times = np.array([0.5, 1.0, 2.0])
+    expected = parse_survival(frame.to_numpy(), 2, times=[1.0, 2.0]).at(times)
+    np.testing.assert_array_equal(parse_survival(frame, 2, times=[1.0, 2.0]).at(times), expected)
 
 
 def test_rounding_just_outside_the_unit_interval_is_cut():

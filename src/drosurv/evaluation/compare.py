@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.panel import ALL, EVERYONE, number_of
 from drosurv.evaluation.preparation import Prepared, prepare
-from drosurv.evaluation.sheet import Cell, Draws, Extreme, Sheet, largest_difference
+from drosurv.evaluation.sheet import Cell, Draws, Sheet
+from drosurv.metrics.extremes import Extreme, largest_difference
 from drosurv.metrics.fairness import Convention
 from drosurv.metrics.groups import Missing
-from drosurv.metrics.intervals import interval_of
+from drosurv.metrics.intervals import interval_of, no_difference_p_value
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ def compare(
     first = next(iter(models.values()))
     rows: list[dict[str, Any]] = []
     baseline: Numbers = {}
+    undefined: dict[str, list[Cell]] = {}
     with late_bar("comparing", len(models) * n_bootstrap, show=progress) as advance:
         for name, model in models.items():
             prepared = prepare(
@@ -112,6 +115,7 @@ def compare(
                 n_bootstrap, random_state=random_state, threads=threads, advance=advance
             )
             numbers, worst = _numbers(prepared, sheet)
+            undefined[name] = sheet.undefined
             baseline = baseline or numbers
             for key, number in numbers.items():
                 interval = number.interval(level)
@@ -127,7 +131,25 @@ def compare(
                         **_difference(number, None if numbers is baseline else baseline.get(key), level),
                     }
                 )
+    _warn_of_undefined(undefined)
     return pd.DataFrame(rows)
+
+
+def _warn_of_undefined(undefined: Mapping[str, Sequence[Cell]]) -> None:
+    """One warning that names the models, and whose numbers of theirs have no value and are left out."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    named = [
+        f"{model}: " + ", ".join(f"{metric} of {attribute} {group}" for attribute, group, metric in cells)
+        for model, cells in undefined.items()
+        if cells
+    ]
+    if named:
+        warnings.warn(
+            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}.",
+            UndefinedMetricWarning,
+            stacklevel=3,
+        )
 
 
 def _numbers(prepared: Prepared, sheet: Sheet) -> tuple[Numbers, dict[tuple[str, str], str]]:
@@ -154,12 +176,9 @@ def _difference(number: Draws | Extreme, baseline: Draws | Extreme | None, level
     estimate = number.estimate - baseline.estimate
     draws: FloatArray = number.draws - baseline.draws
     interval = interval_of(estimate, draws, level, "percentile")
-    errors = np.abs(draws - estimate)
-    errors = errors[~np.isnan(errors)]
-    further = int((errors >= abs(estimate)).sum())
     return {
         "difference": estimate,
         "difference_low": interval.low,
         "difference_high": interval.high,
-        "p_value": (1 + further) / (1 + len(errors)) if len(errors) else nan,
+        "p_value": no_difference_p_value(estimate, np.abs(draws - estimate)),
     }

@@ -10,8 +10,8 @@ import numpy as np
 
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.pair_influence import censored_influence, individual_influence
-from drosurv.evaluation.panel import ALL, EVERYONE, INTERSECTION, Panel
-from drosurv.evaluation.sheet import Cell, Draws, Extreme, Sheet, largest_deviation, largest_difference
+from drosurv.evaluation.panel import ALL, CENTRE, EVERYONE, Panel
+from drosurv.evaluation.sheet import Cell, Draws, Sheet
 from drosurv.metrics import (
     censored_group_disparity,
     censored_individual_disparity,
@@ -19,6 +19,7 @@ from drosurv.metrics import (
     individual_disparity,
     intersectional_disparity,
 )
+from drosurv.metrics.extremes import Extreme, largest_deviation, largest_difference
 from drosurv.metrics.fairness import Convention
 from drosurv.target import FloatArray, IntArray
 
@@ -94,12 +95,12 @@ class Disparities:
         found: dict[Key, Draws | Extreme] = {}
         for attribute in self.attributes:
             means, drawn = sheet.groups(attribute.name, attribute.labels, "mean_hazard")
-            centre = sheet[Cell(attribute.name, ALL, "mean_hazard")]
+            centre = sheet[Cell(attribute.name, ALL, CENTRE)]
             found[attribute.name, "group_disparity"] = largest_deviation(
                 means, centre.estimate, drawn, centre.draws
             )
         if self.intersection is not None:
-            means, drawn = sheet.groups(INTERSECTION, self.intersection.labels, "mean_hazard")
+            means, drawn = sheet.groups(EVERYONE, self.intersection.labels, "mean_hazard")
             found[EVERYONE, "intersectional_disparity"] = largest_difference(np.log(means), np.log(drawn))
         return found | self._between_patients(panel, sheet, found) if self.X is not None else found
 

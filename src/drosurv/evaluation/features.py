@@ -43,7 +43,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         )
     if train is None:
         far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD
-        note = "F_I takes distances in X as it is, which is not standardised: pass X_train to scale it by."
+        note = "F_I takes distances in X as it is, which is not standardised: pass a numeric X_train to scale by."
         return Features(test, None, note if far else "")
     if train.shape[1] != test.shape[1]:
         raise ValueError(

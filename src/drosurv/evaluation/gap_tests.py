@@ -13,8 +13,9 @@ import numpy as np
 
 from drosurv.evaluation.panel import EVERYONE, Panel
 from drosurv.evaluation.patients import Patients
-from drosurv.metrics import Groups, concordance_imparity_test, permutation_test
+from drosurv.metrics import Groups, permutation_test
 from drosurv.metrics.imparity import ratio_by_group
+from drosurv.metrics.imparity_influence import ImparityInfluence
 from drosurv.target import FloatArray
 
 # Largest difference of groups in its standard errors, as a function of the labels.
@@ -59,10 +60,7 @@ def p_values_of_gaps(
         patients, groups = panel.kept[attribute.name], attribute.kept_groups
         found[attribute.name] = {}
         for metric in permutation_tested(panel):
-            if metric == "concordance_imparity":
-                test = concordance_imparity_test(patients.target, patients.risk, groups, **options)
-            else:
-                test = permutation_test(_statistic(metric, patients), groups, **options)
+            test = permutation_test(_statistic(metric, patients), groups, **options)
             found[attribute.name][metric] = test.p_value
             advance()
     cells = panel.intersection
@@ -90,7 +88,8 @@ def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) ->
 
     def statistic(groups: Groups) -> float:
         values = ratio_by_group(groups, numerator, below)
-        influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
+        with np.errstate(invalid="ignore"):
+            influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
         return _in_standard_errors(values, groups.sums(influence**2))
 
     return statistic
@@ -115,7 +114,16 @@ def studentized_concordance(patients: Patients) -> GapStatistic:
     return statistic
 
 
+def studentized_imparity(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' concordance fractions against everybody."""
+    order = patients.imparity
+    counts = order.imparity_counts(np.ones(len(patients)))
+    return lambda groups: ImparityInfluence.of(order, counts, groups).largest_studentized_difference()
+
+
 def _statistic(name: str, patients: Patients) -> GapStatistic:
+    if name == "concordance_imparity":
+        return studentized_imparity(patients)
     if name == "concordance_index":
         return studentized_concordance(patients)
     if name == "group_disparity":

@@ -162,7 +162,7 @@ class SurvivalMetricFrame:
             What to compare.
         """
         if self._is_between(method):
-            return self._shaped(self._grouped(self._by_group, "max") - self._grouped(self._by_group, "min"))
+            return self._between(lambda low, high: high - low)
         return self._shaped(self._grouped((self._by_group - self._matching_overall()).abs(), "max"))
 
     def ratio(self, method: Compare = "between_groups") -> Any:
@@ -174,9 +174,14 @@ class SurvivalMetricFrame:
             What to compare.
         """
         if self._is_between(method):
-            return self._shaped(self._grouped(self._by_group, "min") / self._grouped(self._by_group, "max"))
+            return self._between(lambda low, high: low / high)
         ratios = self._by_group / self._matching_overall()
         return self._shaped(self._grouped(ratios.where(~(ratios > 1), 1 / ratios), "min"))
+
+    def _between(self, compared: Callable[[Any, Any], Any]) -> Any:
+        """Lowest and highest value compared; NaN where fewer than two groups have a value."""
+        low, high, known = (self._grouped(self._by_group, how) for how in ("min", "max", "count"))
+        return self._shaped(compared(low, high).where(known >= 2))
 
     def _is_between(self, method: Compare) -> bool:
         if method not in ("between_groups", "to_overall"):
@@ -247,6 +252,13 @@ class SurvivalMetricFrame:
         n = len(self._target)
         scores = predict_risk(risk, None, n, name="risk")
         structured = self._target.to_structured()
+        params_of = {next(iter(self._metrics)): sample_params} if self._single else sample_params
+        unused = [name for name in params_of if not callable(self._metrics.get(name))]
+        if sample_params and unused:
+            raise ValueError(
+                f"sample_params names {unused}, which are no callables among the metrics {[*self._metrics]}: "
+                "only those take any."
+            )
         patients: Patients | None = None
         if any(isinstance(metric, str) for metric in self._metrics.values()):
             patients = self._named_patients(risk, y_train)
@@ -266,9 +278,7 @@ class SurvivalMetricFrame:
             return lambda rows: measure(everyone.take(rows), np.ones(len(rows)))
 
         return {
-            name: of_name(metric)
-            if isinstance(metric, str)
-            else of_callable(metric, sample_params if self._single else sample_params.get(name, {}))
+            name: of_name(metric) if isinstance(metric, str) else of_callable(metric, params_of.get(name, {}))
             for name, metric in self._metrics.items()
         }
 

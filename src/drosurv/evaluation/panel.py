@@ -20,7 +20,8 @@ from drosurv.target import FloatArray, IntArray
 
 EVERYONE = "overall"
 ALL = "all"
-INTERSECTION = "intersection"
+# The mean hazard of all patients of an attribute: a metric of its own, since a group may be called "all".
+CENTRE = "mean_hazard_of_all"
 
 
 class Member(NamedTuple):
@@ -95,9 +96,9 @@ class Panel:
         if self.has_hazards:
             for attribute in self.attributes:
                 found += [Cell(attribute.name, label, "mean_hazard") for label in attribute.labels]
-                found.append(Cell(attribute.name, ALL, "mean_hazard"))
+                found.append(Cell(attribute.name, ALL, CENTRE))
             if self.intersection is not None:
-                found += [Cell(INTERSECTION, label, "mean_hazard") for label in self.intersection.labels]
+                found += [Cell(EVERYONE, label, "mean_hazard") for label in self.intersection.labels]
         return found
 
     def values(self, weight: FloatArray, *, resampled: bool = False) -> FloatArray:

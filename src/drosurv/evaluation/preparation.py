@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count, intersection_of, parse_attributes
 from drosurv.evaluation.disparities import Disparities
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
-from drosurv.evaluation.panel import Panel
+from drosurv.evaluation.panel import EVERYONE, Panel
 from drosurv.evaluation.patients import score_patients
 from drosurv.evaluation.predictions import predict_risk
 from drosurv.metrics import FollowUp
@@ -83,6 +83,11 @@ def prepare(
     follow_up = FollowUp.parse(y_train)
     at = parse_horizons(horizons, follow_up)
     attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
+    if any(attribute.name == EVERYONE for attribute in attributes):
+        raise ValueError(
+            f"sensitive_features has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
+            "rename it."
+        )
     intersection = intersection_of(attributes) if attributes else None
     features = standardised_features(X, X_train)
     why_no_reference = ""

@@ -13,7 +13,8 @@ from drosurv.evaluation.disparities import Key
 from drosurv.evaluation.measures import MEASURES
 from drosurv.evaluation.numbers_as_text import with_interval
 from drosurv.evaluation.panel import ALL, EVERYONE, Panel, number_of
-from drosurv.evaluation.sheet import Cell, Draws, Extreme, Sheet, largest_difference
+from drosurv.evaluation.sheet import Cell, Draws, Sheet
+from drosurv.metrics.extremes import Extreme, largest_difference
 from drosurv.target import FloatArray
 
 Kind = Literal["overall", "group", "gap"]
@@ -186,7 +187,7 @@ class RowMaker:
         status = "ok"
         if np.isnan(number.estimate):
             status = "undefined"
-        elif (attribute, group) in self.small:
+        elif kind == "group" and (attribute, group) in self.small:
             status = "small group"
         return Row(
             attribute,

@@ -24,6 +24,7 @@ from drosurv.metrics import (
     log_partial_likelihood,
     uno_concordance,
 )
+from drosurv.metrics.scores import warn_undefined
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
@@ -93,7 +94,13 @@ def _neg_ibs(fold: Fold, rows: IntArray) -> float:
 
 
 def _brier_skill(fold: Fold, rows: IntArray) -> float:
-    return 1.0 - float(fold.brier.model[rows].sum() / fold.brier.null[rows].sum())
+    null = float(fold.brier.null[rows].sum())
+    if null == 0:
+        warn_undefined(
+            "the Brier skill is undefined (NaN): the null model's Brier score of these patients is 0."
+        )
+        return float("nan")
+    return 1.0 - float(fold.brier.model[rows].sum()) / null
 
 
 def _likelihood_gain(fold: Fold, rows: IntArray) -> float:

@@ -41,7 +41,7 @@ from drosurv.metrics.intervals import Interval, Replicates, bootstrap
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
 from drosurv.metrics.permutation import PermutationTest, concordance_imparity_test, permutation_test
-from drosurv.metrics.shrinkage import gain_over_null, scaled_control, share_of_gain
+from drosurv.metrics.shrinkage import gain_over_null, share_of_gain
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.uno import uno_concordance
 
@@ -94,7 +94,6 @@ __all__ = [
     "parse_survival",
     "permutation_test",
     "ratio_intervals",
-    "scaled_control",
     "share_of_gain",
     "uno_concordance",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.scores import parse_weights, warn_undefined
+from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, Target, parse_target
@@ -68,7 +68,7 @@ def integrated_brier_score(
     target = parse_target(y_test, name="y_test", require_event=False)
     weight = parse_weights(sample_weight, len(target))
     scores = brier_contributions(y_train, target, survival, times, grid=grid)
-    return float(weight @ scores / weight.sum())
+    return weighted_mean(scores, weight, "the integrated Brier score")
 
 
 def brier_contributions(

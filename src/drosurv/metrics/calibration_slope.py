@@ -64,9 +64,11 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
             "score of its risk set, so that no finite slope is best."
         )
         return slope
-    spread = float(risk_seen.std())
-    standard = (risk_seen - risk_seen.mean()) / spread
-    return _maximised(time, event, standard, weight) / spread
+    # By the largest score first: squares of very large or very small scores leave the range of floats.
+    largest = float(np.abs(risk_seen).max())
+    scaled = risk_seen / largest
+    spread = float(scaled.std())
+    return _maximised(time, event, (scaled - scaled.mean()) / spread, weight) / spread / largest
 
 
 def _maximised(time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics.intervals import Interval, Resample, Statistic, bootstrap
+from drosurv.metrics.intervals import Interval, Resample, Statistic, bootstrap, no_difference_p_value
 from drosurv.target import FloatArray, IntArray
 
 
@@ -89,7 +89,5 @@ def paired_comparison(
     )
     difference = draws.difference(0, 1, level=level)
     errors = np.abs(draws.draws[:, 0] - draws.draws[:, 1] - difference.estimate)
-    errors = errors[~np.isnan(errors)]
-    further = int((errors >= abs(difference.estimate)).sum())
-    p_value = (1 + further) / (1 + len(errors)) if len(errors) else float("nan")
+    p_value = no_difference_p_value(difference.estimate, errors)
     return PairedComparison(float(draws.estimate[0]), float(draws.estimate[1]), difference, p_value)

@@ -117,12 +117,6 @@ def dynamic_auc_curve(
     scored = parse_scored(y_test, risk, sample_weight)
     target = follow_up.censor_at_end(scored.target)
     at = auc_times(follow_up, scored.target, times, grid) if target.event.any() else np.empty(0)
-    if len(at) == 0:
-        warn_undefined(
-            f"the dynamic AUC is undefined (NaN): at no time within the training follow-up, which ends at "
-            f"{follow_up.end:g}, had one of the {len(scored)} patients had the event and was another seen."
-        )
-        return AUCCurve(at, at, float("nan"))
     order = stable_order(scored.risk)
     auc = _auc_at(
         target.time[order],
@@ -132,7 +126,13 @@ def dynamic_auc_curve(
         at,
         HARRELL_TOLERANCE,
     )
-    return AUCCurve(at, auc, _mean(auc, kaplan_meier(target, at, scored.weight)))
+    mean = _mean(auc, kaplan_meier(target, at, scored.weight))
+    if np.isnan(mean):
+        warn_undefined(
+            f"the dynamic AUC is undefined (NaN): at no time within the training follow-up, which ends at "
+            f"{follow_up.end:g}, had one of the {len(scored)} patients had the event and was another seen."
+        )
+    return AUCCurve(at, auc, mean)
 
 
 def _mean(auc: FloatArray, survival: FloatArray) -> float:

@@ -71,6 +71,7 @@ def individual_disparity(
     """
     hazard = _hazards(risk)
     rows = _parse_features(X, len(hazard))
+    scale = _parse_scale(scale)
     table = _is_table(convention)
     if table and len(hazard) < 2:
         warn_undefined("F_I in the tables' convention is undefined (NaN) for a single patient.")
@@ -262,6 +263,7 @@ def _censoring_aware(y: Any, risk: Any, X: Any, groups: Any, scale: float) -> fl
     target = parse_target(y, require_event=False)
     hazard = _hazards(risk, len(target))
     rows = unit_rows(_parse_features(X, len(target)))
+    scale = _parse_scale(scale)
     n_pairs = target.n_events * (len(target) - target.n_events)
     codes = None if groups is None else parse_groups(groups, len(target)).codes
     if n_pairs == 0:
@@ -278,6 +280,12 @@ def _is_table(convention: Convention) -> bool:
     if convention not in ("paper", "table"):
         raise ValueError(f"convention must be 'paper' or 'table', got {convention!r}.")
     return convention == "table"
+
+
+def _parse_scale(scale: float) -> float:
+    if not (np.isfinite(scale) and scale >= 0):
+        raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
+    return float(scale)
 
 
 def _hazards(risk: Any, n: int | None = None) -> FloatArray:

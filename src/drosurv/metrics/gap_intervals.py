@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.metrics.extremes import largest_difference
 from drosurv.metrics.groups import Groups, Missing, parse_grouped, parse_groups
-from drosurv.metrics.imparity import largest_gap, ratio_by_group
-from drosurv.metrics.intervals import Interval, Method, Replicates, bootstrap, interval_of
+from drosurv.metrics.imparity import ratio_by_group, warn_of_groups_without_pairs
+from drosurv.metrics.intervals import Interval, Method, Replicates, bootstrap
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.target import FloatArray
 
@@ -71,28 +72,12 @@ def gap_intervals(
         raise ValueError(
             f"labels names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
         )
-    pairs = list(combinations(range(len(labels)), 2))
-    first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    estimated = draws.estimate[first] - draws.estimate[second]
-    error = np.abs(draws.draws[:, first] - draws.draws[:, second] - estimated)
-    reach = np.where(np.isnan(error), -np.inf, error).max(axis=1, initial=-np.inf)
-    reach[np.isinf(reach)] = np.nan
-    gap = float(largest_gap(draws.estimate))
-    spread = interval_of(gap, largest_gap(draws.draws), level, method)
-    width = float(np.nanquantile(reach, level)) if not np.isnan(reach).all() else np.nan
     return GapIntervals(
-        gap=Interval(
-            gap,
-            max(0.0, gap - width),
-            gap + width,
-            level,
-            spread.standard_error,
-            len(reach),
-            spread.undefined,
-        ),
+        gap=largest_difference(draws.estimate, draws.draws).interval(level),
         by_group={label: draws.interval(k, level=level, method=method) for k, label in enumerate(labels)},
         differences={
-            (labels[a], labels[b]): draws.difference(a, b, level=level, method=method) for a, b in pairs
+            (labels[a], labels[b]): draws.difference(a, b, level=level, method=method)
+            for a, b in combinations(range(len(labels)), 2)
         },
     )
 
@@ -147,6 +132,7 @@ def concordance_imparity_intervals(
     draws = bootstrap(
         fractions, len(scored), replicates=replicates, random_state=random_state, threads=threads
     )
+    warn_of_groups_without_pairs(parsed, draws.estimate)
     return gap_intervals(draws, parsed.labels, level=level)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.metrics.brier import brier_contributions, brier_integrals
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.scores import parse_weights
+from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, parse_target
@@ -87,7 +87,7 @@ def brier_skill(
     Returns
     -------
     float
-        At most 1.
+        At most 1; NaN, with a warning, if the null model makes no error at all.
 
     Examples
     --------
@@ -99,7 +99,13 @@ def brier_skill(
     """
     scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
     weight = parse_weights(sample_weight, len(scores.model))
-    return 1.0 - float(weight @ scores.model) / float(weight @ scores.null)
+    null = float(weight @ scores.null)
+    if null == 0:
+        warn_undefined(
+            "the Brier skill is undefined (NaN): the null model's Brier score is 0, so there is nothing to save."
+        )
+        return float("nan")
+    return 1.0 - float(weight @ scores.model) / null
 
 
 def likelihood_gains(
@@ -212,4 +218,4 @@ def likelihood_gain(
     """
     gains = likelihood_gains(y_train, y_test, survival, times, **options)
     weight = parse_weights(sample_weight, len(gains))
-    return float(weight @ gains / weight.sum())
+    return weighted_mean(gains, weight, "the likelihood gain")

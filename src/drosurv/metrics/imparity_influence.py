@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics.groups import Groups, Missing, parse_grouped
-from drosurv.metrics.imparity import ratio_by_group
+from drosurv.metrics.imparity import ratio_by_group, warn_of_groups_without_pairs
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.target import FloatArray
 
@@ -81,7 +81,7 @@ def concordance_fraction_errors(
     Returns
     -------
     dict
-        Label to standard error; NaN for a group without a comparable pair.
+        Label to standard error; NaN, with a warning that names it, for a group without a comparable pair.
 
     Examples
     --------
@@ -94,4 +94,5 @@ def concordance_fraction_errors(
     scored, parsed = parse_grouped(y, risk, groups, missing=missing)
     order = PairOrder.for_imparity(scored.target, scored.risk)
     influence = ImparityInfluence.of(order, order.imparity_counts(scored.weight), parsed)
+    warn_of_groups_without_pairs(parsed, influence.fractions)
     return dict(zip(parsed.labels, influence.standard_errors().tolist(), strict=True))

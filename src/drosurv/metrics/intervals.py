@@ -162,3 +162,24 @@ def interval_of(estimate: float, draws: FloatArray, level: float, method: Method
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return Interval(estimate, low, high, level, float(defined.std(ddof=1)), len(draws), undefined)
+
+
+def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
+    """Two-sided p-value of "no difference": how often replicates are off by more than the estimate is from 0.
+
+    Parameters
+    ----------
+    estimate : float
+        The difference.
+    errors : (replicates,) float64
+        Distance of each replicate's difference from it; NaN where undefined.
+
+    Returns
+    -------
+    float
+        NaN if the estimate or all replicates are undefined.
+    """
+    known = errors[~np.isnan(errors)]
+    if len(known) == 0 or np.isnan(estimate):
+        return float("nan")
+    return (1 + int((known >= abs(estimate)).sum())) / (1 + len(known))

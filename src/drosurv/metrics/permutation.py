@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics.groups import Groups, Missing, parse_grouped
-from drosurv.metrics.imparity import largest_gap, ratio_by_group
+from drosurv.metrics.imparity import largest_gap, ratio_by_group, warn_of_groups_without_pairs
 from drosurv.metrics.imparity_influence import ImparityInfluence
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.resampling import in_threads, replicate_rng, seed_sequence
@@ -27,7 +27,8 @@ class PermutationTest:
     statistic : float
         What was compared with its permutations: the gap, or the largest difference in standard errors.
     p_value : float
-        Share of label permutations with at least the statistic, the identity counted among them.
+        Share of label permutations with at least the statistic, the identity counted among them and those
+        without a value left out.
     permutations : int
         Number of random permutations.
     """
@@ -80,8 +81,8 @@ def permutation_test(
     0.001
     """
     observed = float(statistic(groups))
-    larger = _count_at_least(statistic, observed, groups, permutations, random_state, threads)
-    return PermutationTest(observed, observed, _p_value(observed, larger, permutations), permutations)
+    p_value = _share_at_least(statistic, observed, groups, permutations, random_state, threads)
+    return PermutationTest(observed, observed, p_value, permutations)
 
 
 def concordance_imparity_test(
@@ -139,20 +140,23 @@ def concordance_imparity_test(
 
     statistic = in_standard_errors if studentized else gap
     observed = statistic(parsed)
-    larger = _count_at_least(statistic, observed, parsed, permutations, random_state, threads)
-    return PermutationTest(gap(parsed), observed, _p_value(observed, larger, permutations), permutations)
+    warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, counts.numerator, counts.denominator))
+    p_value = _share_at_least(statistic, observed, parsed, permutations, random_state, threads)
+    return PermutationTest(gap(parsed), observed, p_value, permutations)
 
 
-def _count_at_least(
+def _share_at_least(
     statistic: Callable[[Groups], float],
     observed: float,
     groups: Groups,
     permutations: int,
     random_state: Any,
     threads: int | None,
-) -> int:
+) -> float:
     if permutations < 1:
         raise ValueError(f"permutations must be at least 1, got {permutations}.")
+    if np.isnan(observed):
+        return float("nan")
     streams = seed_sequence(random_state)
     permuted: FloatArray = np.empty(permutations)
 
@@ -161,9 +165,6 @@ def _count_at_least(
         permuted[k] = statistic(Groups(codes, groups.labels, groups.name))
 
     in_threads(permute, permutations, threads)
+    known = permuted[~np.isnan(permuted)]
     # Sums taken in another order may differ in the last digits from the value they equal.
-    return int((permuted >= observed - 1e-12 * abs(observed)).sum())
-
-
-def _p_value(observed: float, larger: int, permutations: int) -> float:
-    return float("nan") if np.isnan(observed) else (1 + larger) / (1 + permutations)
+    return (1 + int((known >= observed - 1e-12 * abs(observed)).sum())) / (1 + len(known))

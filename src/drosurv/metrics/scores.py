@@ -62,6 +62,8 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         scores = scores[:, 0]
     if scores.ndim != 1:
         raise ValueError(f"{name} must be one score per patient, got shape {scores.shape}.")
+    if len(scores) == 0:
+        raise ValueError(f"{name} is empty: at least one patient is needed.")
     if n is not None and len(scores) != n:
         raise ValueError(
             f"{name} has {len(scores)} scores for the {n} patients of y: give one score per row."
@@ -97,3 +99,12 @@ def warn_undefined(message: str) -> None:
     from sklearn.exceptions import UndefinedMetricWarning
 
     warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
+
+
+def weighted_mean(values: FloatArray, weight: FloatArray, name: str) -> float:
+    """Mean of the patients' values; NaN, with a warning that names the metric, if nobody has weight."""
+    total = float(weight.sum())
+    if total == 0:
+        warn_undefined(f"{name} is undefined (NaN): every one of the {len(weight)} patients has weight 0.")
+        return float("nan")
+    return float(weight @ values) / total

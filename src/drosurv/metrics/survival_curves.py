@@ -100,7 +100,7 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
 
     Parameters
     ----------
-    survival : sequence of n functions, or (n, m) array
+    survival : sequence of n functions, or (n, m) array or DataFrame
         scikit-survival's ``StepFunction`` or any object with ``x`` and ``y`` (and optionally a factor ``a``
         and offset ``b``), or any callable of an array of times; or survival probabilities at `times`; or
         curves already read.
@@ -114,6 +114,8 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     SurvivalCurves
     """
     curves: SurvivalCurves
+    if hasattr(survival, "to_numpy"):
+        survival = survival.to_numpy()
     if isinstance(survival, SurvivalCurves):
         curves = survival
     elif len(survival) > 0 and callable(survival[0]):
