@@ -2,6 +2,7 @@
 
 import pytest
 
+from drosurv.paper import KNOWN_REASONS
 from drosurv.paper.table import Table, Text, text
 
 
@@ -28,8 +29,14 @@ def test_latex_escapes_what_it_treats_specially(table):
     assert r"\par\smallskip a: costs \$5" in lines
 
 
-def test_latex_signs_of_comparison_survive():
+def test_signs_that_latex_prints_otherwise_or_not_at_all_survive():
     assert text("c < 1 > 0").latex == r"c \textless{} 1 \textgreater{} 0"
+    assert text("F_∩").latex == r"F\_$\cap$"
+
+
+def test_every_known_reason_can_be_set_in_latex():
+    for reason in KNOWN_REASONS:
+        assert text(reason.text).latex.isascii(), reason.code
 
 
 def test_a_backslash_is_escaped_once():

@@ -38,6 +38,14 @@ def test_the_front_and_the_choice_are_drawn_where_they_lie(search):
     np.testing.assert_allclose(low, search.results_["concordance_imparity_low"])
 
 
+def test_no_interval_is_promised_where_none_is_known():
+    data = make_hidden_minority(n_samples=300, random_state=0)
+    side = np.where(data.X.iloc[:, 0] > 0, "right", "left")
+    search = GridSearch(DROCox(), {"alpha": [0.3]}, cv=0.3, bootstrap=0, random_state=0)
+    axes = search.fit(data.X, data.y, sensitive_features=side).plot_front()
+    assert axes.containers[0].get_label() == "settings"
+
+
 def test_the_shrinkage_control_is_the_curve_that_settings_are_held_against(search):
     axes = Figure().subplots()
     assert search.plot_shrinkage(axes) is axes

@@ -241,7 +241,7 @@ def test_a_setting_that_diverges_is_named_and_not_chosen(adam, data):
 
 def test_an_unregularised_model_that_cannot_be_trained_is_named(adam, data, monkeypatch):
     monkeypatch.setattr(CoxPH, "predict", lambda self, X: np.full(len(X), 1e9))
-    with pytest.raises(ValueError, match="unregularised model could not be trained.*ran away"):
+    with pytest.raises(ValueError, match=r"unregularised model could not be trained.*ran away"):
         GridSearch(adam, {"alpha": [0.5]}, cv=2).fit(data.X, data.y)
 
 

@@ -120,7 +120,7 @@ KNOWN_REASONS = (
     Reason(
         "mlp-level",
         "Adding a constant to all scores changes no partial likelihood, so training leaves an MLP's output bias to "
-        "rounding; but it multiplies every hazard, and F_I and F_G with them. F_cap, a ratio, does not change.",
+        "rounding; but it multiplies every hazard, and F_I and F_G with them. F_∩, a ratio, does not change.",
         is_cause=False,
         method="deepsurv|deep-dro-cox*",
         metric="individual_disparity|group_disparity|average_disparity",

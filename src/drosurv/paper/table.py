@@ -14,6 +14,7 @@ _LATEX_SPECIAL = {
     # In LaTeX's default encoding these two print other signs.
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "∩": r"$\cap$",
     "–": "--",
     "‡": r"\ddag{}",
 }
@@ -42,7 +43,7 @@ def text(plain: str) -> Text:
     >>> print(text("R&P").latex)
     R\&P
     """
-    return Text(plain, re.sub(r"[\\~^&%$#_{}<>–‡]", lambda sign: _LATEX_SPECIAL[sign.group()], plain))
+    return Text(plain, re.sub(r"[\\~^&%$#_{}<>∩–‡]", lambda sign: _LATEX_SPECIAL[sign.group()], plain))
 
 
 @dataclass(frozen=True)

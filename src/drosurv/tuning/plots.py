@@ -28,8 +28,8 @@ _LABELS = {
 def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> Axes:
     """Draw the c-index against a disparity.
 
-    Every setting is a point with its 95 % interval; the line joins those that no other beats on both; the
-    chosen one is ringed. The cross is the unregularised model, the dotted line its scores multiplied by
+    Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
+    beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores multiplied by
     c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where they are.
     The vertical line is the accuracy budget, where the rule has one.
 
@@ -49,9 +49,11 @@ def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> 
     ax = _axes(ax)
     results = _with(search.results_, "concordance_index", minimise)
     x, y = (_numbers(results, name) for name in ("concordance_index", minimise))
+    reach = _reach(results, "concordance_index")
     ax.errorbar(
-        x, y, xerr=_reach(results, "concordance_index"), yerr=_reach(results, minimise),
-        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, zorder=1, label="settings, 95 % interval",
+        x, y, xerr=reach, yerr=_reach(results, minimise),
+        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, zorder=1,
+        label="settings" if reach is None else "settings, 95 % interval",
     )  # fmt: skip
     front = pareto_front(results, minimise=minimise)
     ax.plot(
