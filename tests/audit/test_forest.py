@@ -49,3 +49,18 @@ def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(r
     axis = forest.measures[0].axis
     assert row.cells[0].strip.start == pytest.approx(100 * axis.share(0.0), abs=0.01)
     assert row.cells[0].strip.length == pytest.approx(100 * (axis.share(6.0) - axis.share(0.0)), abs=0.01)
+
+
+def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
+    forest = calibration_forests([report.audited.calibration], report.audited.groups)[0]
+    assert not any(row.worst for block in forest.blocks for row in block.rows)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "text"), [(0.8204, "0.0"), (0.8196, "0.0"), (0.81, "−1.0"), (0.83, "+1.0")]
+)
+def test_a_difference_that_rounds_to_nothing_has_no_sign(report, predicted, text):
+    (first, *others) = report.audited.calibration.rows
+    table = replace(report.audited.calibration, rows=({**first, "predicted": predicted}, *others))
+    row = calibration_forests([table], report.audited.groups)[0].blocks[1].rows[0]
+    assert row.cells[0].text == text

@@ -9,7 +9,7 @@ from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.strip import Strip
-from drosurv.audit.table import Column, Table, written
+from drosurv.audit.table import NOTHING, Column, Table, written
 
 Row = dict[str, Any]
 
@@ -161,7 +161,9 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
             there = [found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons]
             return tuple(_calibration_cell(axis, at) for at in there)
 
-        forests.append(Forest(table.caption, False, measures, _blocks(groups.rows, cells)))
+        # Who is ranked worst may be calibrated best: no group is marked here.
+        unmarked = [{**row, "worst": False} for row in groups.rows]
+        forests.append(Forest(table.caption, False, measures, _blocks(unmarked, cells)))
     return forests
 
 
@@ -170,9 +172,14 @@ def _calibration_cell(axis: Axis, row: Row) -> Cell:
     shown = written(row.get("observed"), "share")
     return Cell(
         Strip.on(axis, value, low, high, guide=0.0),
-        "–" if value is None else f"{value:+.1f}".replace("-", "−"),
+        NOTHING if value is None else _signed(value),
         "" if value is None else f"observed {shown}",
     )
+
+
+def _signed(points: float) -> str:
+    text = written(points, "points")
+    return f"+{text}" if points > 0 and text != "0.0" else text
 
 
 def _difference(row: Row, end: str) -> float | None:

@@ -223,4 +223,4 @@ def _names(rows: list[Row]) -> str:
 
 
 def _points(value: float) -> str:
-    return written(value, "share").removesuffix(" %")
+    return written(100 * value, "points")

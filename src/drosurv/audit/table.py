@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["text", "count", "share", "value", "p_value", "time"]
+Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
 NOTHING = "–"
 _DIGITS = 6
 # A spreadsheet would compute a text that begins with one of these.
@@ -29,8 +29,8 @@ class Column:
         Name of the value in the rows.
     label : str
         Heading.
-    kind : {"text", "count", "share", "value", "p_value", "time"}
-        How the value is written.
+    kind : {"text", "count", "share", "points", "value", "p_value", "time"}
+        How the value is written; points are percentage points.
     interval : pair of str, optional
         Names of the ends of the value's interval in the rows, written behind it.
     """
@@ -184,7 +184,9 @@ def _number(value: float, kind: Kind) -> str:
     if kind == "count":
         return f"{value:,.0f}"
     if kind == "share":
-        return f"{_zero(100 * value, 1):.1f} %"
+        return f"{_number(100 * value, 'points')} %"
+    if kind == "points":
+        return f"{_zero(value, 1):.1f}"
     if kind == "p_value":
         return "below 0.001" if value < 0.001 else f"{value:.3f}"
     if kind == "time":

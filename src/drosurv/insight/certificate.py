@@ -234,7 +234,7 @@ class Certificate:
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
-        curve, percent = self.curve, f"{self.confidence:.0%}"
+        curve, percent = self.curve, f"{100 * self.confidence:g} %"
         ax.plot(curve.alphas, curve.estimate, color="C0", label="worst subgroup by covariates (estimate)")
         ax.fill_between(
             curve.alphas, curve.low, curve.high, color="C0", alpha=0.2, label=f"its {percent} band"
@@ -243,9 +243,10 @@ class Certificate:
             curve.alphas, self.guarantee(curve.alphas), "C3--", label=f"any subgroup ({percent} guarantee)"
         )
         if tolerance is not None:
-            ax.axhline(tolerance, color="0.5", linewidth=0.8)
+            ax.axhline(tolerance, color="0.5", linewidth=0.8, label=f"tolerance {tolerance:g}")
             if (smallest := self.smallest_alpha(tolerance)) is not None:
-                ax.axvline(smallest, color="0.5", linewidth=0.8)
+                label = f"guaranteed from {smallest:.1%} on"
+                ax.axvline(smallest, color="0.5", linewidth=0.8, linestyle=":", label=label)
         ax.set_xlabel("share of patients in the subgroup, at least")
         ax.set_ylabel(f"Brier loss at {self.horizon:g}")
         ax.legend()

@@ -137,11 +137,9 @@ class WorstOff:
         if self.groups:
             rules = "; ".join(str(group.rule) for group in self.groups)
             return f"The model serves these patients worse than no model: {rules}."
-        tried = (
-            f"{len(self.findings)} rule(s) were tried and did not hold up"
-            if self.findings
-            else "no rule came up"
-        )
+        n = len(self.findings)
+        many = "1 rule was" if n == 1 else f"{n} rules were"
+        tried = f"{many} tried and did not hold up" if n else "no rule came up"
         return f"No stable group of at least {self.min_group} patients is served worse than by no model ({tried})."
 
     def __str__(self) -> str:
@@ -179,8 +177,8 @@ class WorstOff:
         lines += [
             "",
             "Harm is the mean full-likelihood loss over the null model per patient; each end of an interval holds with "
-            f"{self.confidence:.0%} confidence, for all rules together. A patient who meets several rules counts under "
-            f"the first. All {self.n_patients} patients: {self.overall}.",
+            f"{100 * self.confidence:g} % confidence, for all rules together. A patient who meets several rules counts "
+            f"under the first. All {self.n_patients} patients: {self.overall}.",
         ]
         return "\n".join(lines)
 
