@@ -111,7 +111,7 @@ class CoxEstimator(BaseEstimator):
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
-            Weights; a patient of weight 2 counts as two.
+            Weights; a patient of weight 2 counts as two (but two tied events differ under ``ties="efron"``).
 
         Returns
         -------

@@ -40,7 +40,7 @@ class RegularizedCox(CoxEstimator):
     network, hidden, lr, max_iter, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`.
     solver : {"auto", "adam"}
-        Both are Adam: the penalties are not convex.
+        Both are Adam: the penalties are not convex. So ``tol`` has no effect.
 
     References
     ----------
