@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -63,9 +63,9 @@ def concordance_fractions(
     )
     target = scored.target
     sums = imparity_sums(target.time, target.event, scored.risk, scored.weight, parsed.codes, len(parsed))
-    values = _ratios(*sums)
+    values = _ratios(*sums.tolist())
     warn_of_groups_without_pairs(parsed, values)
-    return dict(zip(parsed.labels, values.tolist(), strict=True))
+    return dict(zip(parsed.labels, values, strict=True))
 
 
 def concordance_imparity(
@@ -213,14 +213,11 @@ def concordance_imparity_over_cuts(
 
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
-    return _ratios(groups.sums(numerator), groups.sums(denominator))
+    return np.array(_ratios(groups.sums(numerator).tolist(), groups.sums(denominator).tolist()))
 
 
-def _ratios(above: FloatArray, below: FloatArray) -> FloatArray:
-    # Groups are few, and plain numbers are quicker then.
-    return np.array(
-        [a / b if b != 0 else np.nan for a, b in zip(above.tolist(), below.tolist(), strict=True)]
-    )
+def _ratios(above: list[float], below: list[float]) -> list[float]:
+    return [a / b if b != 0 else float("nan") for a, b in zip(above, below, strict=True)]
 
 
 def largest_gap(values: FloatArray) -> FloatArray:
@@ -235,11 +232,11 @@ def largest_gap(values: FloatArray) -> FloatArray:
     return gap
 
 
-def warn_of_groups_without_pairs(groups: Groups, values: FloatArray) -> None:
+def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:
     """Name the groups whose concordance fraction, one of `values` (n_groups,), is NaN."""
-    if np.isnan(values).any():
-        undefined = [label for label, value in zip(groups.labels, values, strict=True) if np.isnan(value)]
+    undefined = [repr(label) for label, value in zip(groups.labels, values, strict=True) if isnan(value)]
+    if undefined:
         warn_undefined(
-            f"the concordance fraction is undefined (NaN) for {', '.join(map(repr, undefined))} of "
-            f"{groups.name}: no comparable pair (too few patients or events); merge small groups."
+            f"the concordance fraction is undefined (NaN) for {', '.join(undefined)} of {groups.name}: no "
+            "comparable pair (too few patients or events); merge small groups."
         )
