@@ -11,9 +11,9 @@ from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv.audit import audit, audit_flc
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import DROCox
+from drosurv.estimators import CoxPH, DROCox
 from drosurv.evaluation.attributes import SmallGroupWarning
-from drosurv.metrics import concordance_imparity, concordance_index
+from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
 from drosurv.tables import TableEncoder
 
 
@@ -280,3 +280,28 @@ def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model,
     # The summary stays one to read: the tables hold the rest of the names.
     assert max(len(statement.text) for statement in report.audited.statements) < 10 * len(names[0])
     assert report.to_html().count("<script>document.title") == 0
+
+
+def test_every_model_is_held_against_the_same_plain_cox(report, model, train, held_out):
+    plain = make_pipeline(TableEncoder(), CoxPH()).fit(train.X, train.y)
+    kept = share_of_gain(held_out.y, model.predict(held_out.X), plain.predict(held_out.X))
+    shown = {row["model"]: row["share_of_gain"] for row in report.trade_off.rows}
+    assert shown["DROCox, alpha 0.5"] == pytest.approx(kept, abs=1e-3)
+    assert shown["DROCox, alpha 1 (plain Cox)"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_rules_speak_of_the_columns_given_for_readers(model, train, held_out):
+    readable = held_out.X.rename(columns={"x5": "blood pressure"})
+    report = audit(
+        model,
+        held_out.X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(),
+        features=readable[["blood pressure"]],
+        n_bootstrap=0,
+    )
+    assert report.worst_off.rules.rows
+    assert all(row["rule"].startswith("blood pressure") for row in report.worst_off.rules.rows)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from drosurv.audit.axis import Axis
 
-finite = st.floats(-1e6, 1e6, allow_nan=False)
+finite = st.floats(-1e6, 1e6) | st.floats(-1e300, 1e300)
 
 
 @settings(deadline=None, max_examples=200)
@@ -42,6 +42,11 @@ def test_ticks_are_round_numbers_with_the_digits_they_need():
         "2,000",
         "4,000",
     ]
+
+
+def test_marks_stay_short_however_large_the_values():
+    axis = Axis.over("", [0.0, 3e200], count=3, margin=0)
+    assert [tick.label for tick in axis.ticks] == ["0", "1e+200", "2e+200", "3e+200"]
 
 
 def test_bounds_get_no_margin():

@@ -16,6 +16,7 @@ from drosurv.audit.table import NOTHING, plain, written
         (0.12345, "value", "0.123"),
         (-0.12345, "value", "−0.123"),
         (-0.0001, "value", "0.000"),
+        (-1.2345e40, "value", "−1.23e+40"),
         (0.12345, "share", "12.3 %"),
         (-0.0001, "share", "0.0 %"),
         (12345, "count", "12,345"),

@@ -29,6 +29,7 @@ from drosurv.audit.trade_off import control_table, trade_off_table
 from drosurv.audit.worst_off import describe_worst_off
 from drosurv.evaluation import evaluate
 from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -132,6 +133,10 @@ def audit(
     tell = on_step or (lambda name, steps: None)
     if hasattr(reference, "steps"):
         reference = predict_risk(reference, X, len(target), name="reference")
+    elif reference is None and X_train is not None:
+        # Once for all models, which are compared with the same plain Cox however each prepares its patients.
+        both = standardised_features(prepared(model, X), prepared(model, X_train))
+        reference, _ = plain_cox_risk(both, follow_up)
     given = {
         "y_train": follow_up,
         "sensitive_features": sensitive_features,

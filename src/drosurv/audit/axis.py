@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from drosurv.audit.table import Kind, written
+from drosurv.audit.table import HUGE, Kind, written
 
 # Values no further apart than this share of their size are one value, and smaller ones than this are zero:
 # steps between them could not be told apart in floating point.
@@ -104,6 +104,8 @@ def _ticks(low: float, high: float, kind: Kind, count: int) -> tuple[Tick, ...]:
 def _label(value: float, step: float, kind: Kind) -> str:
     if kind in ("count", "time"):
         return written(value, "time") if step < 1 else written(value, "count")
+    if abs(value) >= HUGE:
+        return written(value)
     scale, unit = (100.0, " %") if kind == "share" else (1.0, "")
     digits = max(0, -math.floor(math.log10(step * scale) + 1e-9))
     text = f"{value * scale:,.{digits}f}"

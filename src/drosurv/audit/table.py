@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
 NOTHING = "–"
 _DIGITS = 6
+# From here on a power of ten reads better than digits.
+HUGE = 1e9
 # A spreadsheet would compute a text that begins with one of these.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -191,6 +193,8 @@ def _number(value: float, kind: Kind) -> str:
         return "below 0.001" if value < 0.001 else f"{value:.3f}"
     if kind == "time":
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if abs(value) >= HUGE:
+        return f"{value:.3g}"
     return f"{_zero(value, 3):,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
