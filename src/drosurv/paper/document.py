@@ -135,11 +135,12 @@ def _named(tabulation: Tabulation, ending: str) -> list[Table]:
 
 
 def _section(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> list[str]:
-    """A heading and tables; `notes`, or else those that every table has, stand once above them."""
+    """A heading and tables; `notes`, or else those that several tables have, stand once above them."""
     if not tables:
         return []
-    if not notes and len(tables) > 1:
-        notes = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
+    if not notes:
+        counts = Counter(note for table in tables for note in table.notes)
+        notes = [note for note, count in counts.items() if count > 1]
     head = "\n".join(f"- {note}" for note in notes)
     return [f"## {heading}", head, *(_without(table, notes).markdown() for table in tables)]
 

@@ -29,9 +29,9 @@ def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> 
     """Draw the c-index against a disparity.
 
     Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
-    beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores multiplied by
-    c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where they are.
-    The vertical line is the accuracy budget, where the rule has one.
+    beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores
+    multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
+    they are. The vertical line is the accuracy budget, where the rule has one.
 
     Parameters
     ----------
