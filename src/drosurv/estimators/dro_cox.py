@@ -30,6 +30,11 @@ class DROCox(RobustEstimator):
     coef_, network_, objective_, n_iter_, converged_, ...
         As in :class:`drosurv.CoxPH`.
 
+    Notes
+    -----
+    ``sample_weight`` at fit counts patients. The loss of an event grows with the number at risk, that of a censored
+    patient is zero, so weights that sum to one would leave the adversary nothing but the censored.
+
     References
     ----------
     Hu and Chen, Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics, ML4H 2022.
