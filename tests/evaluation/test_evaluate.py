@@ -258,8 +258,9 @@ def test_a_reference_may_be_any_model_or_scores(model, train, held_out):
         assert found.control.factor == pytest.approx(0.5, abs=1e-4)
 
 
-def test_overflowing_hazards_leave_their_disparities_out(model, train, held_out):
-    found = quick(1000.0 * model.predict(held_out.X), train, held_out)
+@pytest.mark.parametrize(("factor", "shift"), [(1000.0, 0.0), (1.0, -1000.0)])
+def test_hazards_that_overflow_or_vanish_leave_their_disparities_out(model, train, held_out, factor, shift):
+    found = quick(factor * model.predict(held_out.X) + shift, train, held_out)
     assert any("overflows" in note for note in found.notes)
     assert "group_disparity" not in set(found.to_frame()["metric"])
     assert np.isfinite(found.value("concordance_index"))

@@ -139,6 +139,7 @@ def test_undefined_disparities_are_nan_with_a_warning():
             lambda: group_disparity([0.0, 1.0], ["a", "b"], convention="tables"),
             "'paper' or 'table', got 'tables'",
         ),
+        (lambda: intersectional_disparity([0.0, -900.0], ["a", "b"]), "so low for 'b' of attributes"),
         (lambda: individual_disparity([0.0, 1.0], [[1.0]]), "each of the 2 patients, got shape"),
         (lambda: individual_disparity([0.0, 1.0], [[1.0], [np.nan]]), "first in row 1"),
         (lambda: individual_disparity([], np.empty((0, 2))), "risk is empty"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.evaluation.disparities import Disparities, Key
 from drosurv.evaluation.panel import Panel
-from drosurv.evaluation.patients import hazard_of
+from drosurv.evaluation.patients import hazards_exist
 from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.target import FloatArray, Target
 
@@ -55,12 +55,12 @@ def shrinkage_control(panel: Panel, disparities: Disparities) -> ShrinkageContro
     Returns
     -------
     ShrinkageControl or None
-        None without a reference, or where hazards overflow.
+        None without a reference, or where hazards overflow or are 0.
     """
     import pandas as pd
 
     target, risk, reference = panel.everyone.target, panel.everyone.risk, panel.everyone.reference_risk
-    if reference is None or not panel.has_hazards or not np.isfinite(hazard_of(reference)).all():
+    if reference is None or not panel.has_hazards or not hazards_exist(reference):
         return None
     full = gain_over_null(target, reference)
     slope = calibration_slope(target, reference)

@@ -89,7 +89,7 @@ class Disparities:
         return value if self.convention == "table" else value * pairs
 
     def drawn(self, panel: Panel, sheet: Sheet) -> dict[Key, Draws | Extreme]:
-        """All disparities of a panel's model with their replicates; none if its hazards overflow."""
+        """All disparities of a panel's model with their replicates; none if its hazards overflow or are 0."""
         if not panel.has_hazards:
             return {}
         found: dict[Key, Draws | Extreme] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.measures import MEASURES, Measure
-from drosurv.evaluation.patients import Patients
+from drosurv.evaluation.patients import Patients, hazards_exist
 from drosurv.evaluation.sheet import Cell, Draws, Sheet
 from drosurv.metrics import Groups
 from drosurv.metrics.imparity import ratio_by_group
@@ -66,8 +66,8 @@ class Panel:
 
     @cached_property
     def has_hazards(self) -> bool:
-        """Whether exp(risk) is finite; differences of hazards have no value otherwise."""
-        return bool(np.isfinite(self.everyone.hazard).all())
+        """Whether every exp(risk) is a positive number; differences of hazards have no value otherwise."""
+        return hazards_exist(self.everyone.risk)
 
     @cached_property
     def members(self) -> dict[str, tuple[Member, ...]]:

@@ -123,6 +123,12 @@ def hazard_of(risk: FloatArray) -> FloatArray:
     return found
 
 
+def hazards_exist(risk: FloatArray) -> bool:
+    """Whether every exp(risk) is finite and positive, so that hazards and the logs of their means have a value."""
+    hazard = hazard_of(risk)
+    return bool((np.isfinite(hazard) & (hazard > 0)).all())
+
+
 def score_patients(
     model: Any,
     X: Any,

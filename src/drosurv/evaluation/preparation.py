@@ -135,8 +135,10 @@ def _left_out(panel: Panel) -> list[str]:
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )
     if not panel.has_hazards:
+        risk = panel.everyone.risk
         notes.append(
-            f"disparities of hazards are left out: a score of {panel.everyone.risk.max():g} overflows exp."
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
+            f"{risk.max():g}."
         )
     if not panel.attributes:
         notes.append("nothing is shown by group: no sensitive_features were given.")
