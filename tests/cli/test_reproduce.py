@@ -70,6 +70,15 @@ def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    assert "is a file: name a folder" in drosurv.fails(
+        "reproduce", "--only", "flc-age", "-o", tmp_path / "out"
+    )
+    assert (tmp_path / "out").read_text() == "mine"
+    assert "there is no folder" in drosurv.fails("reproduce", "--document", tmp_path / "none" / "d.md")
+
+
 def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, tmp_path, monkeypatch):
     from drosurv.datasets import DataUnavailableError
     from drosurv.paper import reproduction

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.options import AsJson, listed
+from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ def reproduce(
     from drosurv.paper import reproduce as run
 
     check_device(device)
+    if output.exists() and not output.is_dir():
+        raise ValueError(
+            f"output={str(output)!r} is a file: name a folder, which is made if it is not there."
+        )
+    check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
         raise ValueError(f"seer_file={str(seer_file)!r} is not a file: check its name and folder.")
     with _progress() as report:

@@ -60,8 +60,8 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
             )
         if column.nunique() > MOST_LEVELS:
             raise ValueError(
-                f"groups column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: choose "
-                f"a column with at most {MOST_LEVELS}."
+                f"groups column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: "
+                f"choose a column with at most {MOST_LEVELS}."
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]
