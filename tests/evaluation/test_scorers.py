@@ -30,6 +30,8 @@ def expected_scores(model, train, held_out):
     members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
     brier = metrics.brier_against_null(train.y, y, curves)
     gains = metrics.likelihood_gains(train.y, y, curves)
+    # Groups are scored at the times of all patients.
+    auc_times = metrics.dynamic_auc_curve(train.y, y, risk).times
 
     def lowest(metric):
         return min(metric(rows) for rows in members)
@@ -44,7 +46,7 @@ def expected_scores(model, train, held_out):
         "likelihood_gain": metrics.likelihood_gain(train.y, y, curves),
         "worst_group_c": lowest(lambda rows: metrics.concordance_index(y[rows], risk[rows])),
         "worst_group_uno_c": lowest(lambda rows: metrics.uno_concordance(train.y, y[rows], risk[rows])),
-        "worst_group_auc": lowest(lambda rows: metrics.dynamic_auc(train.y, y[rows], risk[rows])),
+        "worst_group_auc": lowest(lambda rows: metrics.dynamic_auc(train.y, y[rows], risk[rows], auc_times)),
         "worst_group_brier_skill": lowest(lambda rows: 1 - brier.model[rows].sum() / brier.null[rows].sum()),
         "worst_group_likelihood_gain": lowest(lambda rows: gains[rows].mean()),
         "concordance_imparity": max(metrics.concordance_imparity(y, risk, groups[name]) for name in groups),
@@ -160,11 +162,12 @@ def test_intersections_are_the_groups_if_asked_for(model, held_out):
     )
 
 
-def test_groups_without_a_value_are_named_and_left_out(model, held_out):
+@pytest.mark.parametrize("name", ["worst_group_c", "worst_group_uno_c", "worst_group_auc"])
+def test_groups_without_a_value_are_named_and_left_out(model, held_out, name):
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[0] = "x"
-    with pytest.warns(UndefinedMetricWarning, match="worst_group_c is undefined .NaN. for site x"):
-        found = get_scorer("worst_group_c")(
+    with pytest.warns(UndefinedMetricWarning, match=f"{name} is undefined .NaN. for site x"):
+        found = get_scorer(name)(
             model, held_out.X, held_out.y, sensitive_features=pd.DataFrame({"site": site})
         )
     assert 0 < found < 1

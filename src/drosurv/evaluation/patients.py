@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.evaluation.predictions import Predictions, ReadCurves, predict_curves, predict_risk, read_curves
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.pair_order import PairOrder
-from drosurv.metrics.time_grid import Grid, auc_times, brier_times
+from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import FloatArray, Target
 
 # Intervals of the piecewise constant hazard behind likelihood gains.
@@ -90,11 +90,7 @@ class Patients:
     @cached_property
     def valid_auc_times(self) -> FloatArray:
         """Those of `auc_times` at which one of these patients had had the event and another was still seen."""
-        if not self.target.event.any():
-            return np.empty(0)
-        first, last = self.target.time[self.target.event].min(), self.target.time.max()
-        valid: FloatArray = self.auc_times[(self.auc_times >= first) & (self.auc_times < last)]
-        return valid
+        return auc_times_of(self.target, self.auc_times)
 
     def take(self, rows: Any) -> Patients:
         """The given rows (indices or a mask)."""

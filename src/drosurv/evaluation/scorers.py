@@ -26,6 +26,7 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.scores import warn_undefined
 from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.metrics.time_grid import auc_times, auc_times_of
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 
@@ -51,6 +52,11 @@ class Fold:
                 "weights come: build the scorer with y_train=..., or use an estimator of drosurv."
             )
         return FollowUp.parse(kept)
+
+    @cached_property
+    def auc_times(self) -> FloatArray:
+        """Times of the dynamic AUC, the same for all groups."""
+        return auc_times(self.follow_up, self.target) if self.target.event.any() else np.empty(0)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:
@@ -82,7 +88,12 @@ def _uno_c(fold: Fold, rows: IntArray) -> float:
 
 
 def _auc(fold: Fold, rows: IntArray) -> float:
-    return dynamic_auc(fold.follow_up, fold.target.take(rows), fold.risk[rows])
+    target = fold.target.take(rows)
+    at = auc_times_of(target, fold.auc_times)
+    if len(at) == 0:
+        warn_undefined("the dynamic AUC is undefined (NaN): at no time is there a case and a control.")
+        return float("nan")
+    return dynamic_auc(fold.follow_up, target, fold.risk[rows], at)
 
 
 def _log_partial_likelihood(fold: Fold, rows: IntArray) -> float:

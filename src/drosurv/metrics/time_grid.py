@@ -47,6 +47,15 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
     return _valid(times, start, stop)
 
 
+def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
+    """Those of the times `at` (k,) at which one of these patients had had the event and another was still seen."""
+    if not target.event.any():
+        return np.empty(0)
+    first, last = target.time[target.event].min(), target.time.max()
+    valid: FloatArray = at[(at >= first) & (at < last)]
+    return valid
+
+
 def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
     """Times for the integrated Brier score.
 
