@@ -1,3 +1,6 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -28,6 +31,21 @@ def test_building_leaves_the_global_generator_alone():
     torch.manual_seed(0)
     build(mlp, 4, seed=9)
     assert torch.equal(torch.rand(3), wanted)
+
+
+def test_threads_that_build_at_once_get_what_each_would_alone():
+    def slowly(n_features):
+        # Others get their chance between two layers.
+        first = torch.nn.Linear(n_features, 3)
+        time.sleep(0.001)
+        return torch.nn.Sequential(first, torch.nn.Linear(3, 1))
+
+    alone = [build(slowly, 4, seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda seed: build(slowly, 4, seed), range(8)))
+    for one, other in zip(alone, together, strict=True):
+        for a, b in zip(one.parameters(), other.parameters(), strict=True):
+            assert torch.equal(a, b)
 
 
 def test_what_is_no_module_is_refused():

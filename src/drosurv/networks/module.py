@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,12 +37,16 @@ def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
     return module
 
 
+# torch has one generator for all threads: only one at a time may draw its numbers from a seed of its own.
+_GENERATOR = RLock()
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of torch from a seed while the context lasts, leaving the global generator alone."""
+    """Random numbers of torch from a seed while the context lasts, leaving the global generator as it was."""
     import torch
 
-    with torch.random.fork_rng(devices=[]):
+    with _GENERATOR, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 
