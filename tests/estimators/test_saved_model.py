@@ -49,9 +49,9 @@ def fitted(model):
 
 
 def small(cls, **parameters):
-    # Where subgroups are looked for, ones that so few patients can hold.
-    room = {"min_group": 10} if "min_group" in inspect.signature(cls).parameters else {}
-    return cls(max_iter=20, **room, **parameters)
+    # Subgroups that so few patients can hold; of all this each class takes what it knows.
+    wanted = {"max_iter": 20, "min_group": 10, **parameters}
+    return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 
 @pytest.fixture
