@@ -17,6 +17,7 @@ LAYERS = [
     {"tuning", "insight"},
     {"paper", "audit", "demo"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
