@@ -129,7 +129,8 @@ class ModuleBatch:
         # that each would see alone.
         start, scores = torch.get_rng_state(), []
         for b, module in enumerate(self.modules):
-            torch.set_rng_state(start)
+            if b > 0:
+                torch.set_rng_state(start)
             mine = {name: leaf[b] for name, leaf in state.items()}
             scores.append(one(mine, self.X[b] if own else self.X, module))
         return torch.stack(scores)
