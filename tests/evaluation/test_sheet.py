@@ -25,3 +25,8 @@ def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(
 
     empty = Sheet(cells, np.array([1.0]), np.zeros((0, 1)), weights[:0])
     assert len(empty.linear(5.0, fail).draws) == 0
+
+
+def test_an_interval_that_lies_wholly_below_what_can_be_is_the_lowest_value():
+    interval = Draws(0.001, np.linspace(0.01, 0.02, 50), lowest=0.0, method="basic").interval(0.9)
+    assert (interval.low, interval.high) == (0.0, 0.0)

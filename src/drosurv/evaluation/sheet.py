@@ -46,7 +46,8 @@ class Draws(NamedTuple):
     def interval(self, level: float) -> Interval:
         """Bootstrap interval; its ends are NaN without replicates."""
         found = interval_of(self.estimate, self.draws, level, self.method)
-        return replace(found, low=float(np.maximum(found.low, self.lowest)))
+        low, high = np.maximum([found.low, found.high], self.lowest).tolist()
+        return replace(found, low=low, high=high)
 
 
 @dataclass(frozen=True, eq=False)
