@@ -33,7 +33,10 @@ def fit(
         ),
     ] = "dro-cox",
     alpha: Annotated[
-        float | None, typer.Option(help="Smallest share of patients to protect, in (0, 1].")
+        float | None,
+        typer.Option(
+            help="Smallest share of patients to protect, in (0, 1]; 0.2 by default, or 0.1 (subgroup-robust-cox)."
+        ),
     ] = None,
     ball: Annotated[
         str | None, typer.Option(help="Shape of the subpopulations: chi2, paper or cvar.")
