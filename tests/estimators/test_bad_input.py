@@ -202,6 +202,7 @@ def test_unknown_balls_are_refused(cls):
     [
         ({"n1": 0.0}, r"n1 is D1's share .* \(0, 1\), got 0.0"),
         ({"n1": 1.0}, r"n1 is D1's share .* \(0, 1\), got 1.0"),
+        ({"n1": "half"}, "n1 is D1's share .* got 'half'"),
         ({"n1": np.nan}, "n1 is D1's share .* got nan"),
         ({"n1": 0.001}, "n1=0.001 leaves D1 empty among 60 patients"),
         ({"n1": 0.999, "shuffle": False}, "n1=0.999 leaves D2 empty among 60 patients"),

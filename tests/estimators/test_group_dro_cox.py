@@ -138,6 +138,8 @@ def test_a_clone_and_a_grid_train_to_the_same_model():
         ({}, np.zeros(len(X)), "single group"),
         ({}, GROUPS.iloc[:-1], "one row per patient"),
         ({"alpha": 0.0}, GROUPS, "alpha"),
+        ({"alpha": "a"}, GROUPS, "alpha must be"),
+        ({"alpha": [0.1, 0.2]}, GROUPS, "alpha must be"),
         ({"n_intervals": 0}, GROUPS, "n_intervals"),
         ({"device": "meta"}, GROUPS, "trains on the processor"),
     ],

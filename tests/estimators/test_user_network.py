@@ -96,6 +96,19 @@ def test_a_ridge_counts_every_parameter():
     assert model.objective_ == pytest.approx(wanted, rel=1e-5)
 
 
+def test_a_ridge_leaves_out_what_is_not_trained():
+    X, y = sample()
+
+    def half_frozen(n_features):
+        module = torch.nn.Sequential(torch.nn.Linear(n_features, 3), torch.nn.Linear(3, 1))
+        module[0].weight.requires_grad_(False)
+        return module
+
+    model = CoxPH(network=half_frozen, l2=0.5, lr=1e-12, max_iter=2, random_state=0).fit(X, y)
+    # Steps this short change nothing, so the first value is the last.
+    assert model.objective_ == pytest.approx(model.history_[0], rel=1e-5)
+
+
 def test_models_with_a_users_network_can_be_copied_and_pickled():
     X, y = sample()
     model = clone(ESTIMATORS[0]).fit(X, y)

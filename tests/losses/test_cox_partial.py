@@ -87,6 +87,15 @@ def test_each_row_of_a_batch_may_have_its_own_times_and_events():
         torch.testing.assert_close(together[b], cox_partial(scores[b], event[b], time[b], ties="efron"))
 
 
+def test_each_row_of_a_batch_may_have_its_own_weights():
+    rng = np.random.default_rng(1)
+    event, time = torch.as_tensor(rng.random(20) < 0.5), torch.as_tensor(rng.integers(0, 9, 20))
+    scores, weight = torch.as_tensor(rng.normal(size=20)), torch.as_tensor(rng.uniform(1, 3, (4, 20)))
+    together = cox_partial(scores, event, time, weight=weight)
+    for b in range(4):
+        torch.testing.assert_close(together[b], cox_partial(scores, event, time, weight=weight[b]))
+
+
 def test_event_flags_may_be_zeros_and_ones():
     target, X, _ = sample()
     scores, time = torch.as_tensor(X[:, 0]), torch.as_tensor(target.time)

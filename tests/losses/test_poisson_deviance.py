@@ -81,3 +81,7 @@ def test_deviance_is_zero_exactly_where_an_event_was_expected_once():
 def test_follow_up_of_no_time_is_refused():
     with pytest.raises(ValueError, match="every observed time is 0"):
         PoissonDeviance(Target(np.ones(2, bool), np.zeros(2)))
+    with pytest.raises(ValueError, match="every observed time is 0"):
+        poisson_deviance(
+            torch.zeros(2), torch.zeros(1), torch.ones(2, dtype=torch.bool), torch.zeros(2), torch.zeros(0)
+        )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.objectives import CVaR, cvar, uniform_mass
+from drosurv.objectives import CVaR, chi_square, cvar, uniform_mass
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, 20])
@@ -28,3 +28,10 @@ def test_patients_of_equal_loss_share_their_weight():
     np.testing.assert_allclose(losses.grad, [1 / 6, 1 / 6, 1 / 6, 0.5, 0], rtol=1e-12)
     found = CVaR(0.4)(losses.detach().numpy()[None, :], uniform_mass(5))
     np.testing.assert_allclose(found.weights[0], losses.grad, rtol=1e-12)
+
+
+def test_one_row_of_losses_may_meet_several_shares():
+    losses, alphas = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.25, 0.5, 1.0])
+    for objective in (cvar, chi_square):
+        together = objective(losses, alphas)
+        torch.testing.assert_close(together, torch.stack([objective(losses, float(a)) for a in alphas]))

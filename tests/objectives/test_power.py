@@ -4,6 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from drosurv.objectives import chi_square, cvar, power
 
@@ -19,14 +20,14 @@ def defined(losses, alpha, p):
     spread = np.ptp(losses)
     found = minimize_scalar(
         dual,
-        bounds=(losses.min() - 50 * spread / (1 - alpha), losses.max()),
+        bounds=(losses.min() - 50 * p * spread / (1 - alpha), losses.max()),
         method="bounded",
         options={"xatol": 1e-13 * spread, "maxiter": 2000},
     )
     return min(found.fun, *(dual(eta) for eta in losses))
 
 
-@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 7.5])
+@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 7.5, 20.0, 50.0])
 @pytest.mark.parametrize("alpha", [0.02, 0.2, 0.6, 0.9])
 def test_value_follows_the_definition(p, alpha):
     losses = np.random.default_rng(0).exponential(size=40)
@@ -78,7 +79,17 @@ def test_equal_losses_and_the_mean_are_exact():
     assert power(losses, 1.0, 3.0).item() == pytest.approx(losses.mean().item(), rel=1e-12)
 
 
-def test_orders_below_one_are_refused():
-    for p in (0.5, float("nan")):
+def test_high_orders_near_the_entropic_value_at_risk():
+    losses = np.random.default_rng(0).exponential(size=40)
+    entropic = minimize_scalar(
+        lambda t: t * (logsumexp(losses / t) - np.log(len(losses) * 0.3)),
+        bounds=(1e-3, 1e3),
+        method="bounded",
+    ).fun
+    assert power(torch.as_tensor(losses), 0.3, 1000.0).item() == pytest.approx(entropic, rel=2e-3)
+
+
+def test_orders_below_one_or_without_end_are_refused():
+    for p in (0.5, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="p is the order of the objective and must be at least 1"):
             power(torch.ones(3), 0.5, p)

@@ -84,7 +84,7 @@ class AveragedEstimator(CoxEstimator):
     ) -> tuple[FloatArray, FloatArray]:
         module = self._module(training.X.shape[1], training.seed)
         trainee = AveragedTrainee(ModuleBatch([module], training.X), criterion, self.l2)
-        with maybe_bar(self) as on_step, seeded(training.seed):
+        with maybe_bar(self, self.max_iter) as on_step, seeded(training.seed):
             history = adam(trainee, trainee, np.array([self.lr]), self.max_iter, on_step=on_step)
         trained: Any = trainee.network.trained()[0]
         scores = module_scores(trained, training.X)

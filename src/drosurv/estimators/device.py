@@ -141,7 +141,7 @@ def train_on_device(
     penalty, weight = lead._device_penalty(batches[0], trainings, device)
     criterion = DeviceComposite(objective, (len(batches), settings), penalty, weight)
     lr = np.array([estimator.lr for batch in batches for estimator in batch], dtype=np.float64)
-    with maybe_bar(lead) as on_step, seeded(seed):
+    with maybe_bar(lead, lead.max_iter) as on_step, seeded(seed):
         history = adam(JoinedParameters(network), criterion, lr, lead.max_iter, lead.l2, on_step)
     values, _ = criterion(network.scores())
     if lead.l2 > 0:

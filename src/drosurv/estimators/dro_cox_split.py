@@ -90,7 +90,8 @@ class DROCoxSplit(RobustEstimator):
             raise ValueError(
                 f"ties must be 'breslow' for a split loss, which has no ties, got {self.ties!r}."
             )
-        if not 0 < self.n1 < 1:
+        n1: object = self.n1
+        if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
             raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
 
     def _loss(self, training: Training) -> Loss:

@@ -109,7 +109,7 @@ def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
     if compiles(trainee, criterion):
         history = compiled_adam(trainee, criterion, lr, steps, lead.l2)
     else:
-        with maybe_bar(lead) as on_step, seeded(seed):
+        with maybe_bar(lead, steps) as on_step, seeded(seed):
             history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
     trained = list(network.parameters[0]) if lead._is_linear else network.trained()
     _accept(batch, training, composite, trained, history)
@@ -164,7 +164,7 @@ def _close(
 
 
 def squared_norm(estimator: CoxEstimator) -> float:
-    """Sum of squares of an estimator's parameters."""
+    """Sum of squares of the parameters that an estimator trains."""
     if estimator._is_linear:
         return float(estimator.coef_ @ estimator.coef_)
-    return float(sum((p.detach() ** 2).sum() for p in estimator.network_.parameters()))
+    return float(sum((p.detach() ** 2).sum() for p in estimator.network_.parameters() if p.requires_grad))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.estimators.averaged import AveragedEstimator
 from drosurv.estimators.group_labels import with_groups
+from drosurv.estimators.parameters import check_number
 from drosurv.neighborhoods import known_groups
 from drosurv.objectives import CVaR
 from drosurv.objectives.objective import check_alpha
@@ -85,6 +86,7 @@ class GroupDROCox(AveragedEstimator):
     ) -> Self:
         """Fit the model; parameters as in :meth:`drosurv.RegularizedCox.fit`, ``sensitive_features`` required."""
         if self.alpha is not None:
+            check_number("alpha", self.alpha, positive=True)
             check_alpha(self.alpha)
         training = self._check_training(X, y, sample_weight)
         if sensitive_features is None:

@@ -8,13 +8,13 @@ from typing import Any
 
 
 @contextmanager
-def maybe_bar(estimator: Any) -> Iterator[Callable[[int], None] | None]:
-    """Yields a function to be told each finished step, which moves a bar if the estimator is verbose."""
+def maybe_bar(estimator: Any, steps: int) -> Iterator[Callable[[int], None] | None]:
+    """Yields a function to be told each finished step, which moves a bar to `steps` if the estimator is verbose."""
     if not estimator.verbose:
         yield None
         return
     from rich.progress import Progress
 
     with Progress() as progress:
-        task = progress.add_task(type(estimator).__name__, total=estimator.max_iter)
+        task = progress.add_task(type(estimator).__name__, total=steps)
         yield lambda step: progress.update(task, completed=step)

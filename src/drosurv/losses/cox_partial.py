@@ -240,7 +240,8 @@ def cox_partial(
 
     if ties not in TIES:
         raise ValueError(f"ties must be one of {TIES}, got {ties!r}.")
-    shape = torch.broadcast_shapes(log_risk.shape, event.shape, time.shape)  # type: ignore[no-untyped-call]
+    given = (log_risk, event, time) if weight is None else (log_risk, event, time, weight)
+    shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
     order = torch.argsort(time, dim=-1, stable=True).expand(shape)
     sorted_time = time.expand(shape).gather(-1, order).contiguous()
     first = torch.searchsorted(sorted_time, sorted_time, side="left")

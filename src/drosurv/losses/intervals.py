@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # How far (in log) a baseline rate may lie from events / exposure of all patients: an interval without events
 # has no finite maximum likelihood rate, and a factor e^20 is beyond any hazard that data could show.
 PSI_RANGE = 20.0
+NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard can be estimated."
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +117,7 @@ class Intervals:
         """
         exposure = self.exposure_sums(weight, index, within)
         if exposure.sum() == 0:
-            raise ValueError(
-                "every observed time is 0: no patient was followed, so no hazard can be estimated."
-            )
+            raise ValueError(NO_FOLLOW_UP)
         with np.errstate(divide="ignore", invalid="ignore"):
             overall = np.log(events.sum() / exposure.sum())
             log_rates: FloatArray = np.log(interval_sums(events, index, self.n_intervals)) - np.log(exposure)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.losses.intervals import Intervals, cumulative_baseline
+from drosurv.losses.intervals import NO_FOLLOW_UP, Intervals, cumulative_baseline
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class PoissonDeviance:
         self._event = target.event.astype(np.float64)
         positive = target.time[target.time > 0]
         if len(positive) == 0:
-            raise ValueError(
-                "every observed time is 0: no patient was followed, so no hazard can be estimated."
-            )
+            raise ValueError(NO_FOLLOW_UP)
         time = np.where(target.time > 0, target.time, positive.min() / 2)
         self._index, self._within = self.intervals.place(time)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
@@ -125,6 +123,9 @@ def poisson_deviance(
     """
     import torch
 
-    time = torch.where(time > 0, time, time[time > 0].min() / 2)
+    positive = time[time > 0]
+    if len(positive) == 0:
+        raise ValueError(NO_FOLLOW_UP)
+    time = torch.where(time > 0, time, positive.min() / 2)
     log_hazard = log_risk + cumulative_baseline(psi, time, cut_points)[0].log()
     return 2 * (log_hazard.exp() - torch.where(event.bool(), 1 + log_hazard, 0.0))

@@ -1,4 +1,4 @@
-"""The calibrated family R_p between CVaR (p = 1) and the largest loss (p to infinity)."""
+"""The calibrated family R_p between CVaR (p = 1) and the entropic value at risk (p to infinity)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
     """
     import torch
 
-    if not p >= 1.0:
-        raise ValueError(f"p is the order of the objective and must be at least 1; got {p!r}.")
+    if not 1.0 <= p < float("inf"):
+        raise ValueError(f"p is the order of the objective and must be at least 1 and finite; got {p!r}.")
     values = losses.detach().double()
     if p == 1.0:
         return first_order(losses, *torch_cvar(values, alpha)[:2])
@@ -52,9 +52,9 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
     highest = values.max(-1, keepdim=True).values
     scale = (highest - values.min(-1, keepdim=True).values).clamp(min=torch.finfo(torch.float64).tiny)
     unit = (values - highest) / scale
-    # In units where losses span [-1, 0], bisection on the slope of the convex function of eta; beyond -1/slack
-    # the objective has flattened to the mean.
-    low = torch.full_like(highest, -1.0) - 1.0 / (1.0 - alphas).clamp(min=1e-12)
+    # In units where losses span [-1, 0], bisection on the slope of the convex function of eta, whose
+    # minimiser moves away from the losses in proportion to p.
+    low = torch.full_like(highest, -1.0) - p / (1.0 - alphas).clamp(min=1e-12)
     high = torch.zeros_like(highest)
     for _ in range(200):
         middle = (low + high) / 2
@@ -62,8 +62,11 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
         low, high = torch.where(rising, low, middle), torch.where(rising, middle, high)
     eta = (low + high) / 2
     over = (unit - eta).clamp(min=0)
-    size = (over.pow(p).mean(-1, keepdim=True) / alphas).pow(1 / p)
-    weights = over.pow(p - 1)
+    farthest = over.max(-1, keepdim=True).values
+    # Scaled as in the slope.
+    ratio = over / farthest.clamp(min=1e-300)
+    size = farthest * (ratio.pow(p).mean(-1, keepdim=True) / alphas).pow(1 / p)
+    weights = ratio.pow(p - 1)
     top = (values == highest).double()
     weights = torch.where(size > 1e-15, weights, top)
     weights = weights / weights.sum(-1, keepdim=True)

@@ -107,8 +107,11 @@ def torch_cvar(
 
     ``mass`` as in :func:`torch_chi_square`.
     """
-    values = losses.double()
+    import torch
+
     alphas = _alpha_like(losses, alpha).unsqueeze(-1)
+    # One row per alpha, where there are more of them than rows of losses.
+    values = losses.double() + torch.zeros_like(alphas)
     shares = _shares(values, mass)
     falling, order = values.sort(dim=-1, descending=True)
     held = shares.gather(-1, order).cumsum(-1)
