@@ -140,6 +140,7 @@ def test_a_clone_and_a_grid_train_to_the_same_model():
         ({"alpha": 0.0}, GROUPS, "alpha"),
         ({"alpha": "a"}, GROUPS, "alpha must be"),
         ({"alpha": [0.1, 0.2]}, GROUPS, "alpha must be"),
+        ({"ties": "efron"}, GROUPS, "ties must be 'breslow' for a full likelihood"),
         ({"n_intervals": 0}, GROUPS, "n_intervals"),
         ({"device": "meta"}, GROUPS, "trains on the processor"),
     ],

@@ -181,7 +181,7 @@ def is_lower(row: dict[str, Any]) -> bool:
 
 def per_pair(metric: str, n: int) -> float:
     """What F_I, printed as a sum, is multiplied by: only those who know how many pairs there are can read a sum."""
-    return 2 / (n * (n - 1)) if metric == "individual_disparity" else 1.0
+    return 2 / (n * (n - 1)) if metric == "individual_disparity" and n > 1 else 1.0
 
 
 def _scaled(value: float | None, scale: float) -> float | None:

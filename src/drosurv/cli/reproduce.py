@@ -59,10 +59,8 @@ def reproduce(
 
     Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
     """
-    from drosurv.estimators.device import check_device
     from drosurv.paper import reproduce as run
 
-    check_device(device)
     if output.exists() and not output.is_dir():
         raise ValueError(
             f"output={str(output)!r} is a file: name a folder, which is made if it is not there."

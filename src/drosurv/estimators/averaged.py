@@ -31,7 +31,6 @@ class AveragedEstimator(CoxEstimator):
     """Base of estimators that average full-likelihood losses over subgroups and minimise the worst averages."""
 
     n_intervals: int
-    ties = "breslow"
     _when_null: str
 
     _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
@@ -39,6 +38,10 @@ class AveragedEstimator(CoxEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
+        if self.ties != "breslow":
+            raise ValueError(
+                f"ties must be 'breslow' for a full likelihood, which has no ties, got {self.ties!r}."
+            )
         if resolve_device(self.device, worthwhile=False) != "cpu":
             raise ValueError(
                 f"{type(self).__name__} trains on the processor; use device='auto' or 'cpu', got {self.device!r}."

@@ -28,7 +28,7 @@ class GroupDROCox(AveragedEstimator):
         for a badly served one; False by the plain full-likelihood loss.
     n_intervals : int
         Intervals of the piecewise-constant baseline hazard.
-    network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
+    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`.
 
     Attributes
@@ -63,6 +63,7 @@ class GroupDROCox(AveragedEstimator):
         max_iter: int = 500,
         tol: float | None = None,
         l2: float = 0.0,
+        ties: str = "breslow",
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
@@ -77,6 +78,7 @@ class GroupDROCox(AveragedEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.l2 = l2
+        self.ties = ties
         self.random_state = random_state
         self.device = device
         self.verbose = verbose

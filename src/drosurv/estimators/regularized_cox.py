@@ -187,7 +187,7 @@ class RegularizedCox(CoxEstimator):
 
     @property
     def _worth_moving(self) -> bool:
-        return self.batch_size is None
+        return self.batch_size is None and super()._worth_moving
 
 
 def _standardised(X: FloatArray) -> FloatArray:

@@ -53,7 +53,7 @@ class SubgroupRobustCox(AveragedEstimator):
         Trees of the forest.
     cross_fit : bool
         Whether a tree places only patients it was not grown on.
-    network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
+    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`. ``tol`` is relative to the share of events and
         defaults to 1e-5 (1e-8 for ``ball="chi2"``).
 
@@ -95,6 +95,7 @@ class SubgroupRobustCox(AveragedEstimator):
         max_iter: int = 500,
         tol: float | None = None,
         l2: float = 0.0,
+        ties: str = "breslow",
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
@@ -114,6 +115,7 @@ class SubgroupRobustCox(AveragedEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.l2 = l2
+        self.ties = ties
         self.random_state = random_state
         self.device = device
         self.verbose = verbose

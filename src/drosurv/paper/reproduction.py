@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import joblib
 
 from drosurv.datasets import DataUnavailableError
-from drosurv.estimators.device import resolve_device
+from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
 from drosurv.paper.document import repeat_command, write_document
@@ -141,6 +141,7 @@ def reproduce(
         methods = QUICK_METHODS if methods is None else methods
         repeats = min(repeats, QUICK_REPEATS)
     protocol, part = protocol or Protocol(), parse_select_on(select_on)
+    check_device(device)
     device = resolve_device(device, worthwhile=True)
     jobs = _default_jobs(device) if jobs is None else jobs
     seer_file = None if seer_file is None else str(Path(seer_file).resolve())
