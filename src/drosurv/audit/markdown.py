@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.insight.literal import literal
+from drosurv.evaluation.literal import literal
 
 if TYPE_CHECKING:
     from drosurv.audit.report import AuditReport

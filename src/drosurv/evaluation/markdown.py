@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drosurv.evaluation.literal import literal
 from drosurv.evaluation.numbers_as_text import markdown_table, number, percent, with_interval
 from drosurv.evaluation.panel import EVERYONE
 from drosurv.evaluation.rows import LABELS
@@ -21,13 +22,13 @@ def document(result: EvaluationResult) -> str:
     settings = result.settings
     overall = [(LABELS[row.metric], row.text) for row in result.select(kind="overall")]
     parts = [
-        f"# Evaluation of {settings.model}",
-        "\n".join(f"- {sentence}" for sentence in sentences(result)),
+        f"# Evaluation of {literal(settings.model)}",
+        "\n".join(f"- {literal(sentence)}" for sentence in sentences(result)),
         "## Overall",
         markdown_table(["metric", "value"], overall),
     ]
     for attribute in result.attributes:
-        parts += [f"## By {attribute}", _groups(result, attribute), _gaps(result, attribute)]
+        parts += [f"## By {literal(attribute)}", _groups(result, attribute), _gaps(result, attribute)]
     if len(result.calibration):
         parts += ["## Calibration", _calibration(result.calibration)]
     if result.control is not None:
@@ -53,7 +54,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
         header,
         [
             (
-                row.group,
+                literal(row.group),
                 f"{row.n:,}",
                 f"{row.events:,}",
                 percent(row.censoring),
@@ -68,7 +69,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
     return markdown_table(
         ["gap", "between", "size", "p", "test"],
         [
-            (LABELS[row.metric], row.group, row.text, number(row.p_value), row.test)
+            (LABELS[row.metric], literal(row.group), row.text, number(row.p_value), row.test)
             for row in result.select(attribute=attribute, kind="gap")
         ],
     )
@@ -77,7 +78,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
 def _calibration(calibration: pd.DataFrame) -> str:
     rows = [
         (
-            "everybody" if row["attribute"] == EVERYONE else f"{row['attribute']} {row['group']}",
+            "everybody" if row["attribute"] == EVERYONE else literal(f"{row['attribute']} {row['group']}"),
             f"{row['horizon']:g}",
             number(row["predicted"]),
             with_interval(row["observed"], row["low"], row["high"]),
@@ -92,10 +93,16 @@ def _calibration(calibration: pd.DataFrame) -> str:
 def _control(control: ShrinkageControl, reference: str) -> str:
     rows = [
         (
-            LABELS[row["metric"]] + ("" if row["attribute"] == EVERYONE else f" ({row['attribute']})"),
+            LABELS[row["metric"]]
+            + ("" if row["attribute"] == EVERYONE else f" ({literal(row['attribute'])})"),
             *(number(row[scores]) for scores in ("model", "reference", "shrunken")),
         )
         for row in control.at_equal_gain.to_dict("records")
     ]
-    header = ["disparity", "model", reference, f"{reference} x {control.factor:.2f} (equal gain)"]
+    header = [
+        "disparity",
+        "model",
+        literal(reference),
+        f"{literal(reference)} x {control.factor:.2f} (equal gain)",
+    ]
     return markdown_table(header, rows)

@@ -34,9 +34,9 @@ def p_text(p_value: float) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; bars inside cells are escaped."""
+    """A Markdown table of cells that are Markdown already."""
 
     def line(cells: Iterable[object]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(map(str, cells)) + " |"
 
     return "\n".join([line(header), line("---" for _ in header), *map(line, rows)])

@@ -46,7 +46,8 @@ def groups_plot(
         if row.kind == "overall":
             ax.axvline(row.value, color=_GREY, lw=0.8, ls=":")
     names = [f"{row.whose}  ({row.n:,} patients, {row.events:,} events)" for row in rows]
-    ax.set_yticks(range(len(rows)), names)
+    # A dollar sign in a name is a dollar sign.
+    ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     better = rows[0].better
     ax.set_xlabel(LABELS[metric] + (f" ({better} is better)" if better else ""))
@@ -188,4 +189,5 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 
 def _who(attribute: str, group: str) -> str:
-    return "everybody" if group == ALL and attribute == EVERYONE else f"{attribute} {group}"
+    who = "everybody" if group == ALL and attribute == EVERYONE else f"{attribute} {group}"
+    return who.replace("$", r"\$")

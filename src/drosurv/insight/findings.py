@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.insight.literal import literal
+from drosurv.evaluation.literal import literal
 from drosurv.insight.rules import Rule
 from drosurv.target import FloatArray
 
