@@ -29,6 +29,8 @@ def test_what_is_held_only_for_a_while_counts():
     assert peak.device_megabytes is None
 
 
+# Newer Pythons warn of forks beside threads; these children only fill memory.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_workers_count_and_what_they_share_counts_once():
     with PeakMemory(1) as idle:
         pass
