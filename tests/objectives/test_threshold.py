@@ -59,3 +59,21 @@ def test_every_batch_has_its_own_masses_and_every_setting_its_own_alpha(kind):
         alone, own, _ = KINDS[kind](losses[r, b], float(alphas[r, b]), mass[r, 0])
         torch.testing.assert_close(value[r, b], alone, rtol=1e-13, atol=0.0)
         torch.testing.assert_close(weights[r, b], own, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("constant", ["tight", "paper"])
+def test_worst_losses_that_nearly_tie_keep_the_exact_optimum(constant):
+    # Where a robust model is trained to its optimum the worst losses meet, up to rounding. Shifting them by the
+    # largest loss is exact, and leaves a problem without large numbers to compare with.
+    gaps = np.array([0.0, -3e-14, -7e-14, -2e-13])
+    losses = np.concatenate([4.0 + gaps, np.linspace(0.0, 3.0, 36)])
+    alpha = 0.3 if constant == "paper" else 0.09
+    shifted = (losses - 4.0) * 2.0**40
+    value, weights, _ = torch_chi_square(torch.tensor(losses), alpha, constant)
+    expected, own, _ = torch_chi_square(torch.tensor(shifted), alpha, constant)
+    np.testing.assert_allclose(value, 4.0 + expected.numpy() / 2.0**40, rtol=1e-15)
+    np.testing.assert_allclose(weights, own, atol=1e-12)
+    over = np.maximum(shifted[:, None] - np.linspace(-1.0, 0.0, 20_001), 0.0)
+    c = np.sqrt(1.0 / alpha if constant == "tight" else 2.0 * (1.0 / alpha - 1.0) ** 2 + 1.0)
+    dual = c * np.sqrt((over**2).mean(axis=0)) + np.linspace(-1.0, 0.0, 20_001)
+    assert float(expected) == pytest.approx(dual.min(), abs=1e-6)

@@ -68,9 +68,10 @@ def torch_chi_square(
     square = (1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0).unsqueeze(-1)
     values = losses.double()
     shares = _shares(values, mass)
-    # Centring keeps the prefix sums of squares from cancelling.
-    centre = (shares * values).sum(-1, keepdim=True)
-    falling, order = (values - centre).sort(dim=-1, descending=True)
+    # Every prefix holds the largest loss: centred on it, the sums of squares cancel in none of them.
+    highest = values.max(-1, keepdim=True).values
+    lowered = values - highest
+    falling, order = lowered.sort(dim=-1, descending=True)
     parts = shares.gather(-1, order)
     held = parts.cumsum(-1)
     mean = (parts * falling).cumsum(-1) / held
@@ -81,21 +82,21 @@ def torch_chi_square(
     below = torch.cat([falling[..., 1:], torch.full_like(falling[..., :1], -torch.inf)], -1)
     miss = torch.maximum(below - eta, eta - falling).clamp(min=0)
     pick = torch.where(usable, miss, torch.full_like(miss, torch.inf)).argmin(-1, keepdim=True)
-    threshold = eta.gather(-1, pick) + centre
+    threshold = eta.gather(-1, pick)
 
-    highest = values.max(-1, keepdim=True).values
     at_top = shares * (values == highest)
     top_share = at_top.sum(-1, keepdim=True)
     filled = square * top_share >= 1.0 - 1e-12
     is_mean = (square == 1.0) & ~filled
-    over = (values - threshold).clamp(min=0)
+    over = (lowered - threshold).clamp(min=0)
+    threshold = threshold + highest
     root = (shares * over.square()).sum(-1, keepdim=True).sqrt()
     weights = shares * over
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
     weights = torch.where(filled, at_top / top_share, weights)
     weights = torch.where(is_mean, shares, weights)
     value = torch.where(filled, highest, square.sqrt() * root + threshold)
-    value = torch.where(is_mean, centre, value)
+    value = torch.where(is_mean, (shares * values).sum(-1, keepdim=True), value)
     threshold = torch.where(is_mean, torch.full_like(threshold, -torch.inf), threshold)
     return value.squeeze(-1), weights, torch.where(filled, highest, threshold).squeeze(-1)
 
