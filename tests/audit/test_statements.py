@@ -142,7 +142,12 @@ def test_calibration_names_who_is_off_and_which_way():
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [([0.1, 0.1], "are lower"), ([0.5, 0.5], "are no lower"), ([0.1, 0.5], "1 of its 2")]
+    ("model", "words"),
+    [
+        ([0.1, 0.1], "are lower"),
+        ([0.5, 0.5], "are no lower"),
+        ([0.1, 0.5], "1 of its 2 disparities of risk is lower"),
+    ],
 )
 def test_shrinkage_compares_with_the_shrunken_reference(model, words):
     compared = pd.DataFrame(

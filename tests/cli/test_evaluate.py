@@ -65,6 +65,8 @@ def test_numbers_are_those_of_the_metrics_on_the_models_predictions(drosurv, hel
 def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
     found = drosurv.json("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0")
     assert number(found, "share_of_gain") == 1
+    told = drosurv.ok("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0").stdout
+    assert f"keeps 100 % of {held_out[0].name}'s likelihood gain" in told
 
 
 def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
@@ -76,6 +78,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "sex: m",
         "Between groups",
         "p (no gap)",
+        "of plain Cox's likelihood gain over no model",
         "[",
     ):
         assert words in output

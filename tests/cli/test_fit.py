@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -184,7 +185,7 @@ class TestBadInput:
             "fit", data, "--time", "days", "--event", "status", "--event-value", "dead", "-o", tmp_path / "m"
         )
         assert "column 'id' holds 400 different texts" in line
-        assert "drop it" in line
+        assert "name it in --drop, or, if they are categories all the same, in --categorical" in line
 
     @pytest.mark.parametrize("option", ["-o", "--hold-out"])
     def test_the_data_is_never_overwritten(self, drosurv, data, target, tmp_path, option):
@@ -219,8 +220,19 @@ def test_a_tab_can_be_typed(drosurv, patients, target, tmp_path, mark):
     patients.to_csv(tmp_path / "d.tsv", index=False, sep="\t")
     test = tmp_path / "test.tsv"
     options = ["--separator", mark, "--hold-out", test, "-o", tmp_path / "m"]
-    drosurv.ok("fit", tmp_path / "d.tsv", *target, *options)
+    told = drosurv.ok("fit", tmp_path / "d.tsv", *target, *options).stdout
+    assert f"drosurv evaluate {tmp_path / 'm'} {test} --separator tab\n" in told
     assert len(pd.read_csv(test, sep="\t").columns) == len(patients.columns)
+
+
+def test_the_next_command_that_is_shown_works_as_it_stands(drosurv, patients, target, tmp_path):
+    patients.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",")
+    marks = ["--separator", ";", "--decimal", ","]
+    paths = ["--hold-out", tmp_path / "held out.csv", "-o", tmp_path / "m"]
+    told = drosurv.ok("fit", tmp_path / "d.csv", *target, *marks, *paths).stdout
+    command = shlex.split(told.splitlines()[-1])
+    assert command[0] == "drosurv"
+    drosurv.ok(*command[1:], "--bootstrap", "0")
 
 
 def test_nobody_is_held_out_of_a_training_that_fails(drosurv, data, target, tmp_path):

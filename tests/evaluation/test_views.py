@@ -1,6 +1,7 @@
 """Summary, Markdown and plots: views of one result."""
 
 import re
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -55,6 +56,14 @@ def test_the_summary_names_the_worst_served_their_gap_and_whether_it_is_noise(fu
     noise = next(line for line in lines if line.startswith("sex: among themselves"))
     assert "which chance alone often gives" in noise
     assert any(line.startswith("site b is worse served than by no model") for line in lines)
+
+
+@pytest.mark.parametrize(("low", "unsure"), [(0.02, False), (-0.01, True)])
+def test_no_harm_seen_is_not_harm_ruled_out(full, low, unsure):
+    gain = full.select(metric="likelihood_gain", kind="group")
+    rows = [replace(row, value=0.1, low=low, high=0.2) if row in gain else row for row in full.rows]
+    (line,) = (line for line in replace(full, rows=rows).summary().split("\n") if line.startswith("No group"))
+    assert ("does not rule harm out" in line) == unsure
 
 
 def test_the_summary_says_when_a_model_has_only_shrunk(result, full):

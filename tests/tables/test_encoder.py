@@ -190,7 +190,7 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([f"name {i}" for i in range(60)], r"60 different texts.*drop it.*categorical"),
+        ([f"name {i}" for i in range(60)], r"60 different texts.*in drop.*in categorical"),
         (
             [*map(str, range(59)), "unknown"],
             r"numbers in 59 rows and 'unknown' in 1 rows.*missing.*categorical",
@@ -205,6 +205,16 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
 def test_a_column_that_can_be_read_in_two_ways_is_a_question(values, message):
     with pytest.raises(ValueError, match=message):
         TableEncoder().fit(pd.DataFrame({"c": values, "x": np.arange(60) % 7}))
+
+
+@pytest.mark.parametrize(("n_columns", "n_named"), [(1, 1), (3, 3), (5, 5), (7, 5)])
+def test_columns_that_cannot_be_used_are_named_together(n_columns, n_named):
+    names = [f"text{i}" for i in range(n_columns)]
+    frame = pd.DataFrame({name: [f"{name} {i}" for i in range(60)] for name in names})
+    with pytest.raises(ValueError, match=r"^column 'text0' holds 60 different texts") as caught:
+        TableEncoder().fit(frame.assign(x=np.arange(60) % 7))
+    assert [name for name in names if f"olumn {name!r}" in str(caught.value)] == names[:n_named]
+    assert ("2 more columns" in str(caught.value)) == (n_columns == 7)
 
 
 def test_many_levels_are_categories_if_the_user_says_so():

@@ -197,9 +197,10 @@ def _about_shrinkage(result: EvaluationResult, reference: str) -> list[Statement
         compared = plain_rows(result.control.at_equal_gain)
         n_lower = sum(map(is_lower, compared))
         which = {0: "its disparities of risk are no", len(compared): "its disparities of risk are"}.get(
-            n_lower, f"{n_lower} of its {len(compared)} disparities of risk are"
+            n_lower, f"{n_lower} of its {len(compared)} disparities of risk {'is' if n_lower == 1 else 'are'}"
         )
-        text += f"; {which} lower than shrinking {reference} to the same information would make them"
+        them = "it" if n_lower == 1 < len(compared) else "them"
+        text += f"; {which} lower than shrinking {reference} to the same information would make {them}"
     return [Statement("shrinkage", f"{text}.", kept[0].value < LITTLE_KEPT)]
 
 

@@ -80,7 +80,10 @@ def certify(
     print_frame(
         curves.iloc[sorted(set(nearest))], f"Brier loss at {horizon:g} of the worst group, by its size"
     )
-    typer.echo("guarantee: holds for groups of any kind. estimate: of groups that covariates define.")
+    typer.echo(
+        f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:.4g} %.\n"
+        "guarantee: holds for groups of any kind. A Brier loss is at most 1, so a guarantee above 1 says nothing."
+    )
     if tolerance is not None:
         found = (
             f"every group of at least {smallest:.1%} of the patients stays under {tolerance:g}"

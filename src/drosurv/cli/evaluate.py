@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,8 @@ _BY_GROUP = {
 }
 _OVERALL = {
     "log_partial_likelihood": "log partial likelihood per event",
-    "share_of_gain": "share of plain Cox's likelihood gain",
-    "individual_disparity": "individual disparity F_I",
+    "share_of_gain": "share of the reference's likelihood gain",
+    "individual_disparity": "individual disparity F_I, summed over pairs",
     "intersectional_disparity": "intersectional disparity F_cap",
 }
 _GAPS = {
@@ -91,6 +92,8 @@ def evaluate(
         n_bootstrap=bootstrap,
         random_state=seed,
     )
+    named = "plain Cox" if reference is None else reference.name
+    result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
         result.to_frame().to_csv(output, index=False)
     if as_json:

@@ -125,7 +125,7 @@ def fit(
     if as_json:
         print_json(summary)
     else:
-        _show(summary, encoder.describe())
+        _show(summary, encoder.describe(), _as_written(separator, decimal))
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
@@ -200,7 +200,20 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
     return dict(zip(estimator.feature_names_in_.tolist(), estimator.coef_.tolist(), strict=True))
 
 
-def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
+def _as_written(separator: str, decimal: str) -> list[str]:
+    """The options that read a table which these marks wrote."""
+    marks = {"--separator": (separator, ","), "--decimal": (decimal, ".")}
+    return [
+        word
+        for option, (mark, usual) in marks.items()
+        if mark != usual
+        for word in (option, "tab" if mark == "\t" else mark)
+    ]
+
+
+def _show(summary: dict[str, Any], columns: pd.DataFrame, marks: list[str]) -> None:
+    import shlex
+
     import pandas as pd
 
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
@@ -218,4 +231,4 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     if summary["held_out"] is not None:
         held = summary["held_out"]
         typer.echo(f"{held['patients']:,} patients were held out in {held['file']}; next:")
-        typer.echo(f"  drosurv evaluate {summary['model']} {held['file']}")
+        typer.echo(f"  {shlex.join(['drosurv', 'evaluate', summary['model'], held['file'], *marks])}")

@@ -90,9 +90,10 @@ def _harm(result: EvaluationResult) -> list[str]:
     harmed = [row for row in groups if row.value < 0]
     if not harmed:
         least = min(groups, key=lambda row: row.value)
+        unsure = ", which does not rule harm out" if least.low < 0 else ""
         return [
-            f"No group is worse served than by no model; {least.whose} gains least (likelihood gain per patient "
-            f"{least.text})."
+            f"No group is seen to be worse served than by no model; {least.whose} gains least (likelihood gain per "
+            f"patient {least.text}{unsure})."
         ]
     return [
         f"{row.whose} {'is' if row.verdict == 'harmed' else 'may be'} worse served than by no model: likelihood "

@@ -185,7 +185,8 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
         raise ValueError(
-            f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or drop it."
+            f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name "
+            "it in drop."
         )
     if column.dtype.kind == "c":
         raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
@@ -276,6 +277,6 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
         )
     if len(counts) > MOST_LEVELS:
         raise ValueError(
-            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: drop it, or, if "
-            "they are categories all the same, name it in categorical."
+            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
+            "drop, or, if they are categories all the same, in categorical."
         )

@@ -17,6 +17,8 @@ from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import require_columns
 
 UNSEEN = ("reference", "error")
+# An error that names more columns than this is no longer read.
+_MOST_PROBLEMS = 5
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -92,11 +94,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X)
         require_columns(frame, self.categorical, "categorical")
         require_columns(frame, self.drop, "drop")
-        columns: list[Column] = [
-            learn_column(frame[name], categorical=name in self.categorical, standardize=self.standardize)
-            for name in frame.columns
-            if name not in self.drop
-        ]
+        columns = self._learn(frame.drop(columns=list(self.drop)))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
             raise ValueError(
@@ -114,6 +112,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if isinstance(X, pd.DataFrame) and getattr(getattr(y, "dtype", None), "names", None):
             self._warn_of_leaks(frame, y)
         return self
+
+    def _learn(self, frame: pd.DataFrame) -> list[Column]:
+        """What becomes of every column; what is wrong with any of them is told at once, not one per attempt."""
+        columns: list[Column] = []
+        problems: list[str] = []
+        for name in frame.columns:
+            try:
+                columns.append(
+                    learn_column(
+                        frame[name], categorical=name in self.categorical, standardize=self.standardize
+                    )
+                )
+            except ValueError as problem:
+                problems.append(str(problem))
+        if len(problems) > _MOST_PROBLEMS:
+            more = len(problems) - _MOST_PROBLEMS
+            problems[_MOST_PROBLEMS:] = [f"{more:,} more columns cannot be used as they are."]
+        if problems:
+            raise ValueError(" ".join([problems[0], *(text[0].upper() + text[1:] for text in problems[1:])]))
+        return columns
 
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[[column.name for column in self._used()]], y).items():
