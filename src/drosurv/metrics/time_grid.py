@@ -99,6 +99,6 @@ def _valid(times: Any, start: float, stop: float) -> FloatArray:
         raise ValueError(
             f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
             f"training follow-up gives censoring weights; {found}. Choose times inside, or leave times=None "
-            "with grid='inside'."
+            "with grid='inside' (for evaluate and compare: convention='paper')."
         )
     return chosen

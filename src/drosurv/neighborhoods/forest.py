@@ -69,6 +69,8 @@ def forest(
     # Trees read float32; converting once saves a copy per tree. A column is tried at one random threshold and
     # a leaf is closed when none works, so few columns are repeated to give their trees as many tries as many.
     x = np.tile(np.asarray(X, dtype=np.float32), -(-LEAST_TRIES // X.shape[1]))
+    # Thresholds that part a tree's half alike tie: rounding, say from another unit of time, must not pick one.
+    regret = np.asarray(regret, dtype=np.float32).astype(np.float64)
     labels = np.empty((n_trees, n), dtype=np.int32)
     for row in labels:
         order = rng.permutation(n)
