@@ -20,11 +20,13 @@ extensions = [
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "examples/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "_templates", "examples/GALLERY_HEADER.rst"]
 
 html_theme = "furo"
 html_title = "drosurv"
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+templates_path = ["_templates"]
 # Formulas are typeset by MathJax, which a browser fetches; everything else works offline.
 
 autosummary_generate = True

@@ -21,14 +21,15 @@ alphas = np.array([1.0, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1])
 models = [DROCox(alpha=alpha).fit(X, train.y) for alpha in alphas]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-for name, path in zip(X.columns, np.array([model.coef_ for model in models]).T, strict=True):
+paths = np.array([model.coef_ for model in models]).T
+for name, path in zip(X.columns, paths, strict=True):
     left.plot(alphas, path, marker="o", markersize=3, label=name)
 left.set(xlabel="alpha", ylabel="coefficient", title="Coefficients shrink together")
 left.legend(fontsize=8)
-right.plot(alphas, [model.score(X_test, test.y) for model in models], marker="o", markersize=3, color="black")
-right.set(
-    xlabel="alpha", ylabel="c-index on the test set", title="while the order of patients hardly changes"
-)
+scores = [model.score(X_test, test.y) for model in models]
+right.plot(alphas, scores, marker="o", markersize=3, color="black")
+right.set(xlabel="alpha", ylabel="c-index on the test set")
+right.set_title("while the order of patients hardly changes")
 plt.show()
 
 # %%
