@@ -110,6 +110,7 @@ def _show(found: Reproduction, output: Path) -> None:
     if found.agreement is not None:
         title = "Published cells (IBS aside) within two published standard deviations"
         print_frame(found.agreement, title)
+        typer.echo("Explained cells differ for a known cause, told under the tables named -comparison.md.")
     outcome = found.outcome
     typer.echo(
         f"{outcome.computed} units computed and {outcome.reused} reused in {_duration(found.wall_seconds)}; "

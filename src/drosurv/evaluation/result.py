@@ -167,7 +167,7 @@ class EvaluationResult:
         }
 
     def plot_groups(self, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-        """Forest plot: a metric of every group with its interval; see `groups_plot`."""
+        """Forest plot: a metric of every group with its interval. `metric` is one that groups have."""
         from drosurv.evaluation.plots import groups_plot
 
         return groups_plot(self, metric, ax=ax)
@@ -175,13 +175,13 @@ class EvaluationResult:
     def plot_calibration(
         self, attribute: str = "overall", *, horizon: float | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Observed against predicted survival of an attribute's groups; see `calibration_plot`."""
+        """Observed against predicted survival of an attribute's groups, at every horizon or one."""
         from drosurv.evaluation.plots import calibration_plot
 
         return calibration_plot(self, attribute, horizon=horizon, ax=ax)
 
     def plot_survival(self, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-        """Mean predicted survival of an attribute's groups against Kaplan-Meier; see `survival_plot`."""
+        """Mean predicted survival of an attribute's groups against Kaplan-Meier."""
         from drosurv.evaluation.plots import survival_plot
 
         return survival_plot(self, attribute, ax=ax)
@@ -189,7 +189,7 @@ class EvaluationResult:
     def plot_control(
         self, metric: str = "individual_disparity", attribute: str = "overall", *, ax: Axes | None = None
     ) -> Axes:
-        """A disparity against the likelihood gain, beside the curve of shrunken Cox; see `control_plot`."""
+        """A disparity against the likelihood gain, beside the curve of shrunken Cox."""
         from drosurv.evaluation.plots import control_plot
 
         return control_plot(self, metric, attribute, ax=ax)
