@@ -123,6 +123,9 @@ def test_numbers_read_well(value, text):
 
 def test_intervals_and_p_values_read_well():
     assert with_interval(0.5, 0.4, 0.6) == "0.500 [0.400, 0.600]"
+    assert with_interval(0.01, -0.000842, 0.021) == "0.010 [-0.001, 0.021]"
+    assert with_interval(0.00444, -0.0003, 0.033) == "0.004 [0.000, 0.033]"
+    assert with_interval(0.0012, 0.0004, 0.0021) == "0.0012 [0.0004, 0.0021]"
     assert with_interval(0.5, np.nan, np.nan) == "0.500"
     assert (p_text(0.2), p_text(0.002)) == ("p = 0.20", "p < 0.01")
 

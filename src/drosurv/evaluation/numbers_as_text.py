@@ -15,12 +15,13 @@ def number(value: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """The number and, where there is one, its interval: ``0.712 [0.690, 0.733]``."""
-    return (
-        number(value)
-        if np.isnan(low) or np.isnan(high)
-        else f"{number(value)} [{number(low)}, {number(high)}]"
-    )
+    """The number and, where there is one, its interval, all to the same decimal: ``0.712 [0.690, 0.733]``."""
+    if np.isnan(low) or np.isnan(high):
+        return number(value)
+    largest = max(abs(value), abs(low), abs(high))
+    # Adding zero takes the sign from a zero that was rounded down to.
+    shown = [f"{round(x, 3) + 0.0:.3f}" if 0.01 <= largest < 1000 else number(x) for x in (value, low, high)]
+    return "{} [{}, {}]".format(*shown)
 
 
 def percent(share: float) -> str:
