@@ -42,13 +42,15 @@ def model(train):
     return make_pipeline(TableEncoder(), DROCox(alpha=0.5)).fit(train.X, train.y)
 
 
+def audit_of(model, patients, **options):
+    return audit(model, patients.X, patients.y, sensitive_features=patients.sensitive_features, **options)
+
+
 @pytest.fixture(scope="module")
 def report(model, train, held_out):
-    return audit(
+    return audit_of(
         model,
-        held_out.X,
-        held_out.y,
-        sensitive_features=held_out.sensitive_features,
+        held_out,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(1.0, 0.5, 0.2),
@@ -166,9 +168,7 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, held_ou
     assert of_cox.audited.statements[0].text == "No groups were named."
     assert of_cox.models[0].stop_label == "audited"
 
-    silent = audit(
-        RiskOnly(cox), held_out.X, held_out.y, sensitive_features=held_out.sensitive_features, **options
-    )
+    silent = audit_of(RiskOnly(cox), held_out, **options)
     assert len(silent.audited.survival) == len(silent.audited.calibration) == 0
     for report in (of_cox, silent):
         assert "<html" in report.to_html()
@@ -179,16 +179,14 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, held_ou
 def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, held_out):
     cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     with pytest.raises(ValueError, match="y_train is needed"):
-        audit(cox, held_out.X, held_out.y, sensitive_features=held_out.sensitive_features)
+        audit_of(cox, held_out)
 
 
 def test_steps_are_told(model, train, held_out):
     told = []
-    audit(
+    audit_of(
         model,
-        held_out.X,
-        held_out.y,
-        sensitive_features=held_out.sensitive_features,
+        held_out,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(1.0,),
@@ -212,11 +210,9 @@ def test_models_of_a_given_path_see_the_patients_through_their_own_preparation(m
     # Another scale of the same columns: the audited model's preparation would put every patient elsewhere.
     scaled = train.X * [1000, *[1] * 9]
     other = make_pipeline(StandardScaler(), DROCox(alpha=1.0)).fit(scaled, train.y)
-    report = audit(
+    report = audit_of(
         model,
-        held_out.X,
-        held_out.y,
-        sensitive_features=held_out.sensitive_features,
+        held_out,
         alpha_path={1.0: other},
         reference=other,
         n_bootstrap=0,
@@ -230,11 +226,9 @@ def test_models_of_a_given_path_see_the_patients_through_their_own_preparation(m
 
 
 def test_a_model_without_curves_is_compared_with_models_that_have_them(model, train, held_out):
-    report = audit(
+    report = audit_of(
         RiskOnly(model),
-        held_out.X,
-        held_out.y,
-        sensitive_features=held_out.sensitive_features,
+        held_out,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(0.5,),
@@ -292,11 +286,9 @@ def test_every_model_is_held_against_the_same_plain_cox(report, model, train, he
 
 def test_rules_speak_of_the_columns_given_for_readers(model, train, held_out):
     readable = held_out.X.rename(columns={"x5": "blood pressure"})
-    report = audit(
+    report = audit_of(
         model,
-        held_out.X,
-        held_out.y,
-        sensitive_features=held_out.sensitive_features,
+        held_out,
         X_train=train.X,
         y_train=train.y,
         alpha_path=(),

@@ -247,9 +247,7 @@ def _readable_cuts(numbers: FloatArray) -> FloatArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _sums_by_code(
-    codes: Codes, values: FloatArray, n_codes: int
-) -> FloatArray:  # pragma: no cover - compiled
+def _sums_by_code(codes: Codes, values: FloatArray, n_codes: int) -> FloatArray:
     sums = np.zeros((values.shape[0], codes.shape[0], n_codes))
     for i in range(codes.shape[1]):
         if values[0, i] != 0:

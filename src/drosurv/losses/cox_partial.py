@@ -157,9 +157,7 @@ def _weighted_gram(X: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _efron_terms(
-    rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray
-) -> None:  # pragma: no cover - compiled
+def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray) -> None:
     for b in range(rho.shape[0]):
         for j in range(rho.shape[1]):
             m = count[j]
@@ -172,7 +170,7 @@ def _efron_terms(
 @numba.njit(cache=True, nogil=True)
 def subtract_own(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
-) -> None:  # pragma: no cover - compiled
+) -> None:
     """Losses (B, E) of the events: the log sum of their block less their own score."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
@@ -187,7 +185,7 @@ def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArra
 
 
 @numba.njit(cache=True, nogil=True)
-def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:
     """Add values (B, E) to the blocks (B, K) they belong to."""
     for b in range(values.shape[0]):
         for e in range(block.shape[0]):
@@ -195,7 +193,7 @@ def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None: 
 
 
 @numba.njit(cache=True, nogil=True)
-def subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:
     """Subtract weights (B, E) from the places of the events in (B, n)."""
     for b in range(weights.shape[0]):
         for e in range(rows.shape[0]):

@@ -146,7 +146,7 @@ def softplus_terms(
     block: IntArray,
     losses: FloatArray,
     others_share: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     """Losses (B, E) of the events, log(exp f + exp L) - f = softplus(L - f), and their slopes: the others' share."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):

@@ -107,7 +107,7 @@ class RiskSets:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:  # pragma: no cover - compiled
+def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:
     """Replace x <= 0 by exp(x), in a form that compilers turn into vector instructions.
 
     With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
@@ -131,7 +131,7 @@ def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def _logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
     """Write log(x) + level for x >= 0, in a form that compilers turn into vector instructions.
 
     With x = 2^e m, m between sqrt(1/2) and sqrt(2), and s = (m - 1)/(m + 1): log m = 2 (s + s^3/3 + s^5/5 + ...).
@@ -172,7 +172,7 @@ def log_sums(
     levels: FloatArray,
     sums: FloatArray,
     out: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that its transpose needs."""
     n, times = order.shape[0], first.shape[0]
     start = first[0] if times else n
@@ -229,7 +229,7 @@ def pull_back(
     levels: FloatArray,
     sums: FloatArray,
     out: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     """Kernel of :meth:`RiskSets.pullback`."""
     n, times = order.shape[0], first.shape[0]
     for b in range(cotangent.shape[0]):
@@ -258,7 +258,7 @@ def _risk_means(
     level: FloatArray,
     sums: FloatArray,
     out: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     total, at, end = np.zeros(X.shape[1]), -np.inf, order.shape[0]
     for k in range(first.shape[0] - 1, -1, -1):
         if level[k] != at:

@@ -54,9 +54,7 @@ class Partitions:
 
 
 @numba.njit(cache=True, nogil=True)
-def _through_cells(
-    values: FloatArray, labels: Labels, scale: FloatArray
-) -> FloatArray:  # pragma: no cover - compiled
+def _through_cells(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatArray:
     """Sum of each cell's values times its scale, handed back to the cell's patients: a symmetric operator."""
     out = np.zeros_like(values)
     for b in range(values.shape[0]):

@@ -55,7 +55,7 @@ class Linear:
 
 # For one model these plain loops, two features at a time, beat a general matrix-vector product.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  # pragma: no cover - compiled
+def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:
     """Scores (n,) of coefficients (d,): columns' theta."""
     d, n = columns.shape
     odd = d % 2
@@ -71,9 +71,7 @@ def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:  #
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def project(
-    columns: FloatArray, gradient: FloatArray, out: FloatArray
-) -> None:  # pragma: no cover - compiled
+def project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:
     """Gradient (d,) in the coefficients, given that in the scores (n,)."""
     d, n = columns.shape
     out[:] = 0.0

@@ -102,7 +102,7 @@ def _minimise(
     eta: FloatArray,
     value: FloatArray,
     weights: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     for b in range(losses.shape[0]):
         c = constant[b % constant.shape[0]]
         eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
@@ -111,7 +111,7 @@ def _minimise(
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def minimise_row(
     row: FloatArray, mass: FloatArray, c: float, start: float, weights: FloatArray
-) -> tuple[float, float]:  # pragma: no cover - compiled
+) -> tuple[float, float]:
     """Exact eta and value for one row of losses; the worst-case weights are written to ``weights``."""
     n = row.shape[0]
     highest, at_top = -np.inf, 0.0
@@ -161,9 +161,7 @@ def minimise_row(
 
 
 @numba.njit(cache=True, nogil=True)
-def _concentrate(
-    row: FloatArray, mass: FloatArray, weights: FloatArray
-) -> float:  # pragma: no cover - compiled
+def _concentrate(row: FloatArray, mass: FloatArray, weights: FloatArray) -> float:
     """Put all weight on the largest loss that has any mass, shared by mass among equals; returns that loss."""
     highest, at_top = -np.inf, 0.0
     for i in range(row.shape[0]):
@@ -176,9 +174,7 @@ def _concentrate(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _jump(
-    row: FloatArray, mass: FloatArray, c: float, threshold: float
-) -> float:  # pragma: no cover - compiled
+def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:
     """Minimiser of the objective with the set of losses above the threshold held fixed; NaN if it has none."""
     base = threshold if threshold > -np.inf else row[0]
     share = first = second = 0.0
@@ -196,7 +192,7 @@ def _jump(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:  # pragma: no cover - compiled
+def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
     """Try the set of the k largest losses for every k; the one whose threshold separates it is optimal."""
     n = row.shape[0]
     order = np.argsort(-row)

@@ -75,7 +75,7 @@ def _worst_share(
     value: FloatArray,
     eta: FloatArray,
     weights: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     n = losses.shape[1]
     for b in range(losses.shape[0]):
         row, a = losses[b], alpha[b]
@@ -114,7 +114,7 @@ def _smoothed(
     value: FloatArray,
     eta: FloatArray,
     weights: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     # Optimal weights are p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); their sum falls in nu, so nu is bracketed
     # and found by Newton steps on a piecewise linear function, which end exactly.
     n = losses.shape[1]

@@ -71,7 +71,7 @@ def _charge(
     value: FloatArray,
     eta: FloatArray,
     weights: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     n = losses.shape[1]
     for b in range(losses.shape[0]):
         row, threshold = losses[b], eta[b]

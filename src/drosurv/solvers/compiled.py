@@ -145,7 +145,7 @@ def _train(
     apart: int,
     constant: FloatArray,
     history: FloatArray,
-) -> None:  # pragma: no cover - compiled
+) -> None:
     d, n = columns.shape
     scores, gradient, slope = np.empty((1, n)), np.empty((1, n)), np.empty(d)
     for b in range(thetas.shape[0]):

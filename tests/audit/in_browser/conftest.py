@@ -150,7 +150,7 @@ class Browser:
 @pytest.fixture(scope="session")
 def browser():
     if EXECUTABLE is None:
-        pytest.skip("chromium is not installed")
+        pytest.skip("no Chromium here; .ci/run installs Debian's")
     running = Browser()
     yield running
     running.close()
