@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.losses.intervals import Intervals, cumulative_baseline, interval_sums
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.losses.intervals import cumulative_baseline, interval_sums
+from drosurv.losses.on_intervals import OnIntervals
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import torch
 
 
-class PiecewiseExponential:
+class PiecewiseExponential(OnIntervals):
     """Full-likelihood loss of each patient, prepared for repeated evaluation on one target.
 
         l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
@@ -23,21 +24,7 @@ class PiecewiseExponential:
     and E_im the time patient i spent in interval m. With linear f it is jointly convex in (theta, psi).
     Every evaluation takes O(n + K) time and memory.
 
-    Parameters
-    ----------
-    target : Target
-        Events and times of n patients.
-    n_intervals : int
-        How many quantile intervals of the event times; ties or few events give fewer.
-    sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model. Losses themselves are never weighted.
-
-    Attributes
-    ----------
-    intervals : Intervals
-        The K intervals.
-    null_psi : (K,) float64
-        Log baseline hazards of the null model f = 0: log(events / exposure) per interval, bounded.
+    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
 
     Examples
     --------
@@ -48,25 +35,6 @@ class PiecewiseExponential:
     >>> loss(np.zeros((1, 2)), loss.null_psi[None]).round(3)
     array([[2.009, 0.6  ]])
     """
-
-    def __init__(
-        self, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
-    ) -> None:
-        self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
-        self._event = target.event.astype(np.float64)
-        self._index, self._within = self.intervals.place(target.time)
-        weight = np.ones(len(target)) if sample_weight is None else sample_weight
-        self.null_psi = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
-
-    @property
-    def n_intervals(self) -> int:
-        """K, the number of intervals."""
-        return self.intervals.n_intervals
-
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self._event.mean())
 
     def null_losses(self) -> FloatArray:
         """Losses (n,) of the null model, against which a regret is measured."""

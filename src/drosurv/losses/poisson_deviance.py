@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.losses.intervals import NO_FOLLOW_UP, Intervals, cumulative_baseline
-from drosurv.target import FloatArray, Target
+from drosurv.losses.intervals import NO_FOLLOW_UP, cumulative_baseline
+from drosurv.losses.on_intervals import OnIntervals
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     import torch
 
 
-class PoissonDeviance:
+class PoissonDeviance(OnIntervals):
     """Deviance loss of each patient, prepared for repeated evaluation on one target.
 
         l_i = 2 ( Lam_i - d_i - d_i log Lam_i ),    Lam_i = exp(f_i) sum_m E_im exp(psi_m)
@@ -22,21 +23,7 @@ class PoissonDeviance:
     Lam_i is a pure number. The price: the loss is convex in f alone, not in psi. A death at time 0 would have
     an infinite deviance and counts as one at half the smallest positive time.
 
-    Parameters
-    ----------
-    target : Target
-        Events and times of n patients.
-    n_intervals : int
-        How many quantile intervals of the event times; ties or few events give fewer.
-    sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model. Losses themselves are never weighted.
-
-    Attributes
-    ----------
-    intervals : Intervals
-        The K intervals.
-    null_psi : (K,) float64
-        Log baseline hazards of the null model f = 0: log(events / exposure) per interval, bounded.
+    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
 
     Examples
     --------
@@ -48,23 +35,11 @@ class PoissonDeviance:
     [[0.0, 4.0]]
     """
 
-    def __init__(
-        self, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
-    ) -> None:
-        self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
-        self._event = target.event.astype(np.float64)
-        positive = target.time[target.time > 0]
+    def _followed(self, time: FloatArray) -> FloatArray:
+        positive = time[time > 0]
         if len(positive) == 0:
             raise ValueError(NO_FOLLOW_UP)
-        time = np.where(target.time > 0, target.time, positive.min() / 2)
-        self._index, self._within = self.intervals.place(time)
-        weight = np.ones(len(target)) if sample_weight is None else sample_weight
-        self.null_psi = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
-
-    @property
-    def n_intervals(self) -> int:
-        """K, the number of intervals."""
-        return self.intervals.n_intervals
+        return np.where(time > 0, time, positive.min() / 2)
 
     def __call__(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``psi`` (..., K)."""
