@@ -4,7 +4,16 @@ import numpy as np
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import column_or_1d
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, NullModel, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import (
+    CoxPH,
+    DROCox,
+    DROCoxSplit,
+    GroupDROCox,
+    NullModel,
+    RegularizedCox,
+    SubgroupRobustCox,
+    Surv,
+)
 
 
 def as_survival(y):
@@ -33,6 +42,12 @@ class PlainDROCoxSplit(FromPlainTarget, DROCoxSplit):
     pass
 
 
+class PlainGroupDROCox(FromPlainTarget, GroupDROCox):
+    def fit(self, X, y, sample_weight=None):
+        y = as_survival(y)
+        return GroupDROCox.fit(self, X, y, sample_weight, sensitive_features=np.arange(len(y)) % 2)
+
+
 class PlainNullModel(FromPlainTarget, NullModel):
     pass
 
@@ -53,6 +68,7 @@ ESTIMATORS = [
     PlainDROCox(alpha=0.9, l2=0.1),
     PlainDROCox(alpha=0.9, l2=0.1, ball="cvar"),
     PlainDROCoxSplit(alpha=0.9, l2=0.1, random_state=0),
+    PlainGroupDROCox(l2=0.1),
     PlainNullModel(),
     PlainRegularizedCox(max_iter=10, random_state=0),
     PlainSubgroupRobustCox(alpha=0.9, l2=0.1, min_group=2, random_state=0),
@@ -66,6 +82,7 @@ REASONS = {
         COPIES: "shifts of all scores leave the loss alone, so rounding decides where Adam takes a bias"
     },
     "PlainDROCoxSplit": {COPIES: "more rows are split into other halves"},
+    "PlainGroupDROCox": {COPIES: "more rows are other groups, which go by the row here"},
     "PlainRegularizedCox": {COPIES: "the penalty is a sum over pairs of rows, which have no weights"},
     "PlainSubgroupRobustCox": {COPIES: "more rows grow another forest"},
 }
