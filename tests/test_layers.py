@@ -9,7 +9,8 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # From the foundation upwards. Rooms on one line do not know each other.
 LAYERS = [
-    {"_version", "target"},
+    {"_version", "errors"},
+    {"target"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables"},
     {"solvers", "metrics"},
     {"estimators", "datasets"},

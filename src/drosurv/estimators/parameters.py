@@ -8,22 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
+
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Reject what is no whole number, or a smaller one than the least."""
     if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+        raise ArgumentError.must(name, f"be a whole number, at least {least}", value)
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """Reject what is no finite number that is not negative, or not positive where it must be."""
+    """Reject what is not a finite number of at least 0, or above 0 where it must be positive."""
     if not isinstance(value, Real) or not 0 <= float(value) < np.inf or (positive and value == 0):
         wanted = "positive" if positive else "not negative"
-        raise ValueError(f"{name} must be a finite number that is {wanted}, got {value!r}.")
+        raise ArgumentError.must(name, f"be a finite number that is {wanted}", value)
 
 
 def check_widths(name: str, value: Any) -> None:
     """Reject what is no sequence of whole numbers of at least one."""
     listed = isinstance(value, (Sequence, np.ndarray))
     if not listed or not all(isinstance(width, Integral) and int(width) >= 1 for width in value):
-        raise ValueError(f"{name} must list widths (whole numbers, at least 1) like (24,), got {value!r}.")
+        raise ArgumentError.must(name, "list widths (whole numbers, at least 1) like (24,)", value)

@@ -1,0 +1,85 @@
+"""Errors and warnings that know which argument they speak of, so that each surface can call it by its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument as a message mentions it.
+
+    Parameters
+    ----------
+    name : str
+        In Python, such as ``event_value``.
+    value : object
+        Said with the name if given: ``event_value='yes'``.
+    """
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        return self.name if self.value is ... else f"{self.name}={self.value!r}"
+
+
+class Worded:
+    """A message in parts: text, and the arguments it mentions.
+
+    Parameters
+    ----------
+    *parts : str or Argument
+        Joined without spaces.
+
+    Attributes
+    ----------
+    argument : str or None
+        The first argument that the message mentions.
+    value : object
+        What it was given, where that is the fault; ``...`` otherwise.
+    """
+
+    args: tuple[Any, ...]
+    value: Any = ...
+
+    @property
+    def argument(self) -> str | None:
+        """The first argument that the message mentions."""
+        return next((part.name for part in self.args if isinstance(part, Argument)), None)
+
+    def worded(self, spell: Callable[[Argument], str]) -> str:
+        """The message, every argument written as `spell` says: the command line writes its options."""
+        return "".join(spell(part) if isinstance(part, Argument) else str(part) for part in self.args)
+
+    def __str__(self) -> str:
+        return self.worded(str)
+
+
+class ArgumentError(Worded, ValueError):
+    """A value that cannot be used: which argument holds it, what is wrong, what to do.
+
+    Examples
+    --------
+    >>> from drosurv.errors import Argument, ArgumentError
+    >>> print(ArgumentError("which value means the event? Pass ", Argument("event_value", "yes"), "."))
+    which value means the event? Pass event_value='yes'.
+    >>> error = ArgumentError.must("alpha", "lie in (0, 1]", 0)
+    >>> print(error)
+    alpha must lie in (0, 1], got 0.
+    >>> error.argument, error.value
+    ('alpha', 0)
+    """
+
+    @classmethod
+    def must(cls, name: str, wanted: str, got: Any, *remedy: str | Argument) -> Self:
+        """The error of an argument that is not as it must be: "`name` must `wanted`, got `got`: `remedy`."."""
+        error = cls(Argument(name), f" must {wanted}, got {got!r}", *((": ", *remedy) if remedy else ()), ".")
+        error.value = got
+        return error
+
+
+class ArgumentWarning(Worded, UserWarning):
+    """Something to look at, with the arguments that change it."""

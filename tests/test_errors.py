@@ -1,0 +1,43 @@
+import pickle
+import warnings
+
+import pytest
+
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+
+
+def spelled(argument):
+    value = "" if argument.value is ... else f" {argument.value}"
+    return f"--{argument.name.replace('_', '-')}{value}"
+
+
+def test_each_surface_writes_arguments_in_its_own_way():
+    error = ArgumentError(
+        "which? Pass ", Argument("event_value", "yes"), " or name it in ", Argument("drop"), "."
+    )
+    assert str(error) == "which? Pass event_value='yes' or name it in drop."
+    assert error.worded(spelled) == "which? Pass --event-value yes or name it in --drop."
+    assert (error.argument, error.value) == ("event_value", ...)
+
+
+def test_an_argument_that_is_not_as_it_must_be():
+    error = ArgumentError.must("alpha", "lie in (0, 1]", 0, "pass a share such as 0.2")
+    assert str(error) == "alpha must lie in (0, 1], got 0: pass a share such as 0.2."
+    assert (error.argument, error.value) == ("alpha", 0)
+
+
+def test_it_is_a_value_error_and_survives_pickling():
+    error = pickle.loads(pickle.dumps(ArgumentError.must("alpha", "lie in (0, 1]", 0)))
+    assert isinstance(error, ValueError)
+    assert (str(error), error.argument, error.value) == ("alpha must lie in (0, 1], got 0.", "alpha", 0)
+
+
+def test_a_message_may_mention_no_argument():
+    error = ArgumentError("the table is empty.")
+    assert (str(error), error.argument, error.value) == ("the table is empty.", None, ...)
+
+
+def test_a_warning_is_worded_the_same_way():
+    with pytest.warns(UserWarning, match="drop it with drop='id'") as found:
+        warnings.warn(ArgumentWarning("drop it with ", Argument("drop", "id"), "."), stacklevel=1)
+    assert found[0].message.worded(spelled) == "drop it with --drop id."
