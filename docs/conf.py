@@ -13,6 +13,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "myst_parser",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -27,7 +28,7 @@ html_title = "drosurv"
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 templates_path = ["_templates"]
-# Formulas are typeset by MathJax, which a browser fetches; everything else works offline.
+# Formulas are typeset by a copy of MathJax that is part of the site: nothing is fetched from elsewhere.
 
 autosummary_generate = True
 autodoc_typehints = "none"
