@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from drosurv.evaluation.literal import literal
+from drosurv.presentation import literal
 
 
 def test_json_is_strict_and_holds_every_table(report):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
-from drosurv.evaluation.literal import literal
-from drosurv.evaluation.numbers_as_text import number, p_text, with_interval
+from drosurv.presentation import literal, written
 
 mpl.use("Agg")
 
@@ -51,7 +50,7 @@ def test_the_summary_names_the_worst_served_their_gap_and_whether_it_is_noise(fu
     lines = full.summary().split("\n")
     gap = next(line for line in lines if line.startswith("site: among themselves"))
     assert "b are ordered least well" in gap
-    assert number(full.value("concordance_index", "site")) in gap
+    assert written(full.value("concordance_index", "site")) in gap
     assert "more than chance gives (permutation p" in gap
     noise = next(line for line in lines if line.startswith("sex: among themselves"))
     assert "which chance alone often gives" in noise
@@ -111,23 +110,6 @@ def test_names_are_shown_as_they_are(model, train, held_out, axes):
     assert "<b>" not in document.replace(r"\<b>", "")
     assert "*<b>$1$|" in shown.plot_groups(ax=axes).get_yticklabels()[1].get_text()
     axes.figure.canvas.draw()
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.7123, "0.712"), (0.0, "0.000"), (0.00123, "0.00123"), (1234567.0, "1.23e+06"), (np.nan, "–")],
-)
-def test_numbers_read_well(value, text):
-    assert number(value) == text
-
-
-def test_intervals_and_p_values_read_well():
-    assert with_interval(0.5, 0.4, 0.6) == "0.500 [0.400, 0.600]"
-    assert with_interval(0.01, -0.000842, 0.021) == "0.010 [-0.001, 0.021]"
-    assert with_interval(0.00444, -0.0003, 0.033) == "0.004 [0.000, 0.033]"
-    assert with_interval(0.0012, 0.0004, 0.0021) == "0.0012 [0.0004, 0.0021]"
-    assert with_interval(0.5, np.nan, np.nan) == "0.500"
-    assert (p_text(0.2), p_text(0.002)) == ("p = 0.20", "p < 0.01")
 
 
 def test_the_forest_plot_has_a_point_and_a_name_for_everybody_and_every_group(full, axes):

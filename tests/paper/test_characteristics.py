@@ -20,7 +20,7 @@ def test_what_is_counted_stands_beside_what_was_printed():
     assert frame.loc[0, ["samples", "published_samples", "features"]].tolist() == [8, 4024, 13]
     assert frame.loc[0, "censoring"] == 0.75
     table = characteristics_table(frame)
-    assert [cell.plain for cell in table.rows[0]] == [
+    assert table.cells()[0] == [
         "SEER",
         "age, race",
         "8 / 4,024",

@@ -24,7 +24,7 @@ def cell(experiment, method, metric, mean, tuned_by="ci", low=0.0, high=9.0):
 
 
 def claims(*cells):
-    return {claim.table.title: claim for claim in check_claims(pd.DataFrame(list(cells)))}
+    return {claim.table.caption: claim for claim in check_claims(pd.DataFrame(list(cells)))}
 
 
 def test_a_lower_imparity_counts_as_such_only_outside_its_interval():
@@ -38,9 +38,9 @@ def test_a_lower_imparity_counts_as_such_only_outside_its_interval():
         cell("support-race", "dro-cox", name, 2.0),
     )["Concordance imparity (%)"]
     assert found.verdict == "Lower in 2 of 3 comparisons, and by more than the sampling error in 1."
-    plain = [row[2].plain for row in found.table.rows]
+    plain = [row[2] for row in found.table.cells()]
     assert plain == ["0.50 [0.00, 9.00]", "1.00 [0.00, 9.00]", "5.00 [0.00, 9.00]"]
-    published = [[word.plain for word in row[4:]] for row in found.table.rows]
+    published = [row[4:] for row in found.table.cells()]
     # As printed in the paper, and not printed there for SUPPORT (race).
     assert published[0] == ["0.54", "0.05"]
     assert published[1] == ["–", "–"]
@@ -61,9 +61,7 @@ def test_shrinking_alone_is_held_against_the_average_disparity():
     )["Average disparity F_A, tuned by F_A"]
     assert found.verdict.startswith("Lower in 1 of 1 comparisons; but")
     assert found.verdict.endswith("at least as well in 1 of 1.")
-    assert [word.plain for word in found.table.rows[0][2:]] == [
-        *("2.500 (1.00)", "0.500 (0.40)", "0.600 (0.50)", "0.100 (0.10)")
-    ]
+    assert found.table.cells()[0][2:] == [*("2.500 (1.00)", "0.500 (0.40)", "0.600 (0.50)", "0.100 (0.10)")]
 
 
 def test_the_brier_score_is_shown_once_a_dataset():
@@ -73,7 +71,7 @@ def test_the_brier_score_is_shown_once_a_dataset():
         *(cell(table, "dro-cox", name, 0.10) for table in ("flc-age", "flc-gender")),
     )["Integrated Brier score"]
     assert found.verdict == "Higher (worse) in 1 of 1 comparisons."
-    assert found.table.rows[0][0].plain == "FLC (age)"
+    assert found.table.cells()[0][0] == "FLC (age)"
 
 
 def test_the_choice_of_settings_is_told_by_which_one_gives_the_published_imparity():
@@ -87,7 +85,7 @@ def test_the_choice_of_settings_is_told_by_which_one_gives_the_published_imparit
         return compare(ours.assign(mean=published["mean"] + sds * published["sd"]))
 
     found = {
-        claim.table.title: claim
+        claim.table.caption: claim
         for claim in check_claims(
             pd.DataFrame([cell("flc-age", "cox", "concordance_imparity", 0.5)]),
             comparison(lambda name: 5.0 if "dro" in name else 0.0),
@@ -97,9 +95,7 @@ def test_the_choice_of_settings_is_told_by_which_one_gives_the_published_imparit
     # Three tables of sixteen rows, four of them DRO-COX; the ablations are at a setting that nobody chose.
     assert "in 0 of 12 cells when they are chosen there, and in 12 of 12 when" in found.verdict
     assert found.verdict.endswith("in 36 of 36 and 0 of 36.")
-    assert [word.plain for word in found.table.rows[0]] == [
-        *("FLC (age)", "DRO-COX", "0.05 (0.04)", "0.25 (+5.0)", "0.05 (+0.0)")
-    ]
+    assert found.table.cells()[0] == [*("FLC (age)", "DRO-COX", "0.05 (0.04)", "0.25 (+5.0)", "0.05 (+0.0)")]
 
 
 @pytest.mark.parametrize("tuned_by", ["ci", "fa"])

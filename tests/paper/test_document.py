@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.paper import find_experiments, tabulate
 from drosurv.paper.document import write_document
-from drosurv.paper.table import Table, text
+from drosurv.presentation import Table, text
 
 METHODS = ["cox", "dro-cox", "deepsurv", "deep-dro-cox"]
 
@@ -22,7 +22,7 @@ def tabulations(random_grid):
 @pytest.fixture
 def document(tabulations, tmp_path):
     chosen, diagnostic = tabulations
-    table_1 = Table("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
+    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
     path = tmp_path / "made.md"
     assert write_document(path, tabulation=chosen, characteristics=table_1, diagnostic=diagnostic) == (path,)
     return path.read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_every_table_stands_in_it_and_no_note_stands_twice_in_a_section(document
     shown = [*chosen.tables, *(name for name in diagnostic.tables if "comparison" in name)]
     for name in shown:
         table, _ = (chosen.tables | diagnostic.tables)[name]
-        assert table.title in document
+        assert table.caption in document
     for part in document.split("\n## "):
         notes = [line for line in part.splitlines() if line.startswith("- ")]
         assert len(notes) == len(set(notes)), part.splitlines()[0]

@@ -60,7 +60,7 @@ def test_a_setting_that_diverged_in_one_repeat_is_not_judged_by_the_others(grid,
 
 
 def test_the_table_counts_the_cells_that_agree(grid, published):
-    shown = [[word.plain for word in row] for row in nearest_table(nearest_settings(grid(), published)).rows]
+    shown = nearest_table(nearest_settings(grid(), published)).cells()
     assert shown[0][:4] == ["FLC (age)", "Cox", "lr 0.001", "8 of 8"]
     assert shown[1][1] == "DRO-COX"
     assert shown[1][3] == "0 of 8"

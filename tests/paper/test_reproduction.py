@@ -65,7 +65,7 @@ def test_the_document_holds_every_table_and_no_path_of_this_machine(run, tmp_pat
     found = run(document=tmp_path / "docs" / "made.md")
     text = (tmp_path / "docs" / "made.md").read_text(encoding="utf-8")
     for name, (table, _) in found.tabulation.tables.items():
-        assert table.title in text, name
+        assert table.caption in text, name
     assert "DIAGNOSTIC" in text
     assert "drosurv reproduce --only flc-age --methods cox --repeats 1" in text
     assert str(tmp_path) not in text

@@ -23,8 +23,8 @@ def summary(random_grid):
 
 
 def column(table, name):
-    number = [cell.plain for cell in table.header].index(name)
-    return [row[number].plain for row in table.rows]
+    number = table.header.index(name)
+    return [row[number] for row in table.cells()]
 
 
 def cell(summary, method, metric):
@@ -38,7 +38,7 @@ def test_rows_are_linear_methods_first_then_mlps(summary):
 
 
 def test_columns_are_the_nine_metrics_and_the_shrinkage_control(summary):
-    assert [cell.plain for cell in result_table(summary).header] == [
+    assert result_table(summary).header == [
         *("method", "network", "c-index ↑", "AUC ↑", "LPL ↑", "IBS ↓"),
         *("F_I ↓", "F_G ↓", "F_∩ ↓", "F_A ↓", "CI(%) ↓", "LPL gain / Cox's", "slope"),
     ]
@@ -74,12 +74,12 @@ def test_a_method_that_fell_back_is_marked_and_the_mark_explained(random_grid):
     table = result_table(summarise(choose_settings(grid, EXPERIMENTS["flc-age"])))
     assert column(table, "method") == ["Cox", "DRO-COX ‡2"]
     assert any("no setting was inside the accuracy budget" in note for note in table.notes)
-    assert r"\textsc{DRO-COX}\textsuperscript{\ddag{}2}" in table.latex()
+    assert r"\textsc{DRO-COX}\textsuperscript{\ddag{}2}" in table.to_latex()
 
 
 def test_a_choice_on_the_test_set_says_that_it_is_no_result(summary):
-    assert "DIAGNOSTIC" in result_table(summary, diagnostic=True).title
-    assert "DIAGNOSTIC" not in result_table(summary).title
+    assert "DIAGNOSTIC" in result_table(summary, diagnostic=True).caption
+    assert "DIAGNOSTIC" not in result_table(summary).caption
 
 
 def compare_flc(summary):

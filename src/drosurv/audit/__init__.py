@@ -4,7 +4,7 @@ from drosurv.audit.alpha_path import ALPHAS, train_alpha_path
 from drosurv.audit.audit import audit
 from drosurv.audit.demonstration import audit_flc
 from drosurv.audit.report import AuditReport, ModelAudit, Statement, WorstOffAudit
-from drosurv.audit.table import Column, Table
+from drosurv.presentation import Column, Table
 
 __all__ = [
     "ALPHAS",

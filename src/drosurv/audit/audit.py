@@ -24,13 +24,13 @@ from drosurv.audit.observed_survival import Bands, kaplan_meier_bands
 from drosurv.audit.report import AuditReport, ModelAudit
 from drosurv.audit.statements import judged_gaps, statements
 from drosurv.audit.stops import Stop, find_stops
-from drosurv.audit.table import written
 from drosurv.audit.trade_off import control_table, trade_off_table
 from drosurv.audit.worst_off import describe_worst_off
 from drosurv.evaluation import evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
+from drosurv.presentation import written
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from drosurv.audit.table import HUGE, Kind, written
+from drosurv.presentation.numbers import HUGE, Kind, written
 
 # Values no further apart than this share of their size are one value, and smaller ones than this are zero:
 # steps between them could not be told apart in floating point.

@@ -9,7 +9,7 @@ from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.strip import Strip
-from drosurv.audit.table import NOTHING, Column, Table, written
+from drosurv.presentation import NOTHING, Column, Table, written
 
 Row = dict[str, Any]
 
@@ -109,7 +109,9 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
     for table in tables:
         everyone = next((row for row in table.rows if not row["attribute"]), {})
         measures = tuple(
-            Measure(column.label, axis, 0.0 if column.key in AGAINST_NOTHING else everyone.get(column.key))
+            Measure(
+                str(column.label), axis, 0.0 if column.key in AGAINST_NOTHING else everyone.get(column.key)
+            )
             for column, axis in zip(strips, axes, strict=True)
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.audit.table import Column, Table, plain, written
+from drosurv.presentation import Column, Table, plain, written
 from drosurv.target import Target
 
 if TYPE_CHECKING:

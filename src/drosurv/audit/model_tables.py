@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.multiplicity import holm
-from drosurv.audit.table import Column, Table, plain, plain_rows
 from drosurv.audit.wording import ACCURACY, BETWEEN, BETWEEN_GROUPS, BETWEEN_PATIENTS, Wording
+from drosurv.presentation import Column, Table, plain, plain_rows
 
 if TYPE_CHECKING:
     from drosurv.audit.observed_survival import Bands

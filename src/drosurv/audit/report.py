@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drosurv.audit.table import Table
+from drosurv.presentation import Table
 
 
 @dataclass(frozen=True)

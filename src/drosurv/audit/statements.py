@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from drosurv.audit.model_tables import SIGNIFICANT, adjusted_p_values, is_lower
 from drosurv.audit.multiplicity import widening
 from drosurv.audit.report import Statement
-from drosurv.audit.table import plain, plain_rows, written
+from drosurv.presentation import plain, plain_rows, written
 
 if TYPE_CHECKING:
     from drosurv.evaluation import EvaluationResult

@@ -8,7 +8,7 @@ from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.chart import Chart, Frame, Line, Mark
-from drosurv.audit.table import Column, Table, written
+from drosurv.presentation import Column, Table, written
 
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24

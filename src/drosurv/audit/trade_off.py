@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.table import Column, Table, plain
+from drosurv.presentation import Column, Table, plain
 
 if TYPE_CHECKING:
     from drosurv.audit.report import ModelAudit

@@ -7,8 +7,8 @@ from typing import Any
 
 from drosurv.audit.axis import Axis
 from drosurv.audit.chart import Chart, Frame, Line, Mark
-from drosurv.audit.table import Column, Table
 from drosurv.audit.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of
+from drosurv.presentation import Column, Table
 
 
 def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequence[str]) -> tuple[Chart, ...]:
@@ -60,7 +60,7 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
     x = Axis.over(
         f"{across.label} →", [row.get(key) for row in together for key in across.keys], kind=across.kind
     )
-    y = Axis.over(up.label, [row.get(key) for row in together for key in up.keys], kind=up.kind)
+    y = Axis.over(str(up.label), [row.get(key) for row in together for key in up.keys], kind=up.kind)
     frame = Frame(x, y, width=360, height=290, left=56, top=34, bottom=46)
     lines = []
     if line:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.alpha_path import final_estimator, prepared
 from drosurv.audit.report import WorstOffAudit
-from drosurv.audit.table import Column, Table
 from drosurv.insight import Estimate, worst_off
+from drosurv.presentation import Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd

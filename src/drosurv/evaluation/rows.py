@@ -11,10 +11,10 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.disparities import Key
 from drosurv.evaluation.measures import MEASURES
-from drosurv.evaluation.numbers_as_text import with_interval
 from drosurv.evaluation.panel import ALL, EVERYONE, Panel, number_of
 from drosurv.evaluation.sheet import Cell, Draws, Sheet
 from drosurv.metrics.extremes import Extreme, largest_difference
+from drosurv.presentation import with_interval
 from drosurv.target import FloatArray
 
 Kind = Literal["overall", "group", "gap"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.evaluation.numbers_as_text import number, p_text, percent
 from drosurv.evaluation.panel import EVERYONE
 from drosurv.evaluation.rows import LABELS, Row
+from drosurv.presentation import p_text, percent, written
 
 if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
@@ -143,6 +143,6 @@ def _named(disparities: list[dict[Any, Any]]) -> str:
     return ", ".join(
         LABELS[row["metric"]]
         + ("" if row["attribute"] == EVERYONE else f" of {row['attribute']}")
-        + f" ({number(row['shrunken'])}, model {number(row['model'])})"
+        + f" ({written(row['shrunken'])}, model {written(row['model'])})"
         for row in disparities
     )

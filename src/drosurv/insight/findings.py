@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.evaluation.literal import literal
 from drosurv.insight.rules import Rule
+from drosurv.presentation import literal
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from drosurv.paper.selection import choose_settings
 from drosurv.paper.shrinkage import gain_share
 from drosurv.paper.store import Store
 from drosurv.paper.summary import summarise
-from drosurv.paper.table import Table
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol, Unit
+from drosurv.presentation import Table
 
 __all__ = [
     "EXPERIMENTS",

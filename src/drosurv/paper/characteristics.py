@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from drosurv.paper.plan import DATASET_LABELS
-from drosurv.paper.table import Table, text
+from drosurv.presentation import Table, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,4 +81,4 @@ def characteristics_table(frame: pd.DataFrame) -> Table:
         )
         for row in frame.to_dict("records")
     )
-    return Table("Basic dataset characteristics", header, rows, ("Ours / published.",))
+    return Table.of_cells("Basic dataset characteristics", header, rows, ("Ours / published.",))

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.published import load_published
-from drosurv.paper.table import Table, text
+from drosurv.presentation import Table, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +127,7 @@ def _imparity(cells: _Cells) -> Claim | None:
         f"Lower in {lower} of {len(rows)} comparisons, and by more than the sampling error in {outside or 'none'}.",
         "By more than the sampling error: the whole bootstrap interval of its own value, in brackets, on the one test "
         "set that all repeats share, lies below the unregularised model's value.",
-        Table("Concordance imparity (%)", tuple(map(text, header)), tuple(table)),
+        Table.of_cells("Concordance imparity (%)", tuple(map(text, header)), tuple(table)),
     )
 
 
@@ -168,7 +168,7 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
         f"{near[3]}.",
         "Choosing on the test set is no way to get a result: it is shown to see how the published values may have "
         "come about. In parentheses: the difference from the published value in published standard deviations.",
-        Table("Published CI (%) and the choice of settings", tuple(map(text, header)), tuple(table)),
+        Table.of_cells("Published CI (%) and the choice of settings", tuple(map(text, header)), tuple(table)),
     )
 
 
@@ -197,7 +197,7 @@ def _average_disparity(cells: _Cells) -> Claim | None:
         "Shrinking multiplies all scores by one number c < 1, tuned under the same budget: that changes neither the "
         "c-index nor who is ranked above whom. In parentheses: the gain in log partial likelihood over no model, as "
         "a share of plain Cox's; near 0, the model has next to nothing left to say.",
-        Table("Average disparity F_A, tuned by F_A", tuple(map(text, header)), tuple(table)),
+        Table.of_cells("Average disparity F_A, tuned by F_A", tuple(map(text, header)), tuple(table)),
     )
 
 
@@ -235,7 +235,7 @@ def _brier(cells: _Cells) -> Claim | None:
         f"Higher (worse) in {worse} of {len(seen)} comparisons.",
         "Predictions and outcomes are those of the same patients. The published values pair predictions sorted by "
         "time with labels in another order.",
-        Table("Integrated Brier score", tuple(map(text, header)), tuple(table)),
+        Table.of_cells("Integrated Brier score", tuple(map(text, header)), tuple(table)),
     )
 
 

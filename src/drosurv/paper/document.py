@@ -16,10 +16,10 @@ from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from drosurv.paper.run_log import RunRecord
-from drosurv.paper.table import Table
 from drosurv.paper.tables import comparison_notes
 from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
+from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,8 +106,8 @@ def write_document(
     if claims:
         parts.append("## What survives of the claims")
     for claim in claims:
-        parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.markdown()]
-    parts += ["## Data", characteristics.markdown()]
+        parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
+    parts += ["## Data", characteristics.to_markdown(heading=True)]
     files = [path]
     if tabulation.curves is not None:
         files += save_figure(alpha_figure(tabulation.curves), path.parent, f"{path.stem}-alpha")
@@ -125,7 +125,9 @@ def write_document(
     if diagnostic is not None and diagnostic.tables:
         parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
         for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
-            parts += [_without(table, notes).markdown() for table in _named(diagnostic, ending)]
+            parts += [
+                _without(table, notes).to_markdown(heading=True) for table in _named(diagnostic, ending)
+            ]
     path.write_text("\n\n".join(part.rstrip("\n") for part in parts if part) + "\n", encoding="utf-8")
     return tuple(files)
 
@@ -142,7 +144,7 @@ def _section(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -
         counts = Counter(note for table in tables for note in table.notes)
         notes = [note for note, count in counts.items() if count > 1]
     head = "\n".join(f"- {note}" for note in notes)
-    return [f"## {heading}", head, *(_without(table, notes).markdown() for table in tables)]
+    return [f"## {heading}", head, *(_without(table, notes).to_markdown(heading=True) for table in tables)]
 
 
 def _without(table: Table, notes: Sequence[str]) -> Table:

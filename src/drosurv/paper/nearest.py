@@ -8,8 +8,8 @@ from drosurv.paper.comparison import AGREEMENT, NOT_COUNTED
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.result import PARAMETERS
-from drosurv.paper.table import Table, Text, text
 from drosurv.paper.table_metrics import TABLE_METRICS
+from drosurv.presentation import Table, Text, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
             )
         )
     header = ("table", "method", "setting", "cells that agree", "largest difference (sds)")
-    return Table(
+    return Table.of_cells(
         "The setting nearest to each published row (DIAGNOSTIC: found with the published numbers, not a result)",
         tuple(map(text, header)),
         tuple(rows),

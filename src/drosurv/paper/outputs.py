@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.plan import ALPHA_FIGURE
-from drosurv.paper.table import Table
 from drosurv.paper.tabulation import Tabulation
+from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +36,8 @@ def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     markdown, latex, csv = (folder / f"{name}.{suffix}" for suffix in ("md", "tex", "csv"))
-    markdown.write_text(table.markdown(), encoding="utf-8")
-    latex.write_text(table.latex(), encoding="utf-8")
+    markdown.write_text(table.to_markdown(heading=True), encoding="utf-8")
+    latex.write_text(table.to_latex(), encoding="utf-8")
     frame.to_csv(csv, index=False)
     return markdown, latex, csv
 

@@ -13,8 +13,8 @@ from drosurv.paper.known_reasons import KNOWN_REASONS
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
-from drosurv.paper.table import Table, Text, text
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
+from drosurv.presentation import Table, Text, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS), *_SHRINKAGE_HEADER)
-    return Table(title + _DIAGNOSTIC * diagnostic, header, tuple(rows), tuple(notes))
+    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, tuple(rows), tuple(notes))
 
 
 def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> Table:
@@ -102,7 +102,7 @@ def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> T
     )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
     title = f"{experiment.title}: ours beside the published values"
-    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, comparison_notes(comparison))
+    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, rows, comparison_notes(comparison))
 
 
 def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Tab
         "here."
     )
     title = "Published cells (IBS aside) within two published standard deviations"
-    return Table(title + _DIAGNOSTIC * diagnostic, header, rows, (note,))
+    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, rows, (note,))
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:

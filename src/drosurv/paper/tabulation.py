@@ -14,8 +14,8 @@ from drosurv.paper.plan import ALPHA_FIGURE, TUNINGS, Experiment
 from drosurv.paper.published import load_published
 from drosurv.paper.selection import SelectOn, choose_settings
 from drosurv.paper.summary import summarise
-from drosurv.paper.table import Table
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
+from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,25 +3,25 @@
 import pytest
 
 from drosurv.paper import KNOWN_REASONS
-from drosurv.paper.table import Table, Text, text
+from drosurv.presentation import Table, Text, text
 
 
 @pytest.fixture
 def table():
     rows = ((text("R&P"), text("0.5 (50%)")), (Text("F_∩", r"F$_{\cap}$"), text("–").bold().marked("a")))
-    return Table("Title, 100% of it", (text("method"), text("c_index")), rows, ("a: costs $5",))
+    return Table.of_cells("Title, 100% of it", (text("method"), text("c_index")), rows, ("a: costs $5",))
 
 
 def test_markdown_has_a_heading_a_rule_and_a_line_per_row(table):
-    assert table.markdown() == (
+    assert table.to_markdown(heading=True) == (
         "### Title, 100% of it\n\n"
-        "| method | c_index |\n|---|---|\n| R&P | 0.5 (50%) |\n| F_∩ | **–** a |\n\n"
+        "| method | c_index |\n| --- | --- |\n| R&P | 0.5 (50%) |\n| F_∩ | **–** a |\n\n"
         "- a: costs $5\n"
     )
 
 
 def test_latex_escapes_what_it_treats_specially(table):
-    lines = table.latex().splitlines()
+    lines = table.to_latex().splitlines()
     assert r"\caption{Title, 100\% of it}" in lines
     assert r"method & c\_index \\ \midrule" in lines
     assert r"R\&P & 0.5 (50\%) \\" in lines
@@ -44,9 +44,9 @@ def test_a_backslash_is_escaped_once():
 
 
 def test_a_bar_in_a_cell_does_not_end_it():
-    assert r"| a\|b |" in Table("t", (text("x"),), ((text("a|b"),),)).markdown()
+    assert r"| a\|b |" in Table.of_cells("t", (text("x"),), ((text("a|b"),),)).to_markdown()
 
 
 def test_a_row_of_another_length_is_an_error():
     with pytest.raises(ValueError, match="has 1 cells for 2 columns"):
-        Table("t", (text("x"), text("y")), ((text("a"),),))
+        Table.of_cells("t", (text("x"), text("y")), ((text("a"),),))

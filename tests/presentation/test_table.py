@@ -6,32 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.audit import Column, Table
-from drosurv.audit.table import NOTHING, plain, written
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "text"),
-    [
-        (0.12345, "value", "0.123"),
-        (-0.12345, "value", "−0.123"),
-        (-0.0001, "value", "0.000"),
-        (-1.2345e40, "value", "−1.23e+40"),
-        (0.12345, "share", "12.3 %"),
-        (-0.0001, "share", "0.0 %"),
-        (12345, "count", "12,345"),
-        (0.00004, "p_value", "below 0.001"),
-        (0.0412, "p_value", "0.041"),
-        (1234.56, "time", "1,235"),
-        (0.5, "time", "0.5"),
-        (float("nan"), "value", NOTHING),
-        (float("inf"), "share", NOTHING),
-        (None, "count", NOTHING),
-        ("<=65", "text", "<=65"),
-    ],
-)
-def test_values_are_written_for_readers(value, kind, text):
-    assert written(value, kind) == text
+from drosurv.presentation import NOTHING, Column, Table, plain
 
 
 def test_an_interval_follows_its_value_and_is_left_out_when_unknown():
@@ -93,3 +68,29 @@ def test_csv_quotes_what_it_must_and_disarms_formulas():
         ['a "b", c\nd', "4"],
         ["'-1", ""],
     ]
+
+
+def test_markdown_is_below_its_caption_with_numbers_to_the_right(table):
+    assert table.to_markdown() == (
+        "Groups.\n\n| Group | c |\n| --- | ---: |\n| a | 0.700 (0.600 to 0.800) |\n| b | – |\n"
+    )
+
+
+def test_hostile_cells_mean_nothing_in_any_view():
+    hostile = "<b>|*x*\n&"
+    table = Table("t", hostile, (Column("a", hostile),), ({"a": hostile},), (hostile,))
+    assert "<b>" not in table.to_html()
+    assert table.to_markdown().count("\n| ") == 3
+    assert r"\textless{}b\textgreater{}" in table.to_latex()
+    assert table.to_text().splitlines()[-1] == "&"
+
+
+def test_plain_text_is_set_in_columns_of_equal_width():
+    columns = (Column("who", "Who"), Column("n", "Patients", "count"))
+    table = Table("t", "", columns, ({"who": "all", "n": 1234}, {"who": "old men", "n": 7}))
+    assert table.to_text().splitlines() == ["Who      Patients", "all         1,234", "old men         7"]
+
+
+def test_a_frame_is_shown_as_it_is():
+    frame = pd.DataFrame({"x": ["a"], "n": [1200], "v": [0.25], "ok": [True]})
+    assert Table.of_frame(frame).cells() == [["a", "1,200", "0.250", "True"]]

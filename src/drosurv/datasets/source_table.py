@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 
-class Table:
+class SourceTable:
     """Columns of text, read one by one.
 
     Text, because a column's levels must not depend on what else a file holds: "2" stays "2" beside "IV".

@@ -1,0 +1,141 @@
+"""The one number writer: values, intervals and p-values as readers see them everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
+NOTHING = "–"
+# From here on a power of ten reads better than digits.
+HUGE = 1e9
+# Below this a number is the rounding error of a zero.
+_ZERO = 1e-12
+# Digits of numbers in files.
+_DIGITS = 6
+
+
+def written(value: Any, kind: Kind = "value") -> str:
+    """A value as a reader sees it; a dash if it is not known.
+
+    Parameters
+    ----------
+    value : number, text or None
+        What to write; a text is written as it is.
+    kind : {"value", "count", "share", "points", "p_value", "time", "text"}
+        What it is. Points are percentage points; a time has no unit here, since only the caller knows it.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import written
+    >>> [written(0.1234), written(0.00123), written(0.1234, "share"), written(1234, "count")]
+    ['0.123', '0.00123', '12.3 %', '1,234']
+    """
+    if is_missing(value):
+        return NOTHING
+    if kind == "text" or isinstance(value, str):
+        return str(value)
+    return _number(float(value), kind, float(value))
+
+
+def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
+    """A value and, where it is known, its interval, all to the same decimal.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import with_interval
+    >>> with_interval(0.712, 0.6904, 0.733), with_interval(0.1, 0.05, 0.15, "share")
+    ('0.712 (0.690 to 0.733)', '10.0 % (5.0 to 15.0 %)')
+    """
+    interval = interval_text(low, high, kind, beside=value)
+    if not interval:
+        return written(value, kind)
+    largest = max(abs(float(value)), abs(float(low)), abs(float(high)))
+    return f"{_number(float(value), kind, largest)} ({interval})"
+
+
+def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0) -> str:
+    """An interval in words, to the decimal of the value that it stands beside; empty where an end is not known."""
+    if any(is_missing(end) for end in (low, high, beside)):
+        return ""
+    largest = max(abs(float(end)) for end in (low, high, beside))
+    ends = [_number(float(end), kind, largest) for end in (low, high)]
+    return f"{ends[0].removesuffix(' %')} to {ends[1]}"
+
+
+def p_text(p_value: float) -> str:
+    """A p-value in a sentence.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import p_text
+    >>> p_text(0.0312), p_text(0.00001)
+    ('p = 0.031', 'p below 0.001')
+    """
+    shown = written(p_value, "p_value")
+    return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
+
+
+def percent(share: Any) -> str:
+    """A share in whole percent; a dash if it is not known."""
+    return NOTHING if is_missing(share) else f"{100 * share:.0f} %".replace("-", "−")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: a Python number of six digits, text, or None for what is missing or not finite."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if is_missing(value):
+        return None
+    if isinstance(value, float):
+        # More digits than the data can carry would only make files large.
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    return str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there is nothing to write: None, NaN, infinite, or pandas' missing value."""
+    if value is None:
+        return True
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _number(value: float, kind: Kind, largest: float) -> str:
+    """The value, to the decimals that suit the largest of the numbers written together."""
+    if kind == "count":
+        text = f"{value:,.0f}"
+    elif kind == "share":
+        text = f"{_fixed(100 * value, 1)} %"
+    elif kind == "points":
+        text = _fixed(value, 1)
+    elif kind == "p_value":
+        text = "below 0.001" if value < 0.001 else f"{value:.3f}"
+    elif kind == "time":
+        text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    else:
+        text = _decimal(value, abs(largest))
+    return text.replace("-", "−")
+
+
+def _decimal(value: float, largest: float) -> str:
+    if largest >= HUGE:
+        return f"{value:.3g}"
+    if largest >= 1000:
+        return f"{value:,.0f}"
+    if largest >= 0.01 or largest < _ZERO:
+        return _fixed(value, 3)
+    return f"{value:.3g}" if abs(value) >= _ZERO else "0"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """So many decimals, without the sign of a zero that rounding makes."""
+    return f"{round(value, digits) + 0.0:,.{digits}f}"

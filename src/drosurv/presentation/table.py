@@ -1,0 +1,277 @@
+"""The one table: rows as data, what each column means to a reader, and views of both."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from drosurv.presentation.markdown import literal, markdown_table
+from drosurv.presentation.numbers import Kind, interval_text, plain, with_interval, written
+from drosurv.presentation.text import Text, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A spreadsheet would compute a text that begins with one of these.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_KINDS: dict[str, Kind] = {"i": "count", "u": "count", "f": "value"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as a reader sees it.
+
+    Attributes
+    ----------
+    key : str
+        Name of the value in the rows.
+    label : str or Text
+        Heading.
+    kind : {"text", "count", "share", "points", "value", "p_value", "time"}
+        How the value is written; points are percentage points.
+    interval : pair of str, optional
+        Names of the ends of the value's interval in the rows, written behind it.
+    """
+
+    key: str
+    label: str | Text
+    kind: Kind = "text"
+    interval: tuple[str, str] | None = None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the cells hold numbers."""
+        return self.kind != "text"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of every value that the column shows."""
+        return (self.key, *(self.interval or ()))
+
+    def cell(self, row: Mapping[str, Any]) -> str:
+        """What the column shows of a row."""
+        if self.interval is None:
+            return self.value(row)
+        low, high = (row.get(key) for key in self.interval)
+        return with_interval(row.get(self.key), low, high, self.kind)
+
+    def value(self, row: Mapping[str, Any]) -> str:
+        """The row's value without its interval."""
+        return written(row.get(self.key), self.kind)
+
+    def interval_of(self, row: Mapping[str, Any]) -> str:
+        """The interval of the row's value in words; empty without one."""
+        if self.interval is None:
+            return ""
+        low, high = (row.get(key) for key in self.interval)
+        return interval_text(low, high, self.kind, beside=row.get(self.key))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with a caption; every view is made from these.
+
+    Attributes
+    ----------
+    key : str
+        Name of the table in files and in JSON.
+    caption : str
+        What the rows are.
+    columns : tuple of Column
+        What a reader sees, in order; the first names the row.
+    rows : tuple of dict
+        Plain Python values: texts, numbers, None for what is not known. A row may hold more than is shown. A
+        :class:`Text` is Markdown already.
+    notes : tuple of str
+        What a reader must know to read the cells.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import Column, Table
+    >>> columns = (Column("group", "group"), Column("c", "c-index", "value", ("low", "high")))
+    >>> table = Table("by_group", "Groups", columns, ({"group": "a", "c": 0.7, "low": 0.6, "high": 0.8},))
+    >>> print(table)
+    Groups
+    group                 c-index
+    a      0.700 (0.600 to 0.800)
+    """
+
+    key: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, key: str, caption: str, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
+        """From a DataFrame that has at least the columns' values; others are left out."""
+        wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
+        return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])))
+
+    @classmethod
+    def of_frame(cls, frame: pd.DataFrame, caption: str = "", key: str = "table") -> Table:
+        """From a DataFrame as it is: whole numbers are counts, other numbers values, the rest text."""
+        columns = [
+            Column(str(name), str(name), _KINDS.get(getattr(dtype, "kind", ""), "text"))
+            for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        ]
+        return cls(key, caption, tuple(columns), tuple(plain_rows(frame)))
+
+    @classmethod
+    def of_cells(
+        cls,
+        caption: str,
+        header: Sequence[str | Text],
+        rows: Sequence[Sequence[str | Text]],
+        notes: Sequence[str] = (),
+        key: str = "table",
+    ) -> Table:
+        """From cells that are written already, one for every heading."""
+        for row in rows:
+            if len(row) != len(header):
+                raise ValueError(
+                    f"a row of {caption!r} has {len(row)} cells for {len(header)} columns: {list(map(str, row))}."
+                )
+        columns = tuple(Column(str(k), label) for k, label in enumerate(header))
+        cells = tuple({str(k): cell for k, cell in enumerate(row)} for row in rows)
+        return cls(key, caption, columns, cells, tuple(notes))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of all values of the rows, in the order of the columns."""
+        shown = [name for column in self.columns for name in column.keys]
+        return tuple(dict.fromkeys([*shown, *(name for row in self.rows for name in row)]))
+
+    @property
+    def header(self) -> list[str]:
+        """The headings."""
+        return [str(column.label) for column in self.columns]
+
+    def cells(self) -> list[list[str]]:
+        """What a reader sees, row by row."""
+        return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """All values as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.keys))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Caption, names of the values, and the values row by row, for JSON."""
+        keys = self.keys
+        return {
+            "caption": self.caption,
+            "columns": list(keys),
+            "rows": [[row.get(key) for key in keys] for row in self.rows],
+        }
+
+    def to_csv(self) -> str:
+        """All values as CSV; texts that a spreadsheet would compute are prefixed with an apostrophe."""
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow([_inert(key) for key in self.keys])
+        writer.writerows([[_inert(row.get(key)) for key in self.keys] for row in self.rows])
+        return out.getvalue()
+
+    def to_markdown(self, *, heading: bool = False) -> str:
+        """As GitHub-flavoured Markdown, below its caption; `heading` makes that a heading."""
+        rows = [[_as_markdown(column, row) for column in self.columns] for row in self.rows]
+        header = [_markdown_text(column.label) for column in self.columns]
+        shown = markdown_table(header, rows, right=[column.numeric for column in self.columns])
+        above = [f"### {self.caption}" if heading else literal(self.caption)] if self.caption else []
+        notes = ["\n".join(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n\n".join([*above, shown, *notes]) + "\n"
+
+    def to_latex(self) -> str:
+        """As a LaTeX table; the document needs the package booktabs."""
+        body = [" & ".join(_as_latex(column, row) for column in self.columns) + r" \\" for row in self.rows]
+        rest = "".join("r" if column.numeric else "c" for column in self.columns[2:])
+        lines = [
+            r"\begin{table}",
+            rf"\caption{{{text(self.caption).latex}}}",
+            r"\centering\scriptsize",
+            rf"\begin{{tabular}}{{{'ll'[: len(self.columns)]}{rest}}}",
+            r"\toprule",
+            " & ".join(_latex_text(column.label) for column in self.columns) + r" \\ \midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *(rf"\par\smallskip {text(note).latex}" for note in self.notes),
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def to_html(self) -> str:
+        """As a plain HTML table, everything escaped, for notebooks."""
+        side = ["right" if column.numeric else "left" for column in self.columns]
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            made = (
+                f'<{tag} style="text-align:{where}">{html.escape(cell)}</{tag}>'
+                for where, cell in zip(side, cells, strict=True)
+            )
+            return f"<tr>{''.join(made)}</tr>"
+
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        body = "".join(line("td", row) for row in self.cells())
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"<table>{caption}<thead>{line('th', self.header)}</thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_text(self) -> str:
+        """As plain text for a terminal: columns of equal width, numbers to the right."""
+        cells = [self.header, *([" ".join(cell.split()) for cell in row] for row in self.cells())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if column.numeric else cell.ljust(width)
+                for cell, width, column in zip(row, widths, self.columns, strict=True)
+            ).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*([self.caption] if self.caption else []), *lines, *self.notes])
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a DataFrame as dicts of plain values."""
+    names = [str(name) for name in frame.columns]
+    values = frame.astype(object).to_numpy().tolist()
+    return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in values]
+
+
+def _as_markdown(column: Column, row: Mapping[str, Any]) -> str:
+    value = row.get(column.key)
+    return _markdown_text(value if isinstance(value, Text) else column.cell(row))
+
+
+def _markdown_text(label: str | Text) -> str:
+    # Marked words are Markdown already, but a bar would still end the cell.
+    return label.plain.replace("|", r"\|") if isinstance(label, Text) else literal(label)
+
+
+def _as_latex(column: Column, row: Mapping[str, Any]) -> str:
+    value = row.get(column.key)
+    return _latex_text(value if isinstance(value, Text) else column.cell(row))
+
+
+def _latex_text(label: str | Text) -> str:
+    return label.latex if isinstance(label, Text) else text(label).latex
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

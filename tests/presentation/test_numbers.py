@@ -1,0 +1,48 @@
+"""One number writer: everybody writes the same number the same way."""
+
+import numpy as np
+import pytest
+
+from drosurv.presentation import NOTHING, p_text, percent, with_interval, written
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (0.12345, "value", "0.123"),
+        (-0.12345, "value", "−0.123"),
+        (0.0, "value", "0.000"),
+        (0.00123, "value", "0.00123"),
+        (-1e-15, "value", "0.000"),
+        (1234567.0, "value", "1,234,567"),
+        (-1.2345e40, "value", "−1.23e+40"),
+        (0.12345, "share", "12.3 %"),
+        (-0.0001, "share", "0.0 %"),
+        (12345, "count", "12,345"),
+        (0.00004, "p_value", "below 0.001"),
+        (0.0412, "p_value", "0.041"),
+        (1234.56, "time", "1,235"),
+        (0.5, "time", "0.5"),
+        (float("nan"), "value", NOTHING),
+        (np.float64("nan"), "value", NOTHING),
+        (float("inf"), "share", NOTHING),
+        (None, "count", NOTHING),
+        ("<=65", "text", "<=65"),
+    ],
+)
+def test_values_are_written_for_readers(value, kind, text):
+    assert written(value, kind) == text
+
+
+def test_a_number_and_its_interval_have_the_same_decimals():
+    assert with_interval(0.5, 0.4, 0.6) == "0.500 (0.400 to 0.600)"
+    assert with_interval(0.01, -0.000842, 0.021) == "0.010 (−0.001 to 0.021)"
+    assert with_interval(0.00444, -0.0003, 0.033) == "0.004 (0.000 to 0.033)"
+    assert with_interval(0.0012, 0.0004, 0.0021) == "0.0012 (0.0004 to 0.0021)"
+    assert with_interval(0.5, np.nan, np.nan) == "0.500"
+    assert with_interval(np.nan, 0.1, 0.2) == NOTHING
+
+
+def test_p_values_and_shares_in_sentences():
+    assert (p_text(0.2), p_text(0.0002)) == ("p = 0.200", "p below 0.001")
+    assert (percent(0.456), percent(np.nan)) == ("46 %", NOTHING)
