@@ -27,10 +27,16 @@ class Target:
         True where the event was observed, False where the patient was censored.
     time : (n,) float64
         Time of event or censoring, finite and not negative.
+    entry : (n,) float64 or None
+        Time from which each patient is under observation, before the own time; None: from the beginning.
+    stratum : (n,) int or None
+        Number of the stratum whose members each patient is compared with, from 0; None: everybody with everybody.
     """
 
     event: BoolArray
     time: FloatArray
+    entry: FloatArray | None = None
+    stratum: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -47,7 +53,14 @@ class Target:
 
     def take(self, rows: NDArray[Any]) -> Target:
         """The target of the given rows (indices or a mask)."""
-        return Target(self.event[rows], self.time[rows])
+        entry = None if self.entry is None else self.entry[rows]
+        stratum = None if self.stratum is None else self.stratum[rows]
+        return Target(self.event[rows], self.time[rows], entry, stratum)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether everybody is seen from the beginning and compared with everybody."""
+        return self.entry is None and self.stratum is None
 
     def to_structured(self) -> NDArray[Any]:
         """As scikit-survival's structured array with fields ``event`` and ``time``."""

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_windows import RiskWindows, Slots
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ class CoxPartial:
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
 
-    Censored patients have loss zero and are left out: the losses are those of ``rows``, the events in order of time.
-    Efron's form averages, over the m events of a tie block with summed risk D, the terms log(S - k/m D),
-    k = 0..m-1, in place of log S.
+    Censored patients have loss zero and are left out: the losses are those of ``rows``, the events in order of time
+    (within strata, stratum by stratum). Efron's form averages, over the m events of a tie block with summed risk D,
+    the terms log(S - k/m D), k = 0..m-1, in place of log S. Where the target has entry times or strata, a risk set
+    holds the patients of the event's stratum with V_j < Y_i <= Y_j.
 
     Parameters
     ----------
@@ -38,9 +40,16 @@ class CoxPartial:
     def __init__(self, target: Target, ties: str = "breslow", weight: FloatArray | None = None) -> None:
         self.target, self.ties, self.weight = target, ties, weight
         self.n = len(target)
-        self.rows: IntArray = target.order[target.event[target.order]]
-        self.at, self.block = distinct(target.time[self.rows])
-        self.risk_sets = RiskSets(target.time, self.at, weight, target.order)
+        self.rows: IntArray
+        self.risk_sets: RiskSets | RiskWindows
+        if target.is_plain:
+            self.rows = target.order[target.event[target.order]]
+            self.at, self.block = distinct(target.time[self.rows])
+            self.risk_sets = RiskSets(target.time, self.at, weight, target.order)
+        else:
+            slots = Slots.of(target)
+            self.rows, self.at, self.block = slots.rows, slots.time, slots.block
+            self.risk_sets = RiskWindows(slots, weight)
         self._efron: _EfronTies | None = None
         if ties == "efron" and len(self.at) < len(self.rows):
             self._efron = _EfronTies(self.rows, self.block, weight)

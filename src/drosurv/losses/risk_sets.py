@@ -33,7 +33,7 @@ _LN2_LOW = 1.90821492927058770002e-10
 _UNDERFLOW = -708.0
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
-_FLAT = 500.0
+FLAT = 500.0
 # Patients worked through at a time where several passes follow each other: their numbers stay in the nearest cache.
 _CHUNK = 1024
 
@@ -131,7 +131,7 @@ def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
+def logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
     """Write log(x) + level for x >= 0, in a form that compilers turn into vector instructions.
 
     With x = 2^e m, m between sqrt(1/2) and sqrt(2), and s = (m - 1)/(m + 1): log m = 2 (s + s^3/3 + s^5/5 + ...).
@@ -185,7 +185,7 @@ def log_sums(
             risk[i] = value
             lowest = value if value < lowest else lowest
             highest = value if value > highest else highest
-        flat = highest - lowest < _FLAT
+        flat = highest - lowest < FLAT
         if flat:
             levels[b, :] = highest
         else:
@@ -217,7 +217,7 @@ def log_sums(
             end = first[k]
         for low in range(0, times, _CHUNK):
             high = min(low + _CHUNK, times)
-            _logarithms(sums[b, low:high], levels[b, low:high], out[b, low:high])
+            logarithms(sums[b, low:high], levels[b, low:high], out[b, low:high])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

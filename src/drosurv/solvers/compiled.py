@@ -15,7 +15,7 @@ import numpy as np
 
 from drosurv.losses.cox_partial import CoxPartial, add_by_block, subtract_at, subtract_own
 from drosurv.losses.cox_split import CoxSplit, Side, softplus_terms
-from drosurv.losses.risk_sets import log_sums, pull_back
+from drosurv.losses.risk_sets import RiskSets, log_sums, pull_back
 from drosurv.networks.linear import Linear, combine, project
 from drosurv.objectives.blocks import Blocks
 from drosurv.objectives.chi_square import ChiSquare, minimise_row
@@ -28,14 +28,14 @@ from drosurv.target import FloatArray, IntArray
 def compiles(network: Any, criterion: Any) -> bool:
     """Whether the compiled loop knows these parts.
 
-    It knows linear scores, and one chi-square objective over everybody's Cox losses with Breslow's ties, or one
-    over each scored half's split losses.
+    It knows linear scores, and one chi-square objective over everybody's Cox losses with Breslow's ties and risk sets
+    without entry times or strata, or one over each scored half's split losses.
     """
     if not (isinstance(network, Linear) and isinstance(criterion, Composite) and criterion.penalty is None):
         return False
     loss, objective = criterion.loss, criterion.objective
     if isinstance(loss, CoxPartial):
-        return isinstance(objective, ChiSquare) and not loss.corrects_ties
+        return isinstance(objective, ChiSquare) and not loss.corrects_ties and loss.target.is_plain
     return (
         isinstance(loss, CoxSplit)
         and isinstance(objective, Blocks)
@@ -54,7 +54,7 @@ def compiled_adam(
     sides: Sequence[CoxPartial | Side] = loss.sides if isinstance(loss, CoxSplit) else [loss]
     masses, constant = _balls(criterion.objective, criterion.mass)
     # Patients risk set by risk set in order of time: gathers and scatters become plain passes.
-    referred = np.concatenate([side.risk_sets.order for side in sides])
+    referred = np.concatenate([_risk_sets(side).order for side in sides])
     outside = np.ones(loss.n, dtype=np.bool_)
     outside[referred] = False
     apart = np.flatnonzero(outside)
@@ -112,9 +112,15 @@ class _Part(NamedTuple):
     slopes: FloatArray
 
 
+def _risk_sets(side: CoxPartial | Side) -> RiskSets:
+    assert isinstance(side.risk_sets, RiskSets), "compiles() lets no entry times and strata through"
+    return side.risk_sets
+
+
 def _part(side: CoxPartial | Side, place: IntArray, mass: FloatArray) -> _Part:
     """A side of the loss, its patients at their new places."""
-    sets, events, times = side.risk_sets, len(side.rows), (1, len(side.risk_sets.first))
+    sets, events = _risk_sets(side), len(side.rows)
+    times = (1, len(sets.first))
     return _Part(
         place[sets.order],
         sets.first,

@@ -1,0 +1,328 @@
+"""Risk sets of patients who enter late or are compared within strata.
+
+The K event times of all strata, stratum by stratum in order of time, are *slots*. Patient j is at risk in a window of
+slots: those of the own stratum with V_j < t_k <= Y_j. Wanted are
+
+    L_k = log sum_{j : k in window j} w_j exp f_j
+
+and the transpose. The textbook way, everybody not yet gone less everybody not yet come, subtracts two large sums where
+few are at risk and loses all digits there. Here nothing is subtracted. A window is cut at the one slot m between its
+ends that the highest power of two divides, into the part before m and the part from m on. Of all windows cut at the
+same m, the parts before m end at the same slot, and the parts after it begin at the same slot, so that one running sum
+serves each side: a *run*. There are at most 2 K log2 K steps in all runs together, and every sum is one of positive
+numbers. A window that begins with its stratum needs no cut: without entry times there is one run per stratum, the
+backward sweep of :mod:`drosurv.losses.risk_sets`.
+
+Every sum carries its level: it stands for exp(level) times the number kept. Scores that span less than 500 share one
+level, and no exponential is taken in the sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from drosurv.losses.risk_sets import FLAT, exponentials, logarithms
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Event times within strata, and the window of them in which each patient is at risk.
+
+    Parameters
+    ----------
+    rows : (E,) int
+        The events, by stratum and time.
+    block : (E,) int
+        Slot of each event.
+    time, stratum : (K,)
+        Time and stratum of each slot.
+    begin, end : (n,) int
+        First and last slot of each patient's window; begin > end for who is at risk at no event.
+    """
+
+    rows: IntArray
+    block: IntArray
+    time: FloatArray
+    stratum: IntArray
+    begin: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, target: Target) -> Slots:
+        """The slots of a target; without strata everybody is in stratum 0."""
+        stratum = np.zeros(len(target), np.intp) if target.stratum is None else target.stratum
+        times, rank = np.unique(target.time, return_inverse=True)
+        key = stratum * len(times) + rank
+        rows = np.flatnonzero(target.event)
+        rows = rows[np.argsort(key[rows], kind="stable")]
+        slots, block = np.unique(key[rows], return_inverse=True)
+        before = stratum * len(times) - 1
+        if target.entry is not None:
+            before = before + np.searchsorted(times, target.entry, side="right")
+        return cls(
+            rows,
+            block,
+            times[slots % len(times)],
+            slots // len(times),
+            np.searchsorted(slots, before, side="right"),
+            np.searchsorted(slots, key, side="right") - 1,
+        )
+
+
+class RiskWindows:
+    """Log-sum-exp of scores over the patients whose windows hold each of K slots.
+
+    It has the methods of :class:`drosurv.losses.risk_sets.RiskSets`.
+
+    Parameters
+    ----------
+    slots : Slots
+        Of n patients.
+    weight : (n,) float64 or None
+        Weight of each patient inside the sums.
+    """
+
+    def __init__(self, slots: Slots, weight: FloatArray | None = None) -> None:
+        self.weight = np.ones(0) if weight is None else weight
+        self._slots, self._patients = len(slots.time), len(slots.begin)
+        self._runs = _runs(slots)
+        self._saved: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None
+        self._means: FloatArray | None = None
+
+    def log_sums(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+        risks, heights = np.empty_like(scores), np.empty_like(scores)
+        levels, sums = np.empty((len(scores), self._slots)), np.empty((len(scores), self._slots))
+        out = np.empty_like(sums)
+        _log_sums(scores, *self._runs, self.weight, risks, heights, levels, sums, out)
+        self._saved, self._means = (risks, heights, levels, sums), None
+        return out
+
+    def pullback(self, cotangent: FloatArray) -> FloatArray:
+        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
+        assert self._saved is not None, "log_sums comes before its pullback"
+        out = np.zeros_like(self._saved[0])
+        _pull_back(cotangent, *self._runs, *self._saved, out)
+        return out
+
+    def means(self, X: FloatArray) -> FloatArray:
+        """Risk-weighted means (K, d) of features (n, d) over each slot, for the first row of the batch.
+
+        They are kept until the next scores: the same X is expected until then.
+        """
+        assert self._saved is not None, "log_sums comes before the means"
+        if self._means is None:
+            risks, heights, levels, sums = (saved[0] for saved in self._saved)
+            self._means = np.zeros((self._slots, X.shape[1]))
+            _add_features(X, *self._runs, risks, heights, levels, self._means)
+            self._means /= np.where(sums > 0, sums, 1.0)[:, None]
+        return self._means
+
+    def over_windows(self, values: FloatArray) -> FloatArray:
+        """Sums (n, p) of values (K, p) of the slots over each patient's window: the transpose of counting."""
+        out = np.zeros((self._patients, values.shape[1]))
+        _sum_over_windows(np.ascontiguousarray(values), *self._runs, out)
+        return out
+
+
+Runs = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
+
+
+def _runs(slots: Slots) -> Runs:
+    """Members of all runs and their slots, where each run's members begin, its last slot and its direction.
+
+    The members of a run stand in the order in which it meets them; it goes on from the last one to its last slot.
+    """
+    starts = np.searchsorted(slots.stratum, slots.stratum, side="left")
+    seen = np.flatnonzero(slots.begin <= slots.end)
+    begin, end = slots.begin[seen], slots.end[seen]
+    whole = begin == starts[end]
+    # A window from begin to end is cut where the highest bit differs; windows of one slot and whole ones are not cut.
+    half = np.frexp((begin ^ end).astype(np.float64))[1].astype(np.intp) - 1
+    cut = ~whole & (half >= 0)
+    half = np.maximum(half, 0)
+    middle = np.where(whole, begin, (end >> half) << half)
+    # A run is told by the length of its halves, its last slot and its direction.
+    levels = np.where(whole, np.intp(63), half)
+    backward = _sorted_runs(seen, end, levels, middle, -1)
+    forward = _sorted_runs(seen[cut], begin[cut], levels[cut], middle[cut] - 1, 1)
+    members, at, first, last, step = (np.concatenate(parts) for parts in zip(backward, forward, strict=True))
+    first[len(backward[2]) :] += len(backward[0])
+    return members, at, np.append(first, len(members)), last, step
+
+
+def _sorted_runs(members: IntArray, at: IntArray, level: IntArray, last: IntArray, step: int) -> Runs:
+    order = np.lexsort((at * step, last, level))
+    level, last = level[order], last[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (level[1:] != level[:-1]) | (last[1:] != last[:-1])
+    first = np.flatnonzero(new)
+    return members[order], at[order], first, last[first], np.full(len(first), step)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _log_sums(
+    scores: FloatArray,
+    members: IntArray,
+    at: IntArray,
+    first: IntArray,
+    last: IntArray,
+    step: IntArray,
+    weight: FloatArray,
+    risks: FloatArray,
+    heights: FloatArray,
+    levels: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Kernel of :meth:`RiskWindows.log_sums`; also writes what its transpose needs.
+
+    Patient j has risk ``risks[j] exp(heights[j])``, slot k the summed risk ``sums[k] exp(levels[k])``.
+    """
+    scratch = np.empty(scores.shape[1], np.int64)
+    for b in range(scores.shape[0]):
+        risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
+        highest, lowest = -np.inf, np.inf
+        for j in range(scores.shape[1]):
+            highest = max(highest, scores[b, j])
+            lowest = min(lowest, scores[b, j])
+        if highest - lowest < FLAT:
+            height[:] = highest
+            level[:] = highest
+            risk[:] = scores[b] - highest
+            exponentials(risk, scratch)
+        else:
+            height[:] = scores[b]
+            level[:] = -np.inf
+            risk[:] = 1.0
+        if weight.shape[0]:
+            risk *= weight
+        total[:] = 0.0
+        for r in range(last.shape[0]):
+            p, k = first[r], at[first[r]]
+            held, high = 0.0, -np.inf
+            while True:
+                while p < first[r + 1] and at[p] == k:
+                    j = members[p]
+                    if height[j] > high:
+                        held *= math.exp(high - height[j])
+                        high = height[j]
+                    held += risk[j] if height[j] == high else risk[j] * math.exp(height[j] - high)
+                    p += 1
+                if high > level[k]:
+                    total[k] *= math.exp(level[k] - high)
+                    level[k] = high
+                total[k] += held if high == level[k] else held * math.exp(high - level[k])
+                if k == last[r]:
+                    break
+                k += step[r]
+        logarithms(total, level, out[b])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pull_back(
+    cotangent: FloatArray,
+    members: IntArray,
+    at: IntArray,
+    first: IntArray,
+    last: IntArray,
+    step: IntArray,
+    risks: FloatArray,
+    heights: FloatArray,
+    levels: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Kernel of :meth:`RiskWindows.pullback`: every run backwards, from its last slot to its first member's."""
+    for b in range(cotangent.shape[0]):
+        risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
+        for r in range(last.shape[0]):
+            p, k = first[r + 1] - 1, last[r]
+            # `mass` is sum_k c_k exp(low - L_k). All members of a slot lie at or below its level, and so below `low`.
+            mass, low = 0.0, np.inf
+            while True:
+                if level[k] < low:
+                    mass = mass * math.exp(level[k] - low) if mass != 0.0 else 0.0
+                    low = level[k]
+                share = cotangent[b, k] / total[k] if total[k] > 0.0 else 0.0
+                mass += share if level[k] == low else share * math.exp(low - level[k])
+                while p >= first[r] and at[p] == k:
+                    j = members[p]
+                    size = risk[j] if height[j] == low else risk[j] * math.exp(height[j] - low)
+                    out[b, j] += size * mass
+                    p -= 1
+                if k == at[first[r]]:
+                    break
+                k -= step[r]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_features(
+    X: FloatArray,
+    members: IntArray,
+    at: IntArray,
+    first: IntArray,
+    last: IntArray,
+    step: IntArray,
+    risk: FloatArray,
+    height: FloatArray,
+    level: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Add each patient's risk times features to all slots of the window, at the level of the slot."""
+    held = np.empty(X.shape[1])
+    for r in range(last.shape[0]):
+        p, k, high = first[r], at[first[r]], -np.inf
+        held[:] = 0.0
+        while True:
+            while p < first[r + 1] and at[p] == k:
+                j = members[p]
+                if height[j] > high:
+                    held *= math.exp(high - height[j])
+                    high = height[j]
+                size = risk[j] if height[j] == high else risk[j] * math.exp(height[j] - high)
+                features = X[j]
+                for i in range(held.shape[0]):
+                    held[i] += size * features[i]
+                p += 1
+            size = 1.0 if high == level[k] else math.exp(high - level[k])
+            row = out[k]
+            for i in range(held.shape[0]):
+                row[i] += size * held[i]
+            if k == last[r]:
+                break
+            k += step[r]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sum_over_windows(
+    values: FloatArray,
+    members: IntArray,
+    at: IntArray,
+    first: IntArray,
+    last: IntArray,
+    step: IntArray,
+    out: FloatArray,
+) -> None:
+    """Kernel of :meth:`RiskWindows.over_windows`."""
+    held = np.empty(values.shape[1])
+    for r in range(last.shape[0]):
+        p, k = first[r + 1] - 1, last[r]
+        held[:] = 0.0
+        while True:
+            row = values[k]
+            for i in range(held.shape[0]):
+                held[i] += row[i]
+            while p >= first[r] and at[p] == k:
+                place = out[members[p]]
+                for i in range(held.shape[0]):
+                    place[i] += held[i]
+                p -= 1
+            if k == at[first[r]]:
+                break
+            k -= step[r]

@@ -1,0 +1,195 @@
+"""Risk sets with entry times and strata, against sums over the patients written from the definition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from drosurv.losses import CoxPartial
+from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.target import Target
+
+
+def sample(seed, n=40, latest=9, strata=2, entry=True):
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, latest, n).astype(float)
+    event = rng.random(n) < 0.6
+    event[:2] = True
+    target = Target(
+        event,
+        time,
+        time - rng.integers(1, latest, n) * rng.choice([0.5, 1.0], n) if entry else None,
+        rng.integers(0, strata, n) if strata else None,
+    )
+    return target, rng.normal(size=(2, n)), rng.uniform(0.2, 3, n), rng.normal(size=(n, 3))
+
+
+def at_risk(target, i):
+    """Who is at risk when patient i has the event."""
+    inside = target.time >= target.time[i]
+    if target.entry is not None:
+        inside &= target.entry < target.time[i]
+    if target.stratum is not None:
+        inside &= target.stratum == target.stratum[i]
+    return inside
+
+
+def define(scores, target, weight, ties):
+    losses = np.zeros(len(scores))
+    for i in np.flatnonzero(target.event):
+        inside = at_risk(target, i)
+        tied = inside & target.event & (target.time == target.time[i])
+        m = tied.sum() if ties == "efron" else 1
+        terms = [
+            logsumexp(scores[inside], b=(weight * (1 - k / m * tied))[inside] if k else weight[inside])
+            for k in range(m)
+        ]
+        losses[i] = np.mean(terms) - scores[i]
+    return losses
+
+
+def everyone(loss, scores):
+    out = np.zeros_like(scores)
+    out[:, loss.rows] = loss(scores)
+    return out
+
+
+KINDS = {"entry": (0, True), "strata": (3, False), "both": (3, True)}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_tie = pytest.mark.parametrize("ties", ["breslow", "efron"])
+
+
+@each_kind
+@each_tie
+@pytest.mark.parametrize("spread", [1.0, 400.0])
+def test_losses_follow_the_definition(kind, ties, spread):
+    for seed in range(5):
+        target, scores, weight, _ = sample(seed, strata=KINDS[kind][0], entry=KINDS[kind][1])
+        scores = spread * scores
+        found = everyone(CoxPartial(target, ties, weight), scores)
+        for b in range(2):
+            np.testing.assert_allclose(
+                found[b], define(scores[b], target, weight, ties), rtol=1e-10, atol=1e-10
+            )
+
+
+@st.composite
+def patients(draw):
+    n = draw(st.integers(1, 14))
+    time = np.array(draw(st.lists(st.integers(1, 9), min_size=n, max_size=n)), dtype=float)
+    stay = np.array(draw(st.lists(st.integers(1, 9), min_size=n, max_size=n)), dtype=float)
+    event = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    stratum = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    scores = np.array(draw(st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=n, max_size=n)))
+    return Target(event, time, time - stay, stratum), scores
+
+
+@settings(deadline=None, max_examples=60)
+@given(case=patients(), ties=st.sampled_from(["breslow", "efron"]))
+def test_losses_follow_the_definition_whatever_the_windows(case, ties):
+    target, scores = case
+    found = everyone(CoxPartial(target, ties), scores[None, :])[0]
+    np.testing.assert_allclose(
+        found, define(scores, target, np.ones(len(scores)), ties), rtol=1e-10, atol=1e-11
+    )
+
+
+def test_a_few_left_of_a_large_risk_keep_their_digits():
+    # Everybody with risk e^40 has gone, or has not come, when the two of small risk are alone at time 2.
+    n = 2000
+    time = np.concatenate([[2.0, 2.5], np.full(n, 1.0), np.full(n, 4.0)])
+    entry = np.concatenate([[0.0, 0.0], np.full(n, 0.0), np.full(n, 3.0)])
+    event = np.zeros(len(time), dtype=bool)
+    event[[0, 5, -1]] = True
+    scores = np.concatenate([[0.3, -0.2], np.full(2 * n, 40.0)])
+    loss = everyone(CoxPartial(Target(event, time, entry)), scores[None, :])[0]
+    assert loss[0] == pytest.approx(np.log(np.exp(0.3) + np.exp(-0.2)) - 0.3, rel=1e-14)
+
+
+@each_kind
+@each_tie
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+def test_gradients_follow_finite_differences(kind, ties, spread):
+    target, scores, weight, _ = sample(1, strata=KINDS[kind][0], entry=KINDS[kind][1])
+    scores = spread * scores
+    loss = CoxPartial(target, ties, weight)
+    q = np.random.default_rng(0).random((2, len(loss.rows)))
+    loss(scores)
+    found = loss.pullback(q)
+    for b in range(2):
+        for j in range(len(target)):
+            move = np.zeros(len(target))
+            move[j] = 1e-5
+            up, down = (loss((scores[b] + side * move)[None, :])[0] for side in (1, -1))
+            assert found[b, j] == pytest.approx(q[b] @ (up - down) / 2e-5, rel=1e-5, abs=2e-6)
+
+
+@each_kind
+@each_tie
+def test_jacobian_and_hessian_follow_finite_differences(kind, ties):
+    target, _, weight, X = sample(2, strata=KINDS[kind][0], entry=KINDS[kind][1])
+    loss, theta = CoxPartial(target, ties, weight), np.array([0.4, -0.3, 0.2])
+    q = np.random.default_rng(0).random((1, len(loss.rows)))
+    moves = 1e-5 * np.eye(3)
+
+    def gradient(at):
+        loss((X @ at)[None, :])
+        return X.T @ loss.pullback(q)[0]
+
+    jacobian = [
+        (loss((X @ (theta + m))[None, :])[0] - loss((X @ (theta - m))[None, :])[0]) / 2e-5 for m in moves
+    ]
+    hessian = [(gradient(theta + m) - gradient(theta - m)) / 2e-5 for m in moves]
+    loss((X @ theta)[None, :])
+    which = np.arange(len(loss.rows))
+    np.testing.assert_allclose(loss.jacobian(X, which), np.stack(jacobian, axis=1), rtol=1e-6, atol=1e-8)
+    loss((X @ theta)[None, :])
+    np.testing.assert_allclose(loss.hessian(q, X), hessian, rtol=1e-6, atol=1e-7)
+
+
+@each_tie
+def test_entry_before_everything_and_one_stratum_are_the_plain_loss(ties):
+    target, scores, weight, _ = sample(3, n=300, latest=60)
+    plain = Target(target.event, target.time)
+    for same in (
+        Target(target.event, target.time, np.full(300, -1.0)),
+        Target(target.event, target.time, None, np.zeros(300, np.intp)),
+    ):
+        np.testing.assert_allclose(
+            everyone(CoxPartial(same, ties, weight), scores),
+            everyone(CoxPartial(plain, ties, weight), scores),
+            rtol=1e-12,
+            atol=1e-12,
+        )
+
+
+@each_kind
+def test_fewer_patients_have_the_loss_of_the_fewer(kind):
+    target, scores, weight, _ = sample(4, strata=KINDS[kind][0], entry=KINDS[kind][1])
+    rows = np.flatnonzero(np.arange(len(target)) % 3 > 0)
+    fewer = CoxPartial(target, "efron", weight).take(rows)
+    found = everyone(fewer, np.ascontiguousarray(scores[:, rows]))[0]
+    wanted = define(scores[0, rows], target.take(rows), weight[rows], "efron")
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_sums_over_windows_follow_the_definition():
+    target, *_ = sample(5, n=500, latest=80)
+    slots = Slots.of(target)
+    values = np.random.default_rng(0).normal(size=(len(slots.time), 2))
+    found = RiskWindows(slots).over_windows(values)
+    for j in range(len(target)):
+        inside = (
+            (slots.stratum == target.stratum[j])
+            & (target.entry[j] < slots.time)
+            & (slots.time <= target.time[j])
+        )
+        np.testing.assert_allclose(found[j], values[inside].sum(axis=0), atol=1e-11)
+
+
+def test_a_stratum_without_events_is_in_no_risk_set():
+    target, scores, weight, _ = sample(6, strata=3)
+    target.event[target.stratum == 1] = False
+    found = everyone(CoxPartial(target, "breslow", weight), scores)[0]
+    np.testing.assert_allclose(found, define(scores[0], target, weight, "breslow"), rtol=1e-10, atol=1e-12)
