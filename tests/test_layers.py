@@ -11,7 +11,8 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors"},
     {"target", "presentation"},
-    {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables"},
+    {"groups"},
+    {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
     {"solvers", "metrics"},
     {"estimators", "datasets"},
     {"evaluation"},

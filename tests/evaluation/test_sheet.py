@@ -1,6 +1,7 @@
 import numpy as np
 
-from drosurv.evaluation.sheet import Cell, Draws, Sheet
+from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.inference import Draws
 
 
 def test_without_replicates_a_number_has_no_interval():

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.multiplicity import holm
 from drosurv.audit.wording import ACCURACY, BETWEEN, BETWEEN_GROUPS, BETWEEN_PATIENTS, Wording
+from drosurv.inference import holm
 from drosurv.presentation import Column, Table, plain, plain_rows
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from drosurv.audit.model_tables import SIGNIFICANT, adjusted_p_values, is_lower
-from drosurv.audit.multiplicity import widening
 from drosurv.audit.report import Statement
+from drosurv.inference import widening
 from drosurv.presentation import plain, plain_rows, written
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.groups import Missing
 from drosurv.metrics import Groups, parse_groups
-from drosurv.metrics.groups import Missing
 from drosurv.target import IntArray, Target
 
 # What stands between attributes, and between labels, of an intersection.

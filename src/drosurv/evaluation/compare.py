@@ -11,11 +11,10 @@ import numpy as np
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.panel import ALL, EVERYONE, number_of
 from drosurv.evaluation.preparation import Prepared, prepare
-from drosurv.evaluation.sheet import Cell, Draws, Sheet
-from drosurv.metrics.extremes import Extreme, largest_difference
+from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.groups import Missing
+from drosurv.inference import Draws, Extreme, interval_of, largest_difference, no_difference_p_value
 from drosurv.metrics.fairness import Convention
-from drosurv.metrics.groups import Missing
-from drosurv.metrics.intervals import interval_of, no_difference_p_value
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

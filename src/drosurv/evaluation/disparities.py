@@ -11,7 +11,8 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.pair_influence import censored_influence, individual_influence
 from drosurv.evaluation.panel import ALL, CENTRE, EVERYONE, Panel
-from drosurv.evaluation.sheet import Cell, Draws, Sheet
+from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference
 from drosurv.metrics import (
     censored_group_disparity,
     censored_individual_disparity,
@@ -19,7 +20,6 @@ from drosurv.metrics import (
     individual_disparity,
     intersectional_disparity,
 )
-from drosurv.metrics.extremes import Extreme, largest_deviation, largest_difference
 from drosurv.metrics.fairness import Convention
 from drosurv.target import FloatArray, IntArray
 

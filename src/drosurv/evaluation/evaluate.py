@@ -20,8 +20,8 @@ from drosurv.evaluation.patients import model_name
 from drosurv.evaluation.preparation import prepare
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.rows import Row, RowMaker
+from drosurv.groups import Missing
 from drosurv.metrics.fairness import Convention
-from drosurv.metrics.groups import Missing
 
 
 def evaluate(

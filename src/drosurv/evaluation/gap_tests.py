@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from drosurv.evaluation.panel import EVERYONE, Panel
 from drosurv.evaluation.patients import Patients
-from drosurv.metrics import Groups, permutation_test
-from drosurv.metrics.imparity import ratio_by_group
-from drosurv.metrics.imparity_influence import ImparityInfluence
-from drosurv.target import FloatArray
+from drosurv.groups import Groups
+from drosurv.inference import permutation_test, studentized_ratio
+from drosurv.metrics.concordance_inference import studentized_concordance, studentized_imparity
 
 # Largest difference of groups in its standard errors, as a function of the labels.
 GapStatistic = Callable[[Groups], float]
@@ -82,50 +79,11 @@ def permutation_tested(panel: Panel) -> tuple[str, ...]:
     )
 
 
-def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> GapStatistic:
-    """Statistic of a ratio of sums in every group, such as a mean of per-patient values (n,)."""
-    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), numerator.shape)
-
-    def statistic(groups: Groups) -> float:
-        values = ratio_by_group(groups, numerator, below)
-        with np.errstate(invalid="ignore"):
-            influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
-        return _in_standard_errors(values, groups.sums(influence**2))
-
-    return statistic
-
-
-def studentized_concordance(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' own c-indices."""
-    order = patients.harrell
-
-    def statistic(groups: Groups) -> float:
-        values, variances = np.full((2, len(groups)), np.nan)
-        for k in range(len(groups)):
-            counts = order.harrell_counts((groups.codes == k).astype(np.float64))
-            # Every pair is counted for both its patients.
-            pairs = counts.denominator.sum() / 2
-            if pairs > 0:
-                values[k] = counts.numerator.sum() / 2 / pairs
-                influence = (counts.numerator - values[k] * counts.denominator) / pairs
-                variances[k] = influence @ influence
-        return _in_standard_errors(values, variances)
-
-    return statistic
-
-
-def studentized_imparity(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' concordance fractions against everybody."""
-    order = patients.imparity
-    counts = order.imparity_counts(np.ones(len(patients)))
-    return lambda groups: ImparityInfluence.of(order, counts, groups).largest_studentized_difference()
-
-
 def _statistic(name: str, patients: Patients) -> GapStatistic:
     if name == "concordance_imparity":
-        return studentized_imparity(patients)
+        return studentized_imparity(patients.imparity)
     if name == "concordance_index":
-        return studentized_concordance(patients)
+        return studentized_concordance(patients.harrell)
     if name == "group_disparity":
         return studentized_ratio(patients.hazard, 1.0)
     assert patients.brier is not None
@@ -135,13 +93,3 @@ def _statistic(name: str, patients: Patients) -> GapStatistic:
     if name == "integrated_brier_score":
         return studentized_ratio(patients.brier.model, 1.0)
     return studentized_ratio(patients.brier.null - patients.brier.model, patients.brier.null)
-
-
-def _in_standard_errors(values: FloatArray, variances: FloatArray) -> float:
-    difference = np.abs(values[:, None] - values[None, :])
-    variance = variances[:, None] + variances[None, :]
-    usable = np.isfinite(difference) & (variance > 0)
-    # Groups compared with themselves differ by 0 and add nothing.
-    if not (usable & ~np.eye(len(values), dtype=bool)).any():
-        return float("nan")
-    return float((difference[usable] / np.sqrt(variance[usable])).max())

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from drosurv.evaluation.patients import Patients
+from drosurv.inference import Method
 from drosurv.metrics import (
     calibration_slope,
     d_calibration,
@@ -22,7 +23,6 @@ from drosurv.metrics import (
     log_partial_likelihood,
     share_of_gain,
 )
-from drosurv.metrics.intervals import Method
 from drosurv.metrics.kaplan_meier import kaplan_meier
 from drosurv.target import FloatArray
 

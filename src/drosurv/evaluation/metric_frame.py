@@ -15,8 +15,8 @@ from drosurv.evaluation.measures import MEASURES
 from drosurv.evaluation.patients import Patients, score_patients
 from drosurv.evaluation.predictions import predict_risk
 from drosurv.evaluation.preparation import parse_horizons
+from drosurv.groups import Missing
 from drosurv.metrics import FollowUp
-from drosurv.metrics.groups import Missing
 from drosurv.target import IntArray, parse_target
 
 if TYPE_CHECKING:

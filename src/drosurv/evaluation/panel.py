@@ -12,10 +12,10 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.measures import MEASURES, Measure
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import Cell, Draws, Sheet
-from drosurv.metrics import Groups
-from drosurv.metrics.imparity import ratio_by_group
-from drosurv.metrics.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.groups import Groups, ratio_by_group
+from drosurv.inference import Draws
+from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
 from drosurv.target import FloatArray, IntArray
 
 EVERYONE = "overall"

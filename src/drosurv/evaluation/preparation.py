@@ -14,9 +14,9 @@ from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.panel import EVERYONE, Panel
 from drosurv.evaluation.patients import score_patients
 from drosurv.evaluation.predictions import predict_risk
+from drosurv.groups import Missing
 from drosurv.metrics import FollowUp
 from drosurv.metrics.fairness import Convention
-from drosurv.metrics.groups import Missing
 from drosurv.target import FloatArray, parse_target
 
 # Points of the mean survival curves that plots show.

@@ -12,8 +12,8 @@ from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.disparities import Key
 from drosurv.evaluation.measures import MEASURES
 from drosurv.evaluation.panel import ALL, EVERYONE, Panel, number_of
-from drosurv.evaluation.sheet import Cell, Draws, Sheet
-from drosurv.metrics.extremes import Extreme, largest_difference
+from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.inference import Draws, Extreme, largest_difference
 from drosurv.presentation import with_interval
 from drosurv.target import FloatArray
 

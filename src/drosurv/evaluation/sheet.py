@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.metrics import Interval
-from drosurv.metrics.intervals import Method, interval_of
+from drosurv.inference import Draws
 from drosurv.target import FloatArray
 
 
@@ -21,33 +20,6 @@ class Cell(NamedTuple):
     attribute: str
     group: str
     metric: str
-
-
-class Draws(NamedTuple):
-    """A number and its replicates.
-
-    Parameters
-    ----------
-    estimate : float
-        On the patients themselves.
-    draws : (replicates,) float64
-        On the replicates; NaN where undefined; empty without bootstrap.
-    lowest : float
-        The lowest value there can be, where the interval is cut.
-    method : "percentile" or "basic"
-        Kind of interval.
-    """
-
-    estimate: float
-    draws: FloatArray
-    lowest: float = -np.inf
-    method: Method = "percentile"
-
-    def interval(self, level: float) -> Interval:
-        """Bootstrap interval; its ends are NaN without replicates."""
-        found = interval_of(self.estimate, self.draws, level, self.method)
-        low, high = np.maximum([found.low, found.high], self.lowest).tolist()
-        return replace(found, low=low, high=high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,27 @@
 """Metrics: accuracy, fairness and their uncertainty, for any survival model."""
 
+from drosurv.groups import Groups, parse_groups
+from drosurv.inference import (
+    GapIntervals,
+    Interval,
+    PairedComparison,
+    PermutationTest,
+    Replicates,
+    bootstrap,
+    gap_intervals,
+    paired_comparison,
+    permutation_test,
+    ratio_intervals,
+)
 from drosurv.metrics.brier import brier_contributions, integrated_brier_score
 from drosurv.metrics.calibration import calibration_at, integrated_calibration_index
 from drosurv.metrics.calibration_slope import calibration_slope
-from drosurv.metrics.comparison import PairedComparison, paired_comparison
 from drosurv.metrics.concordance import concordance_counts, concordance_index, cross_group_concordance
+from drosurv.metrics.concordance_inference import (
+    concordance_fraction_errors,
+    concordance_imparity_intervals,
+    concordance_imparity_test,
+)
 from drosurv.metrics.d_calibration import DCalibration, d_calibration
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import (
@@ -16,13 +33,6 @@ from drosurv.metrics.fairness import (
     intersectional_disparity,
 )
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.gap_intervals import (
-    GapIntervals,
-    concordance_imparity_intervals,
-    gap_intervals,
-    ratio_intervals,
-)
-from drosurv.metrics.groups import Groups, parse_groups
 from drosurv.metrics.harm import (
     BrierAgainstNull,
     brier_against_null,
@@ -36,11 +46,8 @@ from drosurv.metrics.imparity import (
     concordance_imparity,
     concordance_imparity_over_cuts,
 )
-from drosurv.metrics.imparity_influence import concordance_fraction_errors
-from drosurv.metrics.intervals import Interval, Replicates, bootstrap
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
-from drosurv.metrics.permutation import PermutationTest, concordance_imparity_test, permutation_test
 from drosurv.metrics.shrinkage import gain_over_null, share_of_gain
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.uno import uno_concordance

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from drosurv.metrics.groups import Missing, parse_grouped
+from drosurv.groups import Missing
 from drosurv.metrics.pair_order import PairCounts, PairOrder
-from drosurv.metrics.scores import parse_scored, warn_undefined
+from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
 
 if TYPE_CHECKING:
     import pandas as pd

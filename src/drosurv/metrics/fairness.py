@@ -18,7 +18,7 @@ from drosurv.disparities.censoring_aware import (
 from drosurv.disparities.group import group_gap
 from drosurv.disparities.individual import pairwise_hinge_sum, unit_rows
 from drosurv.disparities.intersectional import log_ratio_gap
-from drosurv.metrics.groups import Groups, Missing, parse_groups
+from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.scores import parse_risk, warn_undefined
 from drosurv.target import FloatArray, parse_target
 

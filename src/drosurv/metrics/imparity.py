@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics.groups import Groups, Missing, parse_grouped
+from drosurv.groups import Groups, Missing
 from drosurv.metrics.pair_order import PairOrder, imparity_sums
-from drosurv.metrics.scores import parse_scored, warn_undefined
+from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
 from drosurv.target import FloatArray
 
 
@@ -211,25 +211,8 @@ def concordance_imparity_over_cuts(
     )
 
 
-def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
-    return np.array(_ratios(groups.sums(numerator).tolist(), groups.sums(denominator).tolist()))
-
-
 def _ratios(above: list[float], below: list[float]) -> list[float]:
     return [a / b if b != 0 else float("nan") for a, b in zip(above, below, strict=True)]
-
-
-def largest_gap(values: FloatArray) -> FloatArray:
-    """Largest difference along the last axis among the values that are defined, (..., k) -> (...).
-
-    NaN where fewer than two are.
-    """
-    # fmax and fmin pass over NaN.
-    spread = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
-    enough = np.count_nonzero(~np.isnan(values), axis=-1) >= 2
-    gap: FloatArray = np.where(enough, spread, np.nan)
-    return gap
 
 
 def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:

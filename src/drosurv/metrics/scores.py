@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -47,6 +49,24 @@ def parse_scored(y: Any, risk: Any, sample_weight: Any = None, *, name: str = "r
     target = parse_target(y, require_event=False)
     scores = parse_risk(risk, len(target), name=name)
     return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
+
+
+def parse_grouped(
+    y: Any,
+    risk: Any,
+    groups: Any,
+    *,
+    sample_weight: Any = None,
+    missing: Missing = "group",
+    labels: Sequence[Any] | None = None,
+) -> tuple[ScoredTarget, Groups]:
+    """Check a scored target and the groups of its patients; those without a group are taken out."""
+    scored = parse_scored(y, risk, sample_weight)
+    parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
+    if parsed.codes.min() >= 0:
+        return scored, parsed
+    kept = parsed.kept
+    return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
 
 
 def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatArray:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.estimators.baseline import Baseline
+from drosurv.groups import ratio_by_group
+from drosurv.inference import largest_gap
 from drosurv.metrics import (
     FollowUp,
     Groups,
@@ -26,7 +28,6 @@ from drosurv.metrics import (
     parse_groups,
 )
 from drosurv.metrics.fairness import Convention
-from drosurv.metrics.imparity import largest_gap, ratio_by_group
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, parse_target

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics.groups import Groups, Missing, parse_grouped
-from drosurv.metrics.imparity import largest_gap, ratio_by_group, warn_of_groups_without_pairs
-from drosurv.metrics.imparity_influence import ImparityInfluence
-from drosurv.metrics.pair_order import PairOrder
-from drosurv.metrics.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.groups import Groups, ratio_by_group
+from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
 
@@ -56,7 +53,7 @@ def permutation_test(
     statistic : callable
         Takes groups, returns the gap between them.
     groups : Groups
-        The groups of all patients (see :func:`~drosurv.metrics.parse_groups`).
+        The groups of all patients (see :func:`~drosurv.groups.parse_groups`).
     permutations : int
         Number of random permutations of the labels.
     random_state : int, Generator or None
@@ -72,7 +69,7 @@ def permutation_test(
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.metrics import parse_groups
+    >>> from drosurv.groups import parse_groups
     >>> values = np.arange(20.0)
     >>> def gap_of_means(groups):
     ...     means = groups.sums(values) / groups.sizes
@@ -81,71 +78,35 @@ def permutation_test(
     0.001
     """
     observed = float(statistic(groups))
-    p_value = _share_at_least(statistic, observed, groups, permutations, random_state, threads)
+    p_value = share_at_least(statistic, observed, groups, permutations, random_state, threads)
     return PermutationTest(observed, observed, p_value, permutations)
 
 
-def concordance_imparity_test(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    studentized: bool = True,
-    permutations: int = 999,
-    missing: Missing = "group",
-    random_state: Any = None,
-    threads: int | None = None,
-) -> PermutationTest:
-    """Test that all groups have the same concordance fraction.
+def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> Callable[[Groups], float]:
+    """Statistic of a ratio of sums in every group, such as a mean of per-patient values (n,)."""
+    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), numerator.shape)
 
-    Parameters
-    ----------
-    y, risk, groups, missing
-        As in :func:`~drosurv.metrics.concordance_imparity`.
-    studentized : bool
-        Whether each difference is divided by its standard error, on the data and in every permutation.
-        Groups such as the young and the old differ in much besides their concordance; with the standard
-        error the test is then still right for large samples, without it the test is of exchangeable groups
-        only (and faster).
-    permutations, random_state, threads
-        As in :func:`permutation_test`.
+    def statistic(groups: Groups) -> float:
+        values = ratio_by_group(groups, numerator, below)
+        with np.errstate(invalid="ignore"):
+            influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
+        return in_standard_errors(values, groups.sums(influence**2))
 
-    Returns
-    -------
-    PermutationTest
-
-    References
-    ----------
-    Chung, Romano (2013), Exact and asymptotically robust permutation tests, Annals of Statistics 41.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv import Surv
-    >>> rng = np.random.default_rng(0)
-    >>> y = Surv.from_arrays(rng.random(200) < 0.7, rng.exponential(size=200))
-    >>> test = concordance_imparity_test(y, rng.normal(size=200), rng.integers(2, size=200), random_state=0)
-    >>> test.p_value > 0.05
-    True
-    """
-    scored, parsed = parse_grouped(y, risk, groups, missing=missing)
-    order = PairOrder.for_imparity(scored.target, scored.risk)
-    counts = order.imparity_counts(scored.weight)
-
-    def gap(groups: Groups) -> float:
-        return float(largest_gap(ratio_by_group(groups, counts.numerator, counts.denominator)))
-
-    def in_standard_errors(groups: Groups) -> float:
-        return ImparityInfluence.of(order, counts, groups).largest_studentized_difference()
-
-    statistic = in_standard_errors if studentized else gap
-    observed = statistic(parsed)
-    warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, counts.numerator, counts.denominator))
-    p_value = _share_at_least(statistic, observed, parsed, permutations, random_state, threads)
-    return PermutationTest(gap(parsed), observed, p_value, permutations)
+    return statistic
 
 
-def _share_at_least(
+def in_standard_errors(values: FloatArray, variances: FloatArray) -> float:
+    """Largest difference of independent groups' values (k,) in its standard errors; NaN if there is none."""
+    difference = np.abs(values[:, None] - values[None, :])
+    variance = variances[:, None] + variances[None, :]
+    usable = np.isfinite(difference) & (variance > 0)
+    # Groups compared with themselves differ by 0 and add nothing.
+    if not (usable & ~np.eye(len(values), dtype=bool)).any():
+        return float("nan")
+    return float((difference[usable] / np.sqrt(variance[usable])).max())
+
+
+def share_at_least(
     statistic: Callable[[Groups], float],
     observed: float,
     groups: Groups,
@@ -153,6 +114,7 @@ def _share_at_least(
     random_state: Any,
     threads: int | None,
 ) -> float:
+    """Share of label permutations, the identity among them, whose statistic is at least the observed one."""
     if permutations < 1:
         raise ValueError(f"permutations must be at least 1, got {permutations}.")
     if np.isnan(observed):

@@ -7,12 +7,12 @@ was drawn), or the drawn rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from drosurv.metrics.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
 Statistic = Callable[[Any], Any]
@@ -47,6 +47,34 @@ class Interval:
     standard_error: float
     replicates: int
     undefined: int = 0
+
+
+class Draws(NamedTuple):
+    """A number and its replicates.
+
+    Parameters
+    ----------
+    estimate : float
+        On the patients themselves.
+    draws : (replicates,) float64
+        On the replicates; NaN where undefined; empty without bootstrap.
+    lowest, highest : float
+        The range of possible values, where the interval is cut.
+    method : "percentile" or "basic"
+        Kind of interval.
+    """
+
+    estimate: float
+    draws: FloatArray
+    lowest: float = -np.inf
+    highest: float = np.inf
+    method: Method = "percentile"
+
+    def interval(self, level: float) -> Interval:
+        """Bootstrap interval; its ends are NaN without replicates."""
+        found = interval_of(self.estimate, self.draws, level, self.method)
+        low, high = np.clip([found.low, found.high], self.lowest, self.highest).tolist()
+        return replace(found, low=low, high=high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics.intervals import Interval, Resample, Statistic, bootstrap, no_difference_p_value
+from drosurv.inference.bootstrap import Interval, Resample, Statistic, bootstrap, no_difference_p_value
 from drosurv.target import FloatArray, IntArray
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from drosurv.audit.multiplicity import holm, widening
+from drosurv.inference import holm, widening
 
 
 @settings(deadline=None, max_examples=100)

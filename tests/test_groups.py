@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.metrics import parse_groups
+from drosurv.groups import parse_groups
 
 
 @pytest.mark.parametrize(

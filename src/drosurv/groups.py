@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.metrics.scores import ScoredTarget, parse_scored
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Missing = Literal["group", "drop"]
@@ -109,22 +108,11 @@ def parse_groups(
     return coded
 
 
-def parse_grouped(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    sample_weight: Any = None,
-    missing: Missing = "group",
-    labels: Sequence[Any] | None = None,
-) -> tuple[ScoredTarget, Groups]:
-    """Check a scored target and the groups of its patients; those without a group are taken out."""
-    scored = parse_scored(y, risk, sample_weight)
-    parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
-    if parsed.codes.min() >= 0:
-        return scored, parsed
-    kept = parsed.kept
-    return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
+def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
+    above, below = groups.sums(numerator), groups.sums(denominator)
+    found: FloatArray = np.divide(above, below, out=np.full(len(groups), np.nan), where=below != 0)
+    return found
 
 
 def _of_length(groups: Groups, n: int | None) -> Groups:

@@ -35,3 +35,14 @@ def widening(level: float, looks: int) -> float:
     normal = NormalDist()
     doubt = (1 - level) / 2
     return normal.inv_cdf(1 - doubt / max(looks, 1)) / normal.inv_cdf(1 - doubt)
+
+
+def shared_level(level: float, looks: int) -> float:
+    """Level at which each of so many intervals must be taken for all to hold together (Bonferroni).
+
+    Examples
+    --------
+    >>> round(shared_level(0.95, 5), 4)
+    0.99
+    """
+    return 1 - (1 - level) / max(looks, 1)

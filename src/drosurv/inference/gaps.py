@@ -1,0 +1,330 @@
+"""Gaps: differences between groups, of which the largest is biased upward, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
+from drosurv.inference.bootstrap import (
+    Interval,
+    Method,
+    Replicates,
+    bootstrap,
+    interval_of,
+    no_difference_p_value,
+)
+from drosurv.inference.multiplicity import holm, shared_level
+from drosurv.target import FloatArray
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Extreme(NamedTuple):
+    """A largest difference between groups, and its replicates.
+
+    Parameters
+    ----------
+    estimate : float
+        The largest difference; NaN if fewer than two groups have a value.
+    draws : (replicates,) float64
+        The largest difference in each replicate, which is biased upward.
+    errors : (replicates,) float64
+        Largest distance, over all differences, of a replicate's difference from the estimated one.
+    largest : float
+        The largest difference possible, where the interval is cut: 1 for probabilities.
+    """
+
+    estimate: float
+    draws: FloatArray
+    errors: FloatArray
+    largest: float = np.inf
+
+    def interval(self, level: float) -> Interval:
+        """The estimate and what all differences at once lie within of theirs, cut at 0 and at the largest possible."""
+        spread = interval_of(self.estimate, self.draws, level, "percentile")
+        if np.isnan(spread.standard_error) or np.isnan(self.errors).all():
+            return replace(spread, low=float("nan"), high=float("nan"))
+        reach = float(np.nanquantile(self.errors, level))
+        low, high = max(0.0, self.estimate - reach), min(self.estimate + reach, self.largest)
+        return replace(spread, low=low, high=high)
+
+    @property
+    def p_value(self) -> float:
+        """Share of replicates that are further from the estimate than no difference is; NaN without any."""
+        return no_difference_p_value(self.estimate, self.errors)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A gap between groups and all that is said about how sure it is.
+
+    Parameters
+    ----------
+    estimate, standard_error : float
+        The largest difference between groups, and its standard error.
+    level : float
+        Nominal coverage of the intervals.
+    p_value, low, high : float
+        Test of no gap and interval, of this gap on its own.
+    p_adjusted, low_adjusted, high_adjusted : float
+        The same, so that all gaps of the family hold together.
+    test : "permutation", "bootstrap" or ""
+        Where the p-values come from.
+    looks : int
+        How many gaps of the family were tested.
+    """
+
+    estimate: float
+    standard_error: float
+    level: float
+    p_value: float
+    low: float
+    high: float
+    p_adjusted: float
+    low_adjusted: float
+    high_adjusted: float
+    test: str
+    looks: int
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether the gap is more than chance explains, allowing for the family; False if it was not tested."""
+        return self.p_adjusted < 1 - self.level
+
+
+def judge_gaps(
+    gaps: Mapping[Key, Extreme], *, level: float = 0.95, p_values: Mapping[Key, float] | None = None
+) -> dict[Key, Gap]:
+    """Intervals and tests of a family of gaps: those of one metric over several attributes.
+
+    Parameters
+    ----------
+    gaps : mapping
+        Key, such as the attribute, to the gap.
+    level : float
+        Nominal coverage of the intervals; a gap is beyond chance if its adjusted p-value is below one less this.
+    p_values : mapping, optional
+        Key to the p-value of a permutation test; the bootstrap tests those without one.
+
+    Returns
+    -------
+    dict
+        Key to :class:`Gap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=(500, 2))
+    >>> sex = largest_difference(np.array([0.7, 0.6]), [0.7, 0.6] + 0.02 * noise)
+    >>> race = largest_difference(np.array([0.65, 0.64]), [0.65, 0.64] + 0.02 * noise)
+    >>> found = judge_gaps({"sex": sex, "race": race})
+    >>> found["sex"].beyond_chance, found["race"].beyond_chance, found["race"].low_adjusted
+    (True, False, 0.0)
+    """
+    permuted = {} if p_values is None else p_values
+    own = [permuted.get(key, gap.p_value) for key, gap in gaps.items()]
+    looks = int(np.count_nonzero(~np.isnan(own)))
+    found = {}
+    for (key, gap), p_value, adjusted in zip(gaps.items(), own, holm(own), strict=True):
+        alone, together = gap.interval(level), gap.interval(shared_level(level, looks))
+        test = "permutation" if key in permuted else "bootstrap"
+        found[key] = Gap(
+            gap.estimate,
+            alone.standard_error,
+            level,
+            p_value,
+            _lower_end(alone.low, p_value, level),
+            alone.high,
+            adjusted,
+            _lower_end(together.low, adjusted, level),
+            together.high,
+            "" if np.isnan(p_value) else test,
+            looks,
+        )
+    return found
+
+
+def _lower_end(low: float, p_value: float, level: float) -> float:
+    """The lower end of a gap's interval: 0 where the test does not find the gap, so that the two agree."""
+    return 0.0 if low > 0 and p_value >= 1 - level else low
+
+
+def largest_gap(values: FloatArray) -> FloatArray:
+    """Largest difference along the last axis among the values that are defined, (..., k) -> (...).
+
+    NaN where fewer than two are.
+    """
+    # fmax and fmin pass over NaN.
+    spread = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
+    enough = np.count_nonzero(~np.isnan(values), axis=-1) >= 2
+    gap: FloatArray = np.where(enough, spread, np.nan)
+    return gap
+
+
+def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Extreme:
+    """Largest difference between two of k groups.
+
+    Parameters
+    ----------
+    estimate : (k,) float64
+        Values of the groups.
+    draws : (replicates, k) float64
+        Their replicates.
+    largest : float
+        The largest difference possible.
+    """
+    pairs = np.array(list(combinations(range(len(estimate)), 2)), dtype=np.intp).reshape(-1, 2)
+    first, second = pairs.T
+    differences = estimate[first] - estimate[second]
+    errors = np.abs(draws[:, first] - draws[:, second] - differences)
+    return Extreme(float(largest_gap(estimate)), largest_gap(draws), _largest(errors), largest)
+
+
+def largest_deviation(
+    estimate: FloatArray, centre: float, draws: FloatArray, centre_draws: FloatArray
+) -> Extreme:
+    """Largest distance of k groups' values from a common centre; shapes as in `largest_difference`."""
+    deviation, drawn = estimate - centre, draws - centre_draws[:, None]
+    largest = float(np.nanmax(np.abs(deviation))) if not np.isnan(deviation).all() else float("nan")
+    return Extreme(largest, _largest(np.abs(drawn)), _largest(np.abs(drawn - deviation)))
+
+
+def _largest(values: FloatArray) -> FloatArray:
+    """Largest value of each row among those defined, (replicates, m) -> (replicates,); NaN if none is."""
+    largest: FloatArray = np.fmax.reduce(values, axis=1, initial=np.nan)
+    return largest
+
+
+@dataclass(frozen=True)
+class GapIntervals:
+    """Intervals of a metric's value in every group and of the gaps between them.
+
+    Parameters
+    ----------
+    gap : Interval
+        The largest difference between two groups.
+    by_group : dict
+        Label to the interval of the group's own value.
+    differences : dict
+        Pair of labels (a, b) to the interval of the value of a less that of b.
+    """
+
+    gap: Interval
+    by_group: dict[Any, Interval]
+    differences: dict[tuple[Any, Any], Interval]
+
+
+def gap_intervals(
+    draws: Replicates,
+    labels: Sequence[Any],
+    *,
+    level: float = 0.95,
+    method: Method = "percentile",
+    largest: float = np.inf,
+) -> GapIntervals:
+    r"""Intervals for groups and gaps, from replicates with one value per group.
+
+    The largest gap over groups is biased upward, in replicates even more, so its interval is not taken from
+    its own quantiles. With :math:`d_{ab}` the difference of two groups and c the `level` quantile, over
+    replicates, of :math:`\max_{ab} |d^*_{ab} - d_{ab}|`, every true difference lies within c of its estimate
+    at once, and so does the largest: the interval is gap - c to gap + c, cut at 0.
+
+    Parameters
+    ----------
+    draws : Replicates
+        With k = number of groups.
+    labels : sequence
+        The groups' labels.
+    level : float
+        Nominal coverage.
+    method : "percentile" or "basic"
+        For the intervals of groups and of differences.
+    largest : float
+        The largest gap possible, where its interval is cut.
+
+    Returns
+    -------
+    GapIntervals
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = Replicates(np.array([0.7, 0.5]), np.array([[0.72, 0.49], [0.69, 0.52], [0.7, 0.5]]))
+    >>> round(gap_intervals(draws, ["a", "b"]).differences["a", "b"].estimate, 3)
+    0.2
+    """
+    if len(labels) != len(draws.estimate):
+        raise ValueError(
+            f"labels names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
+        )
+    return GapIntervals(
+        gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),
+        by_group={label: draws.interval(k, level=level, method=method) for k, label in enumerate(labels)},
+        differences={
+            (labels[a], labels[b]): draws.difference(a, b, level=level, method=method)
+            for a, b in combinations(range(len(labels)), 2)
+        },
+    )
+
+
+def ratio_intervals(
+    numerator: Any,
+    denominator: Any,
+    groups: Any,
+    *,
+    level: float = 0.95,
+    replicates: int = 1000,
+    missing: Missing = "group",
+    random_state: Any = None,
+    threads: int | None = None,
+) -> GapIntervals:
+    r"""Bootstrap intervals of a ratio of sums in every group, such as a mean of per-patient values.
+
+    .. math:: v(a) = \frac{\sum_{i: A_i = a} w_i p_i}{\sum_{i: A_i = a} w_i q_i}
+
+    For a mean pass ``denominator=1``: likelihood gains, Brier contributions. For Brier skill pass
+    ``null - model`` and ``null``.
+
+    Parameters
+    ----------
+    numerator : (n,) array
+        The p of each patient.
+    denominator : (n,) array or float
+        The q of each patient.
+    groups : (n,) labels, or (n, J) for intersections
+        Group of each patient; one group only is allowed here, and has no gap.
+    level : float
+        Nominal coverage.
+    missing : "group" or "drop"
+        Patients without a label: a group of their own, or left out altogether.
+    replicates, random_state, threads
+        As in :func:`bootstrap`.
+
+    Returns
+    -------
+    GapIntervals
+
+    Examples
+    --------
+    >>> found = ratio_intervals([0.1, 0.3, -0.2, -0.4], 1.0, ["a", "a", "b", "b"], random_state=0)
+    >>> {label: round(interval.estimate, 4) for label, interval in found.by_group.items()}
+    {'a': 0.2, 'b': -0.3}
+    """
+    above = np.asarray(numerator, dtype=np.float64)
+    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), above.shape)
+    parsed = parse_groups(groups, len(above), missing=missing, at_least=1)
+    kept = parsed.kept
+    above, below, parsed = above[kept], below[kept], Groups(parsed.codes[kept], parsed.labels, parsed.name)
+    draws = bootstrap(
+        lambda weight: ratio_by_group(parsed, weight * above, weight * below),
+        len(above),
+        replicates=replicates,
+        random_state=random_state,
+        threads=threads,
+    )
+    return gap_intervals(draws, parsed.labels, level=level)
