@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from drosurv import metrics
-from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.preparation import prepare
+from drosurv.evaluation.control import disparities, shrinkage_control
+from drosurv.evaluation.engine import prepare
 from drosurv.metrics import gain_over_null
 
 
@@ -20,8 +20,7 @@ def prepared(train, held_out, risk, reference, **options):
 
 
 def control_of(*args, **options):
-    ready = prepared(*args, **options)
-    return shrinkage_control(ready.panel, ready.disparities)
+    return shrinkage_control(prepared(*args, **options))
 
 
 @pytest.mark.parametrize("convention", ["paper", "table"])
@@ -91,7 +90,7 @@ def test_a_useless_model_equals_silence_and_a_better_one_the_best_scaling(model,
 
 def test_without_a_reference_there_is_no_control(train, held_out):
     ready = prepared(train, held_out, np.zeros(len(held_out.y)), None)
-    assert shrinkage_control(ready.panel, ready.disparities) is None
+    assert shrinkage_control(ready) is None
 
 
 @pytest.mark.parametrize("convention", ["paper", "table"])
@@ -100,15 +99,17 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
 ):
     reference = model.predict(held_out.X)
     exact = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
-    monkeypatch.setattr("drosurv.evaluation.disparities.SAMPLED_PATIENTS", 150)
-    sampled = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
-    assert any("F_I from 150 of the patients" in note for note in sampled.notes)
-    assert not any("F_I from" in note for note in exact.notes)
     key = ("overall", "individual_disparity")
-    near, true = (ready.disparities.of_hazards(reference)[key] for ready in (sampled, exact))
+    true = disparities(exact, reference)[key]
+    of_all = disparities(exact, 0.4 * reference)[key]
+    assert not shrinkage_control(exact).notes
+    monkeypatch.setattr("drosurv.evaluation.control.SAMPLED_PATIENTS", 150)
+    sampled = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
+    near = disparities(sampled, reference)[key]
     assert near != true
     assert near == pytest.approx(true, rel=0.2)
-    control = shrinkage_control(sampled.panel, sampled.disparities)
+    control = shrinkage_control(sampled)
+    assert any("F_I from 150 of the patients" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
-    drawn = sampled.disparities.drawn(sampled.panel, sampled.panel.sheet(0))
-    assert drawn[key].estimate == pytest.approx(exact.disparities.of_hazards(0.4 * reference)[key])
+    drawn = sampled.overall(sampled.sheet(0))
+    assert drawn["individual_disparity"].estimate == pytest.approx(of_all)

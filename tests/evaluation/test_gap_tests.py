@@ -1,15 +1,12 @@
 import numpy as np
 import pytest
 
-from drosurv.evaluation.gap_tests import (
-    p_values_of_gaps,
-    permutation_tested,
-)
-from drosurv.evaluation.preparation import prepare
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import prepare
+from drosurv.evaluation.gap_tests import studentized_concordance
 from drosurv.groups import Groups
 from drosurv.inference import studentized_ratio
 from drosurv.metrics import bootstrap, concordance_index
-from drosurv.metrics.concordance_inference import studentized_concordance
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +17,7 @@ def panel(model, train, held_out):
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
-    ).panel
+    )
 
 
 def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(panel):
@@ -35,29 +32,30 @@ def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(pan
         )
         values.append(draws.estimate[0])
         errors.append(draws.interval().standard_error)
-    found = studentized_concordance(patients.harrell)(groups)
+    found = studentized_concordance(patients)(groups)
     assert found == pytest.approx(abs(values[0] - values[1]) / np.hypot(*errors), rel=0.1)
 
 
 def test_a_real_gap_is_found_and_random_labels_are_not(panel):
-    found = p_values_of_gaps(panel, permutations=199, random_state=0)
-    assert found["site"]["concordance_index"] == pytest.approx(1 / 200)
-    assert found["site"]["likelihood_gain"] < 0.05
-    assert found["sex"]["concordance_index"] > 0.05
-    assert set(found["site"]) == set(permutation_tested(panel))
-    assert 0 < found["overall"]["intersectional_disparity"] <= 1
+    found = panel.p_values(199, random_state=0)
+    assert found["site", "concordance_index"] == pytest.approx(1 / 200)
+    assert found["site", "likelihood_gain"] < 0.05
+    assert found["sex", "concordance_index"] > 0.05
+    with_test = {name for name, metric in CATALOGUE.items() if metric.test and metric.of != "everybody"}
+    assert {metric for attribute, metric in found if attribute == "site"} == with_test
+    assert 0 < found["overall", "intersectional_disparity"] <= 1
 
 
 def test_p_values_do_not_depend_on_threads(panel):
-    one, two = (p_values_of_gaps(panel, permutations=20, random_state=3, threads=k) for k in (1, 2))
+    one, two = (panel.p_values(20, random_state=3, threads=k) for k in (1, 2))
     assert one == two
 
 
 def test_no_permutations_no_tests(panel):
-    assert p_values_of_gaps(panel, permutations=0) == {}
+    assert panel.p_values(0) == {}
 
 
 def test_groups_that_cannot_be_compared_have_no_statistic(panel):
     alone = Groups(np.zeros(len(panel.everyone), dtype=np.intp), ("a", "b"))
-    assert np.isnan(studentized_concordance(panel.everyone.harrell)(alone))
+    assert np.isnan(studentized_concordance(panel.everyone)(alone))
     assert np.isnan(studentized_ratio(panel.everyone.risk, 1.0)(alone))

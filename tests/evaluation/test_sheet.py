@@ -1,6 +1,6 @@
 import numpy as np
 
-from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import Draws
 
 
@@ -17,14 +17,14 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
 
 def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
     weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint16)
-    cells = [Cell("overall", "all", "x")]
-    sheet = Sheet(cells, np.array([1.0]), np.zeros((2, 1)), weights)
+    places = [Place("overall", "all", "x")]
+    sheet = Sheet(places, np.array([1.0]), np.zeros((2, 1)), weights)
     assert sheet.linear(5.0, lambda: np.array([0.5, 0.25, 7.0])).draws.tolist() == [5.25, 5.0]
 
     def fail():
         raise AssertionError
 
-    empty = Sheet(cells, np.array([1.0]), np.zeros((0, 1)), weights[:0])
+    empty = Sheet(places, np.array([1.0]), np.zeros((0, 1)), weights[:0])
     assert len(empty.linear(5.0, fail).draws) == 0
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.evaluation.between import Number
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel, prepare
 from drosurv.evaluation.late_bar import late_bar
-from drosurv.evaluation.panel import ALL, EVERYONE, number_of
-from drosurv.evaluation.preparation import Prepared, prepare
-from drosurv.evaluation.sheet import Cell, Sheet
+from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.groups import Missing
-from drosurv.inference import Draws, Extreme, interval_of, largest_difference, no_difference_p_value
+from drosurv.inference import Draws, interval_of, no_difference_p_value
 from drosurv.metrics.fairness import Convention
 from drosurv.target import FloatArray
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
-Numbers = dict[tuple[str, str], Draws | Extreme]
 
 
 def compare(
@@ -91,11 +91,11 @@ def compare(
         raise ValueError("models is empty: give at least one model by name.")
     first = next(iter(models.values()))
     rows: list[dict[str, Any]] = []
-    baseline: Numbers = {}
-    undefined: dict[str, list[Cell]] = {}
+    baseline: dict[Key, Number] = {}
+    undefined: dict[str, list[Place]] = {}
     with late_bar("comparing", len(models) * n_bootstrap, show=progress) as advance:
         for name, model in models.items():
-            prepared = prepare(
+            panel = prepare(
                 model,
                 X,
                 y,
@@ -110,10 +110,8 @@ def compare(
                 name=f"models[{name!r}]",
             )
             # The same seed draws the same patients for every model.
-            sheet = prepared.panel.sheet(
-                n_bootstrap, random_state=random_state, threads=threads, advance=advance
-            )
-            numbers, worst = _numbers(prepared, sheet)
+            sheet = panel.sheet(n_bootstrap, random_state=random_state, threads=threads, advance=advance)
+            numbers, worst = _numbers(panel, sheet)
             undefined[name] = sheet.undefined
             baseline = baseline or numbers
             for key, number in numbers.items():
@@ -134,7 +132,7 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _warn_of_undefined(undefined: Mapping[str, Sequence[Cell]]) -> None:
+def _warn_of_undefined(undefined: Mapping[str, Sequence[Place]]) -> None:
     """One warning that names the models, and whose numbers of theirs have no value and are left out."""
     from sklearn.exceptions import UndefinedMetricWarning
 
@@ -151,24 +149,24 @@ def _warn_of_undefined(undefined: Mapping[str, Sequence[Cell]]) -> None:
         )
 
 
-def _numbers(prepared: Prepared, sheet: Sheet) -> tuple[Numbers, dict[tuple[str, str], str]]:
+def _numbers(panel: Panel, sheet: Sheet) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
-    panel = prepared.panel
-    found: Numbers = {(EVERYONE, m.name): number_of(sheet, EVERYONE, ALL, m) for m in panel.measures}
-    worst: dict[tuple[str, str], str] = {}
+    overall = panel.overall(sheet)
+    gaps = panel.gaps(sheet, overall)
+    found: dict[Key, Number] = {(EVERYONE, metric): number for metric, number in overall.items()}
+    found |= {key: number for key, number in gaps.items() if CATALOGUE[key[1]].of == "attribute"}
+    worst: dict[Key, str] = {}
     for attribute in panel.attributes:
-        fractions = sheet.groups(attribute.name, attribute.labels, "concordance_fraction")
-        found[attribute.name, "concordance_imparity"] = largest_difference(*fractions)
         for metric in _WORST:
-            if Cell(attribute.name, attribute.labels[0], metric) in sheet:
+            if (attribute.name, metric) in gaps:
                 values, draws = sheet.groups(attribute.name, attribute.labels, metric)
                 key = attribute.name, f"worst_group_{metric}"
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
                 worst[key] = attribute.labels[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
-    return found | prepared.disparities.drawn(panel, sheet), worst
+    return found, worst
 
 
-def _difference(number: Draws | Extreme, baseline: Draws | Extreme | None, level: float) -> dict[str, float]:
+def _difference(number: Number, baseline: Number | None, level: float) -> dict[str, float]:
     nan = float("nan")
     if baseline is None:
         return {"difference": nan, "difference_low": nan, "difference_high": nan, "p_value": nan}

@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.evaluation.disparities import Disparities, Key
-from drosurv.evaluation.panel import Panel
+from drosurv.evaluation.engine import EVERYONE, Key, Panel
 from drosurv.evaluation.patients import hazards_exist
-from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
-from drosurv.target import FloatArray, Target
+from drosurv.metrics import (
+    calibration_slope,
+    gain_over_null,
+    individual_disparity,
+    log_partial_likelihood,
+)
+from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Disparities that shrinking moves.
+DISPARITIES = ("individual_disparity", "intersectional_disparity", "group_disparity")
+# F_I of shrunken scores, whose hazards are all near, takes every pair; more patients than this are sampled.
+SAMPLED_PATIENTS = 5_000
 _FACTORS = np.linspace(0.0, 1.0, 11)
 
 
@@ -35,22 +43,23 @@ class ShrinkageControl:
     at_equal_gain : DataFrame
         One row per disparity: ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and that of
         the ``shrunken`` reference at `factor`. A model whose disparity is not below the last has only shrunk.
+    notes : tuple of str
+        What a reader should know of how it was made.
     """
 
     curve: pd.DataFrame
     factor: float
     at_equal_gain: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
 
-def shrinkage_control(panel: Panel, disparities: Disparities) -> ShrinkageControl | None:
+def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
     """Compare a model with shrunken copies of its reference.
 
     Parameters
     ----------
     panel : Panel
         The patients, with scores of the model and of the reference.
-    disparities : Disparities
-        What to compare.
 
     Returns
     -------
@@ -68,7 +77,7 @@ def shrinkage_control(panel: Panel, disparities: Disparities) -> ShrinkageContro
     rows = []
     for factor in _FACTORS.tolist():
         likelihood = log_partial_likelihood(target, factor * reference)
-        found = disparities.of_hazards(factor * reference)
+        found = disparities(panel, factor * reference)
         rows.append(
             {
                 "factor": factor,
@@ -79,8 +88,44 @@ def shrinkage_control(panel: Panel, disparities: Disparities) -> ShrinkageContro
             }
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
-    by_model = (disparities.of_hazards(scores) for scores in (risk, reference, factor * reference))
-    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model))
+    by_model = (disparities(panel, scores) for scores in (risk, reference, factor * reference))
+    sample = _sample(panel.X)
+    note = (
+        "" if sample is None else f"the shrinkage control estimates F_I from {len(sample):,} of the patients."
+    )
+    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model), (note,) if note else ())
+
+
+def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
+    """F_I, F_cap and every attribute's F_G of scores that are compared with each other.
+
+    Those without features or groups are left out.
+    """
+    scored = panel.rescored(risk, DISPARITIES[1:])
+    sheet = scored.sheet()
+    overall = scored.overall(sheet)
+    found = {(EVERYONE, name): number.estimate for name, number in overall.items()}
+    found |= {key: number.estimate for key, number in scored.gaps(sheet, overall).items()}
+    if panel.X is None:
+        return found
+    return {(EVERYONE, "individual_disparity"): _individual(panel, risk, panel.X), **found}
+
+
+def _individual(panel: Panel, risk: FloatArray, X: FloatArray) -> float:
+    convention, sample = panel.everyone.scoring.convention, _sample(X)
+    if sample is None:
+        return individual_disparity(risk, X, scale=panel.scale, convention=convention)
+    value = individual_disparity(risk[sample], X[sample], scale=panel.scale, convention=convention)
+    # A mean over pairs stands for all of them; a sum is scaled up to all.
+    pairs = len(X) * (len(X) - 1) / (len(sample) * (len(sample) - 1))
+    return value if convention == "table" else value * pairs
+
+
+def _sample(X: FloatArray | None) -> IntArray | None:
+    """Rows that F_I is estimated from; None if it takes all patients."""
+    if X is None or len(X) <= SAMPLED_PATIENTS:
+        return None
+    return np.random.default_rng(0).choice(len(X), SAMPLED_PATIENTS, replace=False)
 
 
 def disparity_column(attribute: str, metric: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from drosurv.evaluation.attributes import warn_of_small_groups
 from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.gap_tests import p_values_of_gaps, permutation_tested
+from drosurv.evaluation.engine import prepare
 from drosurv.evaluation.group_tables import (
     calibration_table,
     cross_group_table,
@@ -16,10 +16,9 @@ from drosurv.evaluation.group_tables import (
     survival_table,
 )
 from drosurv.evaluation.late_bar import late_bar
-from drosurv.evaluation.patients import model_name
-from drosurv.evaluation.preparation import prepare
+from drosurv.evaluation.predictions import model_name
 from drosurv.evaluation.result import EvaluationResult, Settings
-from drosurv.evaluation.rows import Row, RowMaker
+from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.fairness import Convention
 
@@ -120,7 +119,7 @@ def evaluate(
     """
     replicates = _count("n_bootstrap", n_bootstrap)
     permutations = _count("n_permutations", replicates if n_permutations is None else n_permutations)
-    prepared = prepare(
+    panel = prepare(
         model,
         X,
         y,
@@ -135,24 +134,23 @@ def evaluate(
         labels=labels,
         intersections=intersections,
     )
-    panel = prepared.panel
-    small = warn_of_small_groups(prepared.counts, min_group=min_group, min_events=min_events)
-    tests = len(panel.attributes) * len(permutation_tested(panel)) if permutations else 0
+    small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
+    tests = len(panel.tests) if permutations else 0
     with late_bar("evaluating", replicates + tests, show=progress) as advance:
         sheet = panel.sheet(replicates, advance=advance, **resampling)
-        p_values = p_values_of_gaps(panel, permutations=permutations, advance=advance, **resampling)
-    numbers = prepared.disparities.drawn(panel, sheet)
-    rows = RowMaker(panel, sheet, numbers, p_values, small, level).rows()
+        p_values = panel.p_values(permutations, advance=advance, **resampling)
+    rows = rows_of(panel, sheet, p_values, small, level)
     _warn_of_undefined(rows)
+    scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     return EvaluationResult(
         rows=rows,
-        calibration=calibration_table(panel, prepared.horizons, level),
+        calibration=calibration_table(panel, scoring.calibration_times, level),
         d_calibration=d_calibration_table(panel),
-        survival=survival_table(panel, prepared.curve_times),
+        survival=survival_table(panel, scoring.curve_times),
         cross_group=cross_group_table(panel),
-        control=shrinkage_control(panel, prepared.disparities),
-        notes=prepared.notes,
+        control=control,
+        notes=(*panel.notes, *(() if control is None else control.notes)),
         settings=Settings(
             model=model_name(model),
             reference="plain Cox" if reference is None else model_name(reference),
@@ -161,7 +159,7 @@ def evaluate(
             level=level,
             convention=convention,
             missing=missing,
-            horizons=tuple(prepared.horizons.tolist()),
+            horizons=tuple(scoring.calibration_times.tolist()),
         ),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.evaluation.panel import ALL, EVERYONE, Panel
+from drosurv.evaluation.engine import ALL, EVERYONE, Panel
 from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration
 from drosurv.metrics.kaplan_meier import kaplan_meier
@@ -68,7 +68,6 @@ def survival_table(panel: Panel, times: FloatArray) -> pd.DataFrame:
 
     tables = []
     for attribute, group, patients in _everybody_and_groups(panel):
-        assert patients.curves is not None
         tables.append(
             pd.DataFrame(
                 {
@@ -109,10 +108,9 @@ def cross_group_table(panel: Panel) -> pd.DataFrame:
 
 def _everybody_and_groups(panel: Panel) -> Iterator[tuple[str, str, Patients]]:
     """Attribute, label and patients of all sets that have survival curves and a patient."""
-    if panel.everyone.curves is None:
+    if not panel.everyone.scoring.has_curves:
         return
     yield EVERYONE, ALL, panel.everyone
-    for attribute in panel.attributes:
-        for member in panel.members[attribute.name]:
-            if len(member.rows):
-                yield attribute.name, member.label, member.patients
+    for (attribute, label), patients in panel.members.items():
+        if len(patients):
+            yield attribute, label, patients

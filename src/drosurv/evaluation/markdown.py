@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.evaluation.panel import EVERYONE
-from drosurv.evaluation.rows import LABELS
+from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.engine import EVERYONE
 from drosurv.evaluation.summary import sentences
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def document(result: EvaluationResult) -> str:
     """Summary, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
-    overall = [(LABELS[row.metric], row.text) for row in result.select(kind="overall")]
+    overall = [(label_of(row.metric), row.text) for row in result.select(kind="overall")]
     parts = [
         f"# Evaluation of {literal(settings.model)}",
         "\n".join(f"- {literal(sentence)}" for sentence in sentences(result)),
@@ -48,7 +48,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
     rows = result.select(attribute=attribute, kind="group")
     metrics = list(dict.fromkeys(row.metric for row in rows))
     text = {(row.group, row.metric): row.text for row in rows}
-    header = ["group", "n", "events", "censored", *(LABELS[metric] for metric in metrics)]
+    header = ["group", "n", "events", "censored", *(label_of(metric) for metric in metrics)]
     return markdown_table(
         header,
         [
@@ -68,7 +68,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
     return markdown_table(
         ["gap", "between", "size", "p", "test"],
         [
-            (LABELS[row.metric], literal(row.group), row.text, written(row.p_value), row.test)
+            (label_of(row.metric), literal(row.group), row.text, written(row.p_value), row.test)
             for row in result.select(attribute=attribute, kind="gap")
         ],
     )
@@ -92,7 +92,7 @@ def _calibration(calibration: pd.DataFrame) -> str:
 def _control(control: ShrinkageControl, reference: str) -> str:
     rows = [
         (
-            LABELS[row["metric"]]
+            label_of(row["metric"])
             + ("" if row["attribute"] == EVERYONE else f" ({literal(row['attribute'])})"),
             *(written(row[scores]) for scores in ("model", "reference", "shrunken")),
         )

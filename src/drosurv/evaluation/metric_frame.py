@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count, parse_attributes, warn_of_small_groups
-from drosurv.evaluation.measures import MEASURES
-from drosurv.evaluation.patients import Patients, score_patients
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import predict_risk
-from drosurv.evaluation.preparation import parse_horizons
 from drosurv.groups import Missing
-from drosurv.metrics import FollowUp
 from drosurv.target import IntArray, parse_target
 
 if TYPE_CHECKING:
@@ -274,8 +273,8 @@ class SurvivalMetricFrame:
 
         def of_name(name: str) -> RowMetric:
             assert patients is not None
-            measure, everyone = _measure(name, patients), patients
-            return lambda rows: measure(everyone.take(rows), np.ones(len(rows)))
+            metric, everyone = _metric(name, patients), patients
+            return lambda rows: metric(everyone.take(rows), np.ones(len(rows)))
 
         return {
             name: of_name(metric) if isinstance(metric, str) else of_callable(metric, params_of.get(name, {}))
@@ -287,10 +286,7 @@ class SurvivalMetricFrame:
             raise ValueError(
                 "y_train is needed for metrics given by name: they take censoring weights from it."
             )
-        follow_up = FollowUp.parse(y_train)
-        return score_patients(
-            risk, None, self._target, follow_up, horizons=parse_horizons(None, follow_up), name="risk"
-        )
+        return Patients(Scoring(risk, None, self._target, y_train, name="risk"))
 
 
 def _named_metrics(metrics: Any, single: bool) -> dict[str, Any]:
@@ -312,14 +308,15 @@ def _name(metric: Any) -> str:
     raise ValueError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
 
 
-def _measure(name: str, patients: Patients) -> Any:
-    known = [key for key, measure in MEASURES.items() if measure.by_group and measure.applies_to(patients)]
+def _metric(name: str, patients: Patients) -> Metric:
+    panel = Panel(patients)
+    known = [metric.name for metric in panel.of("patients") if metric.by_group]
     if name not in known:
         raise ValueError(
             f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
             "curves need risk=Predictions(risk, survival, times)."
         )
-    return MEASURES[name]
+    return CATALOGUE[name]
 
 
 def _product_index(attributes: Sequence[Attribute]) -> Any:

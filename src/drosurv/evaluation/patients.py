@@ -8,57 +8,189 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.predictions import Predictions, ReadCurves, predict_curves, predict_risk, read_curves
+from drosurv.evaluation.predictions import (
+    ReadCurves,
+    gives_curves,
+    predict_curves,
+    predict_risk,
+    read_curves,
+    training_follow_up,
+)
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
+from drosurv.metrics.fairness import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import FloatArray, Target
 
 # Intervals of the piecewise constant hazard behind likelihood gains.
 _INTERVALS = 20
+# Points of the mean survival curves that plots show.
+_CURVE_POINTS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Patients:
-    """n patients ready to be scored.
+class Scoring:
+    """One model on one set of patients; it is asked for what a metric needs when the metric needs it.
 
-    What depends on the whole test set (time grids, Brier contributions, likelihood gains) is fixed before
+    Time grids, Brier contributions and likelihood gains depend on the whole set. They are fixed here, before
     groups are taken out, so that all groups are scored over the same times.
 
     Parameters
     ----------
+    model : fitted model, Predictions, or (n,) array
+        As in :func:`~drosurv.evaluation.evaluate`.
+    X : (n, d) array or DataFrame, or None
+        Features, as the model takes them.
     target : Target
-        What happened to them.
-    risk : (n,) float64
-        Risk scores.
-    follow_up : FollowUp
-        Training patients' follow-up.
-    auc_times : (k,) float64
-        Times of the dynamic AUC.
-    horizon : float
-        When calibration is judged.
-    curves : ReadCurves, optional
-        Predicted survival.
-    brier : BrierAgainstNull, optional
-        Brier contributions.
-    gains : (n,) float64, optional
-        Full-likelihood gains over the null model.
-    reference_risk : (n,) float64, optional
-        Risk scores of the reference model.
+        What happened to the patients.
+    y_train : structured array or FollowUp, optional
+        Training targets; by default what the model kept of them.
+    horizons : (h,) array, optional
+        Where calibration is looked at; by default the quartiles of the training event times.
+    reference : fitted model, Predictions, or (n,) array, optional
+        The reference model.
+    convention : "paper" or "table"
+        Definitions of disparities and time grids.
+    name : str
+        What error messages call the model.
     """
 
+    model: Any
+    X: Any
     target: Target
-    risk: FloatArray
-    follow_up: FollowUp
-    auc_times: FloatArray
-    horizon: float
-    curves: ReadCurves | None = None
-    brier: BrierAgainstNull | None = None
-    gains: FloatArray | None = None
-    reference_risk: FloatArray | None = None
+    y_train: Any = None
+    horizons: Any = None
+    reference: Any = None
+    convention: Convention = "paper"
+    name: str = "model"
+
+    @cached_property
+    def risk(self) -> FloatArray:
+        """Risk scores."""
+        return predict_risk(self.model, self.X, len(self.target), name=self.name)
+
+    @cached_property
+    def reference_risk(self) -> FloatArray | None:
+        """Risk scores of the reference."""
+        if self.reference is None:
+            return None
+        return predict_risk(self.reference, self.X, len(self.target), name="reference")
+
+    @cached_property
+    def follow_up(self) -> FollowUp:
+        """Follow-up of the training patients."""
+        kept = self.y_train if self.y_train is not None else training_follow_up(self.model)
+        if kept is None:
+            raise ValueError(
+                f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
+                "weights come: build the scorer with y_train=..., or use an estimator of drosurv."
+            )
+        return FollowUp.parse(kept)
+
+    @property
+    def grid(self) -> Grid:
+        """Rule for the times of AUC and Brier scores."""
+        return "table" if self.convention == "table" else "inside"
+
+    @cached_property
+    def auc_times(self) -> FloatArray:
+        """Times of the dynamic AUC."""
+        if not self.target.event.any():
+            return np.empty(0)
+        return auc_times(self.follow_up, self.target, None, self.grid)
+
+    @cached_property
+    def calibration_times(self) -> FloatArray:
+        """The horizons, ascending."""
+        return parse_horizons(self.horizons, self.follow_up)
+
+    @property
+    def horizon(self) -> float:
+        """The middle horizon, where metrics of one horizon are taken."""
+        return float(self.calibration_times[len(self.calibration_times) // 2])
+
+    @cached_property
+    def curve_times(self) -> FloatArray:
+        """Times of mean survival curves."""
+        return np.linspace(0.0, min(float(self.target.time.max()), self.follow_up.end), _CURVE_POINTS)
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether the model gives survival curves."""
+        return gives_curves(self.model)
+
+    @cached_property
+    def curves(self) -> ReadCurves:
+        """Predicted survival, read once at every time that will be needed."""
+        curves = predict_curves(self.model, self.X, len(self.target))
+        if curves is None:
+            raise ValueError(
+                f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
+                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead."
+            )
+        edges = np.interp(
+            np.linspace(0, 100, _INTERVALS + 1), np.arange(101), self.follow_up.event_percentiles
+        )
+        times = [self._brier_times, np.zeros(1), edges, self.calibration_times, self.curve_times]
+        return read_curves(curves, np.concatenate(times), self.target.time)
+
+    @cached_property
+    def brier(self) -> BrierAgainstNull:
+        """Brier contributions of every patient."""
+        return brier_against_null(self.follow_up, self.target, self.curves, grid=self.grid)
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """Full-likelihood gain of every patient over the null model."""
+        return likelihood_gains(self.follow_up, self.target, self.curves, n_intervals=_INTERVALS)
+
+    @property
+    def _brier_times(self) -> FloatArray:
+        return brier_times(self.follow_up, self.target, None, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Patients:
+    """All patients of a scoring, or some of them.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        The whole set.
+    rows : (m,) indices or mask, optional
+        Which of them; by default all.
+    """
+
+    scoring: Scoring
+    rows: Any = None
 
     def __len__(self) -> int:
-        return len(self.risk)
+        return len(self.target)
+
+    def take(self, rows: Any) -> Patients:
+        """The given rows (indices or a mask) of these patients."""
+        rows = np.asarray(rows)
+        rows = rows.astype(np.intp) if rows.dtype != bool else np.flatnonzero(rows)
+        return Patients(self.scoring, rows if self.rows is None else self.rows[rows])
+
+    def _own(self, values: FloatArray) -> FloatArray:
+        return values if self.rows is None else values[self.rows]
+
+    @cached_property
+    def target(self) -> Target:
+        """What happened to them."""
+        return self.scoring.target if self.rows is None else self.scoring.target.take(self.rows)
+
+    @cached_property
+    def risk(self) -> FloatArray:
+        """Risk scores."""
+        return self._own(self.scoring.risk)
+
+    @cached_property
+    def reference_risk(self) -> FloatArray | None:
+        """Risk scores of the reference."""
+        reference = self.scoring.reference_risk
+        return None if reference is None else self._own(reference)
 
     @cached_property
     def harrell(self) -> PairOrder:
@@ -73,7 +205,7 @@ class Patients:
     @cached_property
     def uno_weight(self) -> FloatArray:
         """Squared inverse probability of having been observed, at each event."""
-        squared: FloatArray = self.follow_up.inverse_probability(self.target) ** 2
+        squared: FloatArray = self.scoring.follow_up.inverse_probability(self.target) ** 2
         return squared
 
     @cached_property
@@ -82,34 +214,31 @@ class Patients:
         return hazard_of(self.risk)
 
     @cached_property
-    def survival_at_horizon(self) -> FloatArray:
-        """Predicted survival at the horizon; the patients must have curves."""
-        assert self.curves is not None
-        return self.curves.at(np.array([self.horizon]))[:, 0]
+    def curves(self) -> ReadCurves:
+        """Predicted survival."""
+        curves = self.scoring.curves
+        return curves if self.rows is None else curves.take(self.rows)
 
     @cached_property
-    def valid_auc_times(self) -> FloatArray:
-        """Those of `auc_times` at which one of these patients had had the event and another was still seen."""
-        return auc_times_of(self.target, self.auc_times)
+    def brier(self) -> BrierAgainstNull:
+        """Brier contributions."""
+        scores = self.scoring.brier
+        return BrierAgainstNull(self._own(scores.model), self._own(scores.null))
 
-    def take(self, rows: Any) -> Patients:
-        """The given rows (indices or a mask)."""
+    @cached_property
+    def gains(self) -> FloatArray:
+        """Full-likelihood gains over the null model."""
+        return self._own(self.scoring.gains)
 
-        def of(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else values[rows]
+    @cached_property
+    def survival_at_horizon(self) -> FloatArray:
+        """Predicted survival at the horizon."""
+        return self.curves.at(np.array([self.scoring.horizon]))[:, 0]
 
-        brier = self.brier and BrierAgainstNull(self.brier.model[rows], self.brier.null[rows])
-        return Patients(
-            self.target.take(rows),
-            self.risk[rows],
-            self.follow_up,
-            self.auc_times,
-            self.horizon,
-            self.curves and self.curves.take(rows),
-            brier,
-            of(self.gains),
-            of(self.reference_risk),
-        )
+    @cached_property
+    def auc_times(self) -> FloatArray:
+        """Times of the dynamic AUC at which one of these had had the event and another was still seen."""
+        return auc_times_of(self.target, self.scoring.auc_times)
 
 
 def hazard_of(risk: FloatArray) -> FloatArray:
@@ -125,70 +254,11 @@ def hazards_exist(risk: FloatArray) -> bool:
     return bool((np.isfinite(hazard) & (hazard > 0)).all())
 
 
-def score_patients(
-    model: Any,
-    X: Any,
-    target: Target,
-    follow_up: FollowUp,
-    *,
-    horizons: FloatArray,
-    curve_times: FloatArray | None = None,
-    grid: Grid = "inside",
-    reference: Any = None,
-    name: str = "model",
-) -> Patients:
-    """Ask a model for all that its metrics need.
-
-    Parameters
-    ----------
-    model : fitted model, Predictions, or (n,) array
-        As in :func:`~drosurv.evaluation.evaluate`.
-    X : (n, d) array or DataFrame, or None
-        Features, as the model takes them.
-    target : Target
-        What happened to the patients.
-    follow_up : FollowUp
-        Training patients' follow-up.
-    horizons : (h,) float64
-        Where calibration is looked at; the middle one is the patients' `horizon`.
-    curve_times : (k,) float64, optional
-        Further times at which curves will be read.
-    grid : "inside" or "table"
-        Times of AUC and Brier scores.
-    reference : fitted model, Predictions, or (n,) array, optional
-        The reference model.
-    name : str
-        What error messages call the model.
-    """
-    n = len(target)
-    risk = predict_risk(model, X, n, name=name)
-    reference_risk = None if reference is None else predict_risk(reference, X, n, name="reference")
-    at = auc_times(follow_up, target, None, grid) if target.event.any() else np.empty(0)
-    scored = Patients(
-        target, risk, follow_up, at, float(horizons[len(horizons) // 2]), reference_risk=reference_risk
-    )
-    curves = predict_curves(model, X, n)
-    if curves is None:
-        return scored
-    brier_at = brier_times(follow_up, target, None, grid)
-    edges = np.interp(np.linspace(0, 100, _INTERVALS + 1), np.arange(101), follow_up.event_percentiles)
-    further = np.empty(0) if curve_times is None else curve_times
-    read = read_curves(curves, np.concatenate([brier_at, [0.0], edges, horizons, further]), target.time)
-    return Patients(
-        target,
-        risk,
-        follow_up,
-        at,
-        scored.horizon,
-        read,
-        brier_against_null(follow_up, target, read, grid=grid),
-        likelihood_gains(follow_up, target, read, n_intervals=_INTERVALS),
-        reference_risk,
-    )
-
-
-def model_name(model: Any) -> str:
-    """What a model is called in tables: its class, or what it was given as."""
-    if isinstance(model, Predictions) or not hasattr(model, "predict"):
-        return "predictions"
-    return type(model).__name__
+def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
+    """Times at which calibration is looked at, ascending; by default the quartiles of training event times."""
+    if horizons is None:
+        return np.unique(follow_up.event_percentiles[[25, 50, 75]])
+    found = np.unique(np.atleast_1d(np.asarray(horizons, dtype=np.float64)))
+    if len(found) == 0 or not np.isfinite(found).all() or found[0] < 0:
+        raise ValueError(f"horizons must be finite times >= 0, got {horizons!r}.")
+    return found

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import disparity_column
-from drosurv.evaluation.panel import ALL, EVERYONE
-from drosurv.evaluation.rows import LABELS
+from drosurv.evaluation.engine import ALL, EVERYONE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def groups_plot(
     ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     better = rows[0].better
-    ax.set_xlabel(LABELS[metric] + (f" ({better} is better)" if better else ""))
+    ax.set_xlabel(label_of(metric) + (f" ({better} is better)" if better else ""))
     return ax
 
 
@@ -164,7 +164,7 @@ def control_plot(
     where = result.value("share_of_gain"), float(beside[attribute, metric])
     ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
-    ax.set_ylabel(LABELS[metric] + ("" if attribute == EVERYONE else f" ({attribute})"))
+    ax.set_ylabel(label_of(metric) + ("" if attribute == EVERYONE else f" ({attribute})"))
     ax.legend(frameon=False)
     return ax
 

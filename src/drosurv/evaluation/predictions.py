@@ -159,6 +159,20 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     return parse_survival(model.predict_survival_function(X), n)
 
 
+def gives_curves(model: Any) -> bool:
+    """Whether a model, or predictions, come with survival curves."""
+    if isinstance(model, Predictions):
+        return model.survival is not None
+    return hasattr(unwrapped(model), "predict_survival_function")
+
+
+def model_name(model: Any) -> str:
+    """What a model is called in tables: its class, or what it was given as."""
+    if isinstance(model, Predictions) or not hasattr(model, "predict"):
+        return "predictions"
+    return type(model).__name__
+
+
 def training_follow_up(model: Any) -> Any:
     """The training patients' follow-up that a fitted model of this library keeps, or None."""
     return getattr(_final_step(unwrapped(model)), "follow_up_", None)

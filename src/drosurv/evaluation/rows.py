@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count
-from drosurv.evaluation.disparities import Key
-from drosurv.evaluation.measures import MEASURES
-from drosurv.evaluation.panel import ALL, EVERYONE, Panel, number_of
-from drosurv.evaluation.sheet import Cell, Sheet
-from drosurv.inference import Draws, Extreme, largest_difference
+from drosurv.evaluation.between import Number
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.evaluation.engine import ALL, EVERYONE, Panel
+from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.inference import Extreme
 from drosurv.presentation import with_interval
-from drosurv.target import FloatArray
 
 Kind = Literal["overall", "group", "gap"]
-
-#: Short headings of the metrics that are no measure of a set of patients on its own.
-FURTHER_LABELS = {
-    "concordance_fraction": "CF",
-    "concordance_imparity": "CI",
-    "mean_hazard": "mean hazard",
-    "individual_disparity": "F_I",
-    "group_disparity": "F_G",
-    "intersectional_disparity": "F_cap",
-    "average_disparity": "F_A",
-    "censored_individual_disparity": "F_I, censoring-aware",
-    "censored_group_disparity": "F_G, censoring-aware",
-}
-LABELS = {**{name: measure.label for name, measure in MEASURES.items()}, **FURTHER_LABELS}
-_BETTER = {
-    **{name: measure.better for name, measure in MEASURES.items()},
-    **dict.fromkeys(FURTHER_LABELS, "lower"),
-    "concordance_fraction": "higher",
-    "mean_hazard": "",
-}
 
 
 @dataclass(frozen=True)
@@ -98,9 +77,14 @@ class Row:
         return with_interval(self.value, self.low, self.high)
 
 
-@dataclass(frozen=True, eq=False)
-class RowMaker:
-    """Makes rows of numbers.
+def rows_of(
+    panel: Panel,
+    sheet: Sheet,
+    p_values: Mapping[tuple[str, str], float],
+    small: Collection[tuple[str, str]],
+    level: float,
+) -> tuple[Row, ...]:
+    """All rows: of everybody, then of each attribute's groups and gaps.
 
     Parameters
     ----------
@@ -108,93 +92,31 @@ class RowMaker:
         The patients.
     sheet : Sheet
         Their numbers.
-    disparities : mapping
-        Attribute and metric to a disparity.
     p_values : mapping
-        Attribute to metric to the p-value of its permutation test.
-    small : set
+        Attribute and metric to the p-value of its permutation test.
+    small : collection
         Small groups: attribute and label.
     level : float
         Nominal coverage of intervals.
     """
 
-    panel: Panel
-    sheet: Sheet
-    disparities: Mapping[Key, Draws | Extreme]
-    p_values: Mapping[str, Mapping[str, float]]
-    small: frozenset[tuple[str, str]]
-    level: float
-
-    def rows(self) -> tuple[Row, ...]:
-        """All rows: of everybody, then of each attribute's groups and gaps."""
-        rows = self._overall()
-        for attribute in self.panel.attributes:
-            rows += self._groups(attribute)
-            rows += self._gaps(attribute)
-        return tuple(rows)
-
-    def _overall(self) -> list[Row]:
-        count = Count.of(self.panel.everyone.target)
-        rows = [
-            self._row(
-                EVERYONE, ALL, measure.name, "overall", number_of(self.sheet, EVERYONE, ALL, measure), count
-            )
-            for measure in self.panel.measures
-        ]
-        for (attribute, metric), number in self.disparities.items():
-            if attribute == EVERYONE:
-                rows.append(self._row(EVERYONE, ALL, metric, "overall", number, count))
-        return rows
-
-    def _groups(self, attribute: Attribute) -> list[Row]:
-        rows = []
-        counts = attribute.counts(self.panel.everyone.target)
-        for label, count in zip(attribute.labels, counts, strict=True):
-            for measure in self.panel.measures:
-                if measure.by_group:
-                    number = number_of(self.sheet, attribute.name, label, measure)
-                    rows.append(self._row(attribute.name, label, measure.name, "group", number, count))
-            for metric in ("concordance_fraction", "mean_hazard"):
-                cell = Cell(attribute.name, label, metric)
-                if cell in self.sheet:
-                    rows.append(self._row(*cell, "group", self.sheet[cell], count))
-        return rows
-
-    def _gaps(self, attribute: Attribute) -> list[Row]:
-        names = [m.name for m in self.panel.measures if m.by_group and m.resampled]
-        count = Count.of(self.panel.kept[attribute.name].target)
-        rows = []
-        for metric in ("concordance_imparity", *names):
-            of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
-            values, draws = self.sheet.groups(attribute.name, attribute.labels, of_group)
-            gap = largest_difference(values, draws)
-            between = _between(attribute, values)
-            rows.append(self._row(attribute.name, between, metric, "gap", gap, count))
-        for (name, metric), number in self.disparities.items():
-            if name == attribute.name:
-                rows.append(self._row(name, ALL, metric, "gap", number, count))
-        return rows
-
-    def _row(
-        self, attribute: str, group: str, metric: str, kind: Kind, number: Draws | Extreme, count: Count
-    ) -> Row:
-        interval = number.interval(self.level)
+    def row(place: Place, kind: Kind, number: Number, count: Count) -> Row:
+        metric = CATALOGUE[place.metric]
+        interval = number.interval(level)
         p_value, test = float("nan"), ""
         if isinstance(number, Extreme):
-            permuted = self.p_values.get(attribute, {}).get(metric)
+            permuted = p_values.get((place.attribute, place.metric))
             p_value = number.p_value if permuted is None else permuted
             test = "" if np.isnan(p_value) else "bootstrap" if permuted is None else "permutation"
         status = "ok"
         if np.isnan(number.estimate):
             status = "undefined"
-        elif kind == "group" and (attribute, group) in self.small:
+        elif kind == "group" and (place.attribute, place.group) in small:
             status = "small group"
         return Row(
-            attribute,
-            group,
-            metric,
+            *place,
             kind,
-            "lower" if kind == "gap" else _BETTER[metric],
+            "lower" if kind == "gap" else metric.better,
             number.estimate,
             interval.low,
             interval.high,
@@ -207,9 +129,33 @@ class RowMaker:
             status,
         )
 
+    everyone, overall = Count.of(panel.everyone.target), panel.overall(sheet)
+    rows = [
+        row(Place(EVERYONE, ALL, metric), "overall", number, everyone) for metric, number in overall.items()
+    ]
+    gaps = panel.gaps(sheet, overall)
+    shown = [metric for metric in panel.metrics if metric.label]
+    for attribute in panel.attributes:
+        for label in attribute.labels:
+            places = [Place(attribute.name, label, metric.name) for metric in shown]
+            count = panel.counts[attribute.name, label]
+            rows += [
+                row(place, "group", panel.number(sheet, place), count) for place in places if place in sheet
+            ]
+        count = Count.of(panel.kept[attribute.name].target)
+        for metric in shown:
+            if (attribute.name, metric.name) in gaps:
+                place = Place(attribute.name, _between(sheet, attribute, metric), metric.name)
+                rows.append(row(place, "gap", gaps[attribute.name, metric.name], count))
+    return tuple(rows)
 
-def _between(attribute: Attribute, values: FloatArray) -> str:
-    """The two groups that differ most, the higher value first."""
+
+def _between(sheet: Sheet, attribute: Attribute, metric: Metric) -> str:
+    """The two groups that differ most, the higher value first; ALL where no two groups do."""
+    compared = metric.reads[:1] if metric.of == "attribute" else (metric.name,)
+    if len(metric.reads) > 1 or not compared:
+        return ALL
+    values, _ = sheet.groups(attribute.name, attribute.labels, compared[0])
     ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
     if len(ascending) < 2:
         return ALL

@@ -1,4 +1,4 @@
-"""Numbers of many cells, on the patients and on bootstrap replicates of them."""
+"""Numbers with their bootstrap replicates, and where each of them stands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from drosurv.inference import Draws
 from drosurv.target import FloatArray
 
 
-class Cell(NamedTuple):
-    """What one number is: the metric of a group of an attribute."""
+class Place(NamedTuple):
+    """Which number it is: the metric of a group of an attribute."""
 
     attribute: str
     group: str
@@ -24,11 +24,11 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Values of k cells on the patients and on every replicate.
+    """Values of k numbers on the patients and on every replicate.
 
     Parameters
     ----------
-    cells : sequence of k Cell
+    places : sequence of k Place
         What they are.
     estimate : (k,) float64
         On the patients themselves.
@@ -38,31 +38,31 @@ class Sheet:
         How often each patient was drawn.
     """
 
-    cells: Sequence[Cell]
+    places: Sequence[Place]
     estimate: FloatArray
     draws: FloatArray
     weights: NDArray[np.uint16]
 
     @cached_property
-    def _place(self) -> dict[Cell, int]:
-        return {cell: k for k, cell in enumerate(self.cells)}
+    def _column(self) -> dict[Place, int]:
+        return {place: k for k, place in enumerate(self.places)}
 
-    def __contains__(self, cell: Cell) -> bool:
-        return cell in self._place
+    def __contains__(self, place: Place) -> bool:
+        return place in self._column
 
-    def __getitem__(self, cell: Cell) -> Draws:
-        k = self._place[cell]
+    def __getitem__(self, place: Place) -> Draws:
+        k = self._column[place]
         return Draws(float(self.estimate[k]), self.draws[:, k])
 
     @property
-    def undefined(self) -> list[Cell]:
-        """Cells without a value on the patients themselves."""
-        return [cell for cell, value in zip(self.cells, self.estimate, strict=True) if np.isnan(value)]
+    def undefined(self) -> list[Place]:
+        """Those without a value on the patients themselves."""
+        return [place for place, value in zip(self.places, self.estimate, strict=True) if np.isnan(value)]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
         """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
-        places = [self._place[Cell(attribute, label, metric)] for label in labels]
-        return self.estimate[places], self.draws[:, places]
+        columns = [self._column[Place(attribute, label, metric)] for label in labels]
+        return self.estimate[columns], self.draws[:, columns]
 
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
         """Replicates, to first order, of a value that is at least 0.

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.evaluation.panel import EVERYONE
-from drosurv.evaluation.rows import LABELS, Row
+from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.engine import EVERYONE
+from drosurv.evaluation.rows import Row
 from drosurv.presentation import p_text, percent, written
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _shrinkage(result: EvaluationResult) -> list[str]:
 
 def _named(disparities: list[dict[Any, Any]]) -> str:
     return ", ".join(
-        LABELS[row["metric"]]
+        label_of(row["metric"])
         + ("" if row["attribute"] == EVERYONE else f" of {row['attribute']}")
         + f" ({written(row['shrunken'])}, model {written(row['model'])})"
         for row in disparities

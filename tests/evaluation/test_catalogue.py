@@ -5,14 +5,16 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import metrics
-from drosurv.evaluation.measures import MEASURES
-from drosurv.evaluation.patients import score_patients
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
 from drosurv.metrics.time_grid import auc_times, brier_times
 from drosurv.target import Target
 
 HORIZONS = np.array([5.0, 12.0, 20.0])
+MEASURES = {name: metric for name, metric in CATALOGUE.items() if metric.of == "patients"}
 
 
 def reference_of(cohort):
@@ -21,13 +23,10 @@ def reference_of(cohort):
 
 @pytest.fixture(scope="module")
 def patients(model, train, held_out):
-    return score_patients(
-        model,
-        held_out.X,
-        held_out.target,
-        FollowUp.parse(train.y),
-        horizons=HORIZONS,
-        reference=reference_of(held_out),
+    return Patients(
+        Scoring(
+            model, held_out.X, held_out.target, train.y, horizons=HORIZONS, reference=reference_of(held_out)
+        )
     )
 
 
@@ -105,12 +104,12 @@ def test_nobody_has_no_value(patients):
 
 
 def test_measures_apply_where_the_model_said_enough(train, held_out):
-    follow_up = FollowUp.parse(train.y)
-    bare = score_patients(np.arange(len(held_out.y)), None, held_out.target, follow_up, horizons=HORIZONS)
-    assert not MEASURES["brier_skill"].applies_to(bare)
-    assert not MEASURES["share_of_gain"].applies_to(bare)
-    assert MEASURES["dynamic_auc"].applies_to(bare)
+    def metrics_of(model):
+        panel = Panel(Patients(Scoring(model, None, held_out.target, train.y, horizons=HORIZONS)))
+        return {metric.name for metric in panel.metrics}
+
+    bare = metrics_of(np.arange(len(held_out.y)))
+    assert bare.isdisjoint({"brier_skill", "share_of_gain", "concordance_imparity", "individual_disparity"})
+    assert "dynamic_auc" in bare
     curves = Predictions(np.arange(len(held_out.y)), np.full((len(held_out.y), 1), 0.5), [3.0])
-    assert MEASURES["brier_skill"].applies_to(
-        score_patients(curves, None, held_out.target, follow_up, horizons=HORIZONS)
-    )
+    assert "brier_skill" in metrics_of(curves)
