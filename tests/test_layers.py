@@ -9,17 +9,15 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # From the foundation upwards. Rooms on one line do not know each other.
 LAYERS = [
-    {"_version", "errors", "files"},
+    {"_version", "errors"},
     {"target", "presentation"},
     {"groups"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
     {"solvers", "metrics"},
-    {"persistence"},
     {"estimators", "datasets"},
     {"evaluation"},
     {"tuning", "insight"},
-    {"repair"},
-    {"paper", "audit", "demo", "benchmark", "distributed"},
+    {"paper", "audit", "demo"},
     {"cli"},
     {"__main__"},
 ]

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from drosurv.audit.axis import Axis
-from drosurv.audit.forest import calibration_forests, group_forests
-from drosurv.audit.strip import Strip
+from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.forest import calibration_forests, group_forests
+from drosurv.audit.charts.strip import Strip
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
-from drosurv.presentation import literal, written
+from drosurv.presentation import literal
 
 mpl.use("Agg")
 
@@ -48,29 +48,32 @@ def axes():
 
 def test_the_summary_names_the_worst_served_their_gap_and_whether_it_is_noise(full):
     lines = full.summary().split("\n")
-    gap = next(line for line in lines if line.startswith("site: among themselves"))
-    assert "b are ordered least well" in gap
-    assert written(full.value("concordance_index", "site")) in gap
-    assert "more than chance gives (permutation p" in gap
-    noise = next(line for line in lines if line.startswith("sex: among themselves"))
-    assert "which chance alone often gives" in noise
-    assert any(line.startswith("site b is worse served than by no model") for line in lines)
+    gap = next(line for line in lines if line.startswith("Served worst: site b. "))
+    assert f"a gap of {100 * full.value('concordance_index', 'site'):.1f} percentage points" in gap
+    assert "That is more than chance would explain (p" in gap
+    assert "allowing for 2 attributes" in gap
+    noise = next(line for line in lines if line.startswith("Between groups of sex"))
+    assert "may be chance" in noise
+    assert any(line.startswith("Worse served than by no model at all: site b") for line in lines)
 
 
 @pytest.mark.parametrize(("low", "unsure"), [(0.02, False), (-0.01, True)])
 def test_no_harm_seen_is_not_harm_ruled_out(full, low, unsure):
-    gain = full.select(metric="likelihood_gain", kind="group")
+    gain = [
+        *full.select(metric="likelihood_gain", kind="group"),
+        *full.select(metric="brier_skill", kind="group"),
+    ]
     rows = [replace(row, value=0.1, low=low, high=0.2) if row in gain else row for row in full.rows]
-    (line,) = (line for line in replace(full, rows=rows).summary().split("\n") if line.startswith("No group"))
-    assert ("does not rule harm out" in line) == unsure
+    found = replace(full, rows=tuple(rows)).summary()
+    assert ("cannot be ruled out" in found) == unsure
+    assert ("Every group is better served" in found) != unsure
 
 
 def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
-    line = next(line for line in result.summary().split("\n") if "only shrunk" in line)
-    assert "times 0.50 gain as much" in line
-    assert "only shrunk" not in full.summary()
-    assert "does more than shrink" not in full.summary()
-    assert "keeps 100 % of plain Cox's likelihood gain" in full.summary()
+    line = next(line for line in result.summary().split("\n") if line.startswith("The model keeps"))
+    assert "its disparities of risk are no lower than shrinking" in line
+    assert "shrinking" not in full.summary()
+    assert "keeps 100.0 % of plain Cox's information" in full.summary()
 
 
 def test_the_summary_says_that_noise_cannot_be_told_without_intervals(model, train, held_out):
@@ -83,7 +86,8 @@ def test_the_summary_says_that_noise_cannot_be_told_without_intervals(model, tra
         n_bootstrap=0,
     )
     assert "noise cannot be told" in bare.summary()
-    assert "chance" not in bare.summary()
+    assert "chance would explain" not in bare.summary()
+    assert "may be chance" not in bare.summary()
     assert "no intervals" in bare.to_markdown()
 
 

@@ -22,7 +22,6 @@ from drosurv.audit.model_tables import (
 )
 from drosurv.audit.observed_survival import Bands, kaplan_meier_bands
 from drosurv.audit.report import AuditReport, ModelAudit
-from drosurv.audit.statements import judged_gaps, statements
 from drosurv.audit.stops import Stop, find_stops
 from drosurv.audit.trade_off import control_table, trade_off_table
 from drosurv.audit.worst_off import describe_worst_off
@@ -30,13 +29,13 @@ from drosurv.evaluation import evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
-from drosurv.presentation import written
+from drosurv.evaluation.summary import judged_gaps
+from drosurv.presentation import GroupGap, group_name, written
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.audit.statements import JudgedGap
     from drosurv.evaluation import EvaluationResult
 
 
@@ -205,27 +204,28 @@ def audit(
 def _model_audit(
     stop: Stop, result: EvaluationResult, bands: Bands, time_title: str, reference: str
 ) -> ModelAudit:
-    worst = next(iter(judged_gaps(result)), None)
+    worst = next(iter(judged_gaps(result.rows, "concordance_index", result.settings.level)), None)
+    told = result.statements(reference=reference, time_unit=time_title)
     return ModelAudit(
         name=stop.name,
         alpha=stop.alpha,
         audited=stop.audited,
-        statements=statements(result, reference),
+        statements=tuple(s for s in told if s.code not in ("overall", "imparity")),
         headline=_headline(result, worst),
         accuracy=accuracy_table(result),
         fairness=fairness_table(result),
-        groups=group_table(result, None if worst is None else worst.low),
+        groups=group_table(result, worst),
         calibration=calibration_table(result, time_title),
         survival=survival_table(result, bands),
         shrinkage=shrinkage_table(result, reference),
     )
 
 
-def _headline(result: EvaluationResult, worst: JudgedGap | None) -> dict[str, str]:
+def _headline(result: EvaluationResult, worst: GroupGap | None) -> dict[str, str]:
     """The few numbers that change as the slider moves."""
     found = {"c-index": written(result.value("concordance_index"))}
     if worst is not None:
-        found["Served worst"] = f"{written(worst.low.value)}, {worst.low.whose}"
+        found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"
         found["Gap"] = written(worst.size)
     return found
 

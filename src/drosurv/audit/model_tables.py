@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.wording import ACCURACY, BETWEEN, BETWEEN_GROUPS, BETWEEN_PATIENTS, Wording
 from drosurv.inference import holm
-from drosurv.presentation import Column, Table, plain, plain_rows
+from drosurv.presentation import Column, GroupGap, Table, is_lower, plain, plain_rows
 
 if TYPE_CHECKING:
     from drosurv.audit.observed_survival import Bands
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 EVERYONE = "all patients"
 ENDS = ("low", "high")
 SIGNIFICANT = 0.05
-# A disparity within five percent of what shrinking gives is not called lower.
-CLEARLY_LOWER = 0.95
 BY_GROUP = (
     "concordance_index",
     "uno_concordance",
@@ -89,7 +87,7 @@ def _sides(row: Row) -> str:
     return row.attribute if row.group == "all" else f"{row.attribute}: {row.group}"
 
 
-def group_table(result: EvaluationResult, worst: Row | None) -> Table:
+def group_table(result: EvaluationResult, worst: GroupGap | None) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
     rows = []
     told = [row for row in result.rows if row.kind != "gap"]
@@ -101,7 +99,7 @@ def group_table(result: EvaluationResult, worst: Row | None) -> Table:
             "group": EVERYONE if everyone else group,
             "patients": own[0].n,
             "events": own[0].events,
-            "worst": worst is not None and (attribute, group) == (worst.attribute, worst.group),
+            "worst": worst is not None and (attribute, group) == (worst.attribute, worst.worst[0]),
             "note": _note({row.status for row in own}),
         }
         for row in own:
@@ -161,22 +159,17 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
         scale = per_pair(row["metric"], n)
         words = {**BETWEEN_GROUPS, **BETWEEN_PATIENTS}[row["metric"]]
+        lower = is_lower(row["model"], row["shrunken"])
         rows.append(
             {
                 "metric": words.label,
                 "between": BETWEEN.get(row["metric"], row["attribute"]),
                 **{name: _scaled(row[name], scale) for name in ("model", "reference", "shrunken")},
-                "reading": f"{'lower' if is_lower(row) else 'no lower'} than by shrinking alone",
+                "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
             }
         )
     caption = f"Would {reference} look as fair, had it only shrunk its scores until it says as little?"
     return Table("shrinkage", caption, columns, tuple(rows))
-
-
-def is_lower(row: dict[str, Any]) -> bool:
-    """Whether a model's disparity is clearly below that of the reference shrunk to the same information."""
-    known = row["model"] is not None and row["shrunken"] is not None
-    return known and bool(row["model"] < CLEARLY_LOWER * row["shrunken"])
 
 
 def per_pair(metric: str, n: int) -> float:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.forest import Forest, calibration_forests, group_forests
-from drosurv.audit.survival_charts import survival_charts
-from drosurv.audit.trade_off_charts import trade_off_charts
+from drosurv.audit.charts.forest import Forest, calibration_forests, group_forests
+from drosurv.audit.charts.survival import survival_charts
+from drosurv.audit.charts.trade_off import trade_off_charts
 
 if TYPE_CHECKING:
-    from drosurv.audit.chart import Chart
+    from drosurv.audit.charts.chart import Chart
     from drosurv.audit.report import AuditReport
 
 CONTENTS = (

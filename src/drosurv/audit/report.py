@@ -9,26 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drosurv.presentation import Table
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One sentence of the summary.
-
-    Attributes
-    ----------
-    code : str
-        What it is about; stays the same from version to version, for programs.
-    text : str
-        The sentence.
-    concern : bool
-        Whether a reader should act on it.
-    """
-
-    code: str
-    text: str
-    concern: bool = False
+from drosurv.presentation import Statement, Table
 
 
 @dataclass(frozen=True)

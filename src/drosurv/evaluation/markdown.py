@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.engine import EVERYONE
-from drosurv.evaluation.summary import sentences
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def document(result: EvaluationResult) -> str:
     overall = [(label_of(row.metric), row.text) for row in result.select(kind="overall")]
     parts = [
         f"# Evaluation of {literal(settings.model)}",
-        "\n".join(f"- {literal(sentence)}" for sentence in sentences(result)),
+        "\n".join(f"- {literal(sentence)}" for sentence in result.summary().split("\n")),
         "## Overall",
         markdown_table(["metric", "value"], overall),
     ]

@@ -9,12 +9,12 @@ import numpy as np
 
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Kind, Row
+from drosurv.evaluation.summary import HARM_METRICS, statements
+from drosurv.presentation import Statement
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-HARM_METRICS = ("brier_skill", "likelihood_gain")
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,34 @@ class EvaluationResult:
             )
         return rows[0].value
 
+    def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
+        """What the numbers say, one finding each, with codes for programs.
+
+        Parameters
+        ----------
+        reference : str, optional
+            What the reference model is called.
+        time_unit : str
+            What times count, such as "days".
+        """
+        return statements(
+            self.rows,
+            self.calibration,
+            self.control,
+            level=self.settings.level,
+            horizon=self.settings.horizon,
+            reference=reference or self.settings.reference,
+            time_unit=time_unit,
+        )
+
     def summary(self) -> str:
         """Who is served worst, by how much, and whether that is noise, in plain sentences."""
-        from drosurv.evaluation.summary import sentences
-
-        return "\n".join(sentences(self))
+        found = [statement.text for statement in self.statements()]
+        if not self.settings.n_bootstrap:
+            found.append(
+                "No intervals were computed (n_bootstrap=0), so noise cannot be told from difference."
+            )
+        return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
     def to_markdown(self) -> str:
         """The summary and all tables as Markdown."""

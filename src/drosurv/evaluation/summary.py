@@ -1,149 +1,195 @@
-"""An evaluation in plain sentences: who is served worst, by how much, and whether that is noise."""
+"""An evaluation as the records that sentences are made of: the words themselves are in ``presentation``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from drosurv.evaluation.catalogue import label_of
-from drosurv.evaluation.engine import EVERYONE
+from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Row
-from drosurv.presentation import p_text, percent, written
+from drosurv.inference import holm, widening
+from drosurv.presentation import (
+    GroupGap,
+    GroupNumber,
+    Shrinkage,
+    Statement,
+    calibration_statements,
+    gap_statements,
+    harm_statements,
+    imparity_statements,
+    overall_statement,
+    plain,
+    plain_rows,
+    shrinkage_statements,
+    small_group_statements,
+    written,
+)
 
 if TYPE_CHECKING:
-    from drosurv.evaluation.result import EvaluationResult
+    import pandas as pd
 
-# A disparity within this share of the shrunken reference's is the same.
-_NEAR = 0.05
-# A factor this near 1 is no shrinking.
-_UNSHRUNK = 0.99
+HARM_METRICS = ("brier_skill", "likelihood_gain")
+_OVERALL = {"concordance_index": "c-index", "integrated_brier_score": "IBS"}
 
 
-def sentences(result: EvaluationResult) -> list[str]:
-    """The summary, one finding each."""
-    found = [_overall(result)]
-    for attribute in result.attributes:
-        found.append(_gap_of_concordance(result, attribute))
-        found.append(_imparity(result, attribute))
-    found += _harm(result) + _calibration(result) + _shrinkage(result)
-    small = {row.whose: row for row in result.rows if row.status == "small group"}
-    found += [
-        f"{who} is a small group ({row.n} patients, {row.events} events): its numbers say little."
-        for who, row in small.items()
+def statements(
+    rows: Sequence[Row],
+    calibration: pd.DataFrame,
+    control: ShrinkageControl | None,
+    *,
+    level: float,
+    horizon: float,
+    reference: str,
+    time_unit: str = "",
+) -> tuple[Statement, ...]:
+    """What the numbers say, in the order of a reader's questions.
+
+    Parameters
+    ----------
+    rows, calibration, control
+        Of an :class:`~drosurv.evaluation.EvaluationResult`.
+    level : float
+        Of the intervals; a gap is beyond chance if its p-value is below one less this.
+    horizon : float
+        When calibration is spoken of.
+    reference : str
+        What the reference model is called.
+    time_unit : str
+        What times count, such as "days".
+    """
+    small = [
+        (row.attribute, row.group) for row in rows if row.kind == "group" and row.status == "small group"
     ]
-    if not result.settings.n_bootstrap:
-        found.append("No intervals were computed (n_bootstrap=0), so noise cannot be told from difference.")
-    return found + [note[0].upper() + note[1:] for note in result.notes]
-
-
-def _overall(result: EvaluationResult) -> str:
-    own = {row.metric: row for row in result.select(kind="overall")}
+    own = {row.metric: row for row in rows if row.kind == "overall"}
     first = own["concordance_index"]
-    text = f"{first.n:,} patients, {first.events:,} events ({percent(first.censoring)} censored): c-index {first.text}"
-    if "integrated_brier_score" in own:
-        text += f", IBS {own['integrated_brier_score'].text}"
-    return text + "."
-
-
-def _gap_of_concordance(result: EvaluationResult, attribute: str) -> str:
-    groups = _defined(result, attribute, "concordance_index")
-    if len(groups) < 2:
-        return f"{attribute}: fewer than two groups have a c-index, so there is no gap."
-    worst, best = groups[0], groups[-1]
-    gap = result.select(metric="concordance_index", attribute=attribute, kind="gap")[0]
+    numbers = [(label, own[metric].text) for metric, label in _OVERALL.items() if metric in own]
+    at = f"{written(horizon, 'time')} {time_unit}" if time_unit else f"time {written(horizon, 'time')}"
     return (
-        f"{attribute}: among themselves, {worst.group} are ordered least well (c-index {worst.text}), {best.group} "
-        f"best ({best.text}); the gap is {gap.text}{_verdict(gap, result.settings.level)}."
+        overall_statement(first.n, first.events, numbers),
+        *gap_statements(
+            judged_gaps(rows, "concordance_index", level), any_groups=any(row.kind == "group" for row in rows)
+        ),
+        *imparity_statements(judged_gaps(rows, "concordance_imparity", level)),
+        *harm_statements(judged_gains(rows, level), some_small=bool(small)),
+        *calibration_statements(judged_calibration(calibration, set(small), horizon, level), at),
+        *_shrinkage(own, control, reference),
+        *small_group_statements(list(dict.fromkeys(small))),
     )
 
 
-def _imparity(result: EvaluationResult, attribute: str) -> str:
-    groups = _defined(result, attribute, "concordance_fraction")
-    if len(groups) < 2:
-        return (
-            f"{attribute}: fewer than two groups have a comparable pair, so there is no concordance imparity."
+def judged_gaps(rows: Sequence[Row], metric: str, level: float) -> list[GroupGap]:
+    """Gaps between the groups of each attribute that are large enough to be judged.
+
+    Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
+    the model. Intervals and p-values allow for the number of attributes.
+    """
+    of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
+    tested = [row for row in rows if row.metric == metric and row.kind == "gap"]
+    adjusted = holm([row.p_value for row in tested])
+    looks = sum(not isnan(row.p_value) for row in tested)
+    wider = widening(level, looks)
+    found = []
+    for row, p_value in zip(tested, adjusted, strict=True):
+        groups = sorted(
+            (
+                group
+                for group in rows
+                if (group.metric, group.attribute, group.kind) == (of_group, row.attribute, "group")
+                and group.status == "ok"
+            ),
+            key=lambda group: group.value,
         )
-    gap = result.select(metric="concordance_imparity", attribute=attribute, kind="gap")[0]
-    return (
-        f"{attribute}: against all patients, {groups[0].group} are ordered least well; concordance imparity is "
-        f"{gap.text}{_verdict(gap, result.settings.level)}."
+        if len(groups) < 2:
+            continue
+        worst, best = groups[0], groups[-1]
+        beyond = bool(p_value < 1 - level)
+        # Where the test finds no gap, the interval holds "none", so that words and interval agree.
+        low = row.value - wider * (row.value - row.low) if beyond else 0.0
+        found.append(
+            GroupGap(
+                attribute=row.attribute,
+                worst=(worst.group, worst.value),
+                best=(best.group, best.value),
+                low=float("nan") if isnan(row.low) else max(0.0, low),
+                high=min(row.value + wider * (row.high - row.value), 1.0),
+                p_value=p_value,
+                p_alone=row.p_value,
+                looks=looks,
+                beyond_chance=beyond,
+                with_small=abs(best.value - worst.value - row.value) > 1e-9,
+            )
+        )
+    return sorted(found, key=lambda gap: -gap.size)
+
+
+def judged_gains(rows: Sequence[Row], level: float) -> list[GroupNumber]:
+    """Gains over no model of every group that can be judged, with intervals that hold together."""
+    judged = [
+        row
+        for metric in HARM_METRICS
+        for row in rows
+        if row.metric == metric and row.kind == "group" and row.status == "ok" and not isnan(row.low)
+    ]
+    wider = widening(level, len(judged))
+    return [
+        GroupNumber(
+            row.attribute,
+            row.group,
+            row.value,
+            row.low,
+            row.high,
+            row.value - wider * (row.value - row.low),
+            row.value + wider * (row.high - row.value),
+            row.metric,
+        )
+        for row in judged
+    ]
+
+
+def judged_calibration(
+    calibration: pd.DataFrame, small: set[tuple[str, str]], horizon: float, level: float
+) -> list[GroupNumber]:
+    """Predicted less observed survival of every group that can be judged, from the intervals of the table."""
+    judged = [
+        row
+        for row in plain_rows(calibration)
+        if row["horizon"] == plain(horizon)
+        and row["attribute"] != "overall"
+        and (row["attribute"], row["group"]) not in small
+        and row["low"] is not None
+        # Before a group's first event its observed survival is 1 without an interval.
+        and row["low"] < row["high"]
+    ]
+    wider = widening(level, len(judged))
+    return [_difference(row, wider) for row in judged]
+
+
+def _difference(row: dict[str, Any], wider: float) -> GroupNumber:
+    value = row["difference"]
+    below, above = row["high"] - row["observed"], row["observed"] - row["low"]
+    return GroupNumber(
+        row["attribute"],
+        row["group"],
+        value,
+        value - below,
+        value + above,
+        value - wider * below,
+        value + wider * above,
+        "calibration_difference",
     )
 
 
-def _defined(result: EvaluationResult, attribute: str, metric: str) -> list[Row]:
-    """An attribute's groups that have a value, the lowest first."""
-    rows = result.select(metric=metric, attribute=attribute, kind="group")
-    return sorted((row for row in rows if not np.isnan(row.value)), key=lambda row: row.value)
-
-
-def _verdict(gap: Row, level: float) -> str:
-    if np.isnan(gap.p_value):
-        return ""
-    by_chance = "which chance alone often gives" if gap.p_value > 1 - level else "more than chance gives"
-    return f", {by_chance} ({gap.test} {p_text(gap.p_value)})"
-
-
-def _harm(result: EvaluationResult) -> list[str]:
-    groups = [row for row in result.select(metric="likelihood_gain", kind="group") if not np.isnan(row.value)]
-    if not groups:
+def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
+    if control is None or "share_of_gain" not in own:
         return []
-    harmed = [row for row in groups if row.value < 0]
-    if not harmed:
-        least = min(groups, key=lambda row: row.value)
-        unsure = ", which does not rule harm out" if least.low < 0 else ""
-        return [
-            f"No group is seen to be worse served than by no model; {least.whose} gains least (likelihood gain per "
-            f"patient {least.text}{unsure})."
-        ]
-    return [
-        f"{row.whose} {'is' if row.verdict == 'harmed' else 'may be'} worse served than by no model: likelihood "
-        f"gain per patient {row.text}."
-        for row in harmed
-    ]
-
-
-def _calibration(result: EvaluationResult) -> list[str]:
-    return [
-        f"Predicted survival at {result.settings.horizon:g} is too {'high' if row.value > 0 else 'low'} for "
-        f"{row.whose}, by {row.text}."
-        for row in result.select(metric="calibration_difference")
-        if row.kind != "gap" and (row.low > 0 or row.high < 0)
-    ]
-
-
-def _shrinkage(result: EvaluationResult) -> list[str]:
-    control = result.control
-    if control is None:
-        return []
-    (slope,) = result.select(metric="calibration_slope", kind="overall")
-    found = [
-        f"The model keeps {percent(result.value('share_of_gain'))} of {result.settings.reference}'s likelihood gain "
-        f"over no model; its calibration slope is {slope.text} (1 is right, above 1 is shrunken)."
-    ]
-    if control.factor > _UNSHRUNK:
-        return found
-    lead = f"The scores of {result.settings.reference} times {control.factor:.2f} gain as much as the model"
-    kinds: dict[str, list[dict[Any, Any]]] = {"smaller": [], "the same": [], "larger": []}
-    for row in control.at_equal_gain.to_dict("records"):
-        near = abs(row["model"] - row["shrunken"]) <= _NEAR * row["shrunken"]
-        kind = "the same" if near else "smaller" if row["shrunken"] < row["model"] else "larger"
-        kinds[kind].append(row)
-    verdicts = {
-        "smaller": "shrinking alone would do better",
-        "the same": "there the model has only shrunk",
-        "larger": "there the model does more than shrink",
-    }
-    found += [
-        f"{lead}, with {kind} {_named(rows)}: {verdicts[kind]}." for kind, rows in kinds.items() if rows
-    ]
-    return found
-
-
-def _named(disparities: list[dict[Any, Any]]) -> str:
-    return ", ".join(
-        label_of(row["metric"])
-        + ("" if row["attribute"] == EVERYONE else f" of {row['attribute']}")
-        + f" ({written(row['shrunken'])}, model {written(row['model'])})"
-        for row in disparities
+    compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
+    return shrinkage_statements(
+        Shrinkage(
+            reference,
+            own["share_of_gain"].value,
+            own["calibration_slope"].value,
+            control.factor,
+            compared,
+        )
     )

@@ -1,5 +1,6 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
+from drosurv.presentation.group_names import attribute_name, group_name, label_name, listing
 from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
     NOTHING,
@@ -11,22 +12,52 @@ from drosurv.presentation.numbers import (
     with_interval,
     written,
 )
+from drosurv.presentation.sentences import (
+    GroupGap,
+    GroupNumber,
+    Shrinkage,
+    Statement,
+    calibration_statements,
+    gap_statements,
+    harm_statements,
+    imparity_statements,
+    is_lower,
+    overall_statement,
+    shrinkage_statements,
+    small_group_statements,
+)
 from drosurv.presentation.table import Column, Table, plain_rows
 from drosurv.presentation.text import Text, text
 
 __all__ = [
     "NOTHING",
     "Column",
+    "GroupGap",
+    "GroupNumber",
     "Kind",
+    "Shrinkage",
+    "Statement",
     "Table",
     "Text",
+    "attribute_name",
+    "calibration_statements",
+    "gap_statements",
+    "group_name",
+    "harm_statements",
+    "imparity_statements",
     "interval_text",
+    "is_lower",
+    "label_name",
+    "listing",
     "literal",
     "markdown_table",
+    "overall_statement",
     "p_text",
     "percent",
     "plain",
     "plain_rows",
+    "shrinkage_statements",
+    "small_group_statements",
     "text",
     "with_interval",
     "written",

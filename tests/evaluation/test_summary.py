@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from drosurv.audit.model_tables import fairness_table
-from drosurv.audit.statements import judged_gaps, statements
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.evaluation.rows import Row
+from drosurv.evaluation.summary import judged_gaps
 
 NAN = float("nan")
 
@@ -46,17 +46,21 @@ def result_of(*rows, control=None):
 
 
 def told(result, code):
-    return [statement for statement in statements(result, "plain Cox") if statement.code == code]
+    return [statement for statement in result.statements() if statement.code == code]
+
+
+def gaps_of(result):
+    return judged_gaps(result.rows, "concordance_index", 0.95)
 
 
 def test_the_largest_gap_names_the_group_served_worst():
     result = result_of(
         *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.4), *gap_of("age", {"old": 0.6, "young": 0.72}, 0.001)
     )
-    assert judged_gaps(result)[0].low.whose == "age old"
+    assert (gaps_of(result)[0].attribute, gaps_of(result)[0].worst[0]) == ("age", "old")
     (first,) = told(result, "worst_group")
     assert "age old" in first.text
-    assert "12.0 percentage points (11.0 to 13.0)" in first.text
+    assert "12.0 percentage points (10.9 to 13.1)" in first.text
     assert first.concern
     (second,) = told(result, "gap")
     assert "sex" in second.text
@@ -70,8 +74,10 @@ def test_p_values_are_raised_for_the_number_of_attributes():
     (first,) = told(result, "worst_group")
     (second,) = told(result, "gap")
     # Holm: the smaller is doubled, and the larger may not fall below it.
-    assert "p = 0.060, allowing for 2 attributes" in first.text
-    assert "p = 0.060" in second.text
+    assert "may be chance (p = 0.060 allowing for 2 attributes; p = 0.030 on its own)" in first.text
+    assert "p = 0.060 allowing for 2 attributes; p = 0.040 on its own" in second.text
+    # The interval beside "may be chance" holds no gap at all.
+    assert "(0.0 to 13.1)" in first.text
     assert not first.concern
     alone = result_of(*gap_of("age", {"old": 0.6, "young": 0.72}, 0.03))
     assert "(p = 0.030)" in told(alone, "worst_group")[0].text
@@ -79,7 +85,7 @@ def test_p_values_are_raised_for_the_number_of_attributes():
 
 def test_small_groups_are_named_but_not_judged():
     result = result_of(*gap_of("race", {"a": 0.7, "b": 0.69, "c": 0.2}, 0.01, small=("c",)))
-    assert judged_gaps(result)[0].low.group == "b"
+    assert gaps_of(result)[0].worst[0] == "b"
     (first,) = told(result, "worst_group")
     assert "1.0 percentage points." in first.text
     assert "With the small groups counted too" in first.text
@@ -89,7 +95,7 @@ def test_small_groups_are_named_but_not_judged():
 def test_nothing_to_compare_is_said():
     assert told(result_of(), "worst_group")[0].text == "No groups were named."
     lonely = result_of(*gap_of("race", {"a": 0.7, "b": 0.2}, 0.01, small=("b",)))
-    assert judged_gaps(lonely) == []
+    assert gaps_of(lonely) == []
     assert "No two groups" in told(lonely, "worst_group")[0].text
 
 
@@ -169,7 +175,7 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
 def test_without_replicates_nothing_is_claimed():
     rows = [row("sex", "f", "brier_skill", "group", -0.2)]
     result = result_of(*rows, *gap_of("sex", {"f": 0.7, "m": 0.6}, np.nan))
-    assert [statement.code for statement in statements(result, "plain Cox")] == ["worst_group"]
+    assert [statement.code for statement in result.statements()] == ["overall", "worst_group"]
     assert "was not tested" in told(result, "worst_group")[0].text
 
 
@@ -239,3 +245,14 @@ def test_a_model_that_keeps_all_information_is_not_said_to_have_shrunk():
     # Scores too extreme gain as much when shrunk a little: the factor of equal information is then below one.
     control = ShrinkageControl(pd.DataFrame(), 0.94, compared)
     assert "shrinking" not in told(result_of(*rows, control=control), "shrinkage")[0].text
+
+
+def test_a_cut_is_named_in_words_and_times_have_their_unit():
+    rows = gap_of("age>65", {">65": 0.6, "<=65": 0.7}, 0.001)
+    calm = calibration("age>65", ">65", 0.80, 0.80, 0.78, 0.82)
+    result = replace(result_of(*rows), calibration=pd.DataFrame([calm]))
+    (first,) = told(result, "worst_group")
+    assert first.text.startswith("Served worst: age over 65. ")
+    assert "in age 65 or below" in first.text
+    (found,) = (s for s in result.statements(time_unit="days") if s.code == "calibration")
+    assert found.text.startswith("At 200 days, predicted survival agrees")

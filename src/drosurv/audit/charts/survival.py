@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from drosurv.audit.axis import Axis
-from drosurv.audit.chart import Chart, Frame, Line, Mark
+from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
 from drosurv.presentation import Column, Table, written
 
 # So many places of each chart can be pointed at; the curves themselves are finer.

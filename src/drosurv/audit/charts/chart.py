@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from drosurv.audit.axis import Axis
+from drosurv.audit.charts.axis import Axis
 
 Role = Literal["model", "observed", "control", "path"]
 

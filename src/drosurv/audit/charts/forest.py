@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from drosurv.audit.axis import Axis
-from drosurv.audit.strip import Strip
+from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.strip import Strip
 from drosurv.presentation import NOTHING, Column, Table, written
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Measure:
+class StripColumn:
     """A column of strips.
 
     Attributes
@@ -34,7 +34,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StripCell:
     """One strip and how it is read."""
 
     strip: Strip
@@ -51,7 +51,7 @@ class ForestRow:
     events: str
     note: str
     worst: bool
-    cells: tuple[Cell, ...]
+    cells: tuple[StripCell, ...]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class Forest:
     caption : str
     sizes : bool
         Whether numbers of patients and events stand beside the groups.
-    measures : tuple of Measure
+    measures : tuple of StripColumn
     blocks : tuple of Block
     """
 
     caption: str
     sizes: bool
-    measures: tuple[Measure, ...]
+    measures: tuple[StripColumn, ...]
     blocks: tuple[Block, ...]
 
 
@@ -109,15 +109,15 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
     for table in tables:
         everyone = next((row for row in table.rows if not row["attribute"]), {})
         measures = tuple(
-            Measure(
+            StripColumn(
                 str(column.label), axis, 0.0 if column.key in AGAINST_NOTHING else everyone.get(column.key)
             )
             for column, axis in zip(strips, axes, strict=True)
         )
 
-        def cells(row: Row, measures: Sequence[Measure] = measures) -> tuple[Cell, ...]:
+        def cells(row: Row, measures: Sequence[StripColumn] = measures) -> tuple[StripCell, ...]:
             return tuple(
-                Cell(
+                StripCell(
                     Strip.on(measure.axis, *(row.get(key) for key in column.keys), guide=measure.guide),
                     written(row.get(column.key), column.kind),
                     column.interval_of(row),
@@ -154,12 +154,12 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
     ]
     axis = Axis.over("", [0.0, *differences], count=2)
     horizons = list(dict.fromkeys(row["horizon"] for table in tables for row in table.rows))
-    measures = tuple(Measure(f"at {written(horizon, 'time')}", axis, 0.0) for horizon in horizons)
+    measures = tuple(StripColumn(f"at {written(horizon, 'time')}", axis, 0.0) for horizon in horizons)
     forests = []
     for table in tables:
         found = {(row["attribute"], row["group"], row["horizon"]): row for row in table.rows}
 
-        def cells(row: Row, found: dict[Any, Row] = found) -> tuple[Cell, ...]:
+        def cells(row: Row, found: dict[Any, Row] = found) -> tuple[StripCell, ...]:
             there = [found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons]
             return tuple(_calibration_cell(axis, at) for at in there)
 
@@ -169,10 +169,10 @@ def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
     return forests
 
 
-def _calibration_cell(axis: Axis, row: Row) -> Cell:
+def _calibration_cell(axis: Axis, row: Row) -> StripCell:
     value, low, high = (_difference(row, end) for end in ("observed", "high", "low"))
     shown = written(row.get("observed"), "share")
-    return Cell(
+    return StripCell(
         Strip.on(axis, value, low, high, guide=0.0),
         NOTHING if value is None else _signed(value),
         "" if value is None else f"observed {shown}",
@@ -190,7 +190,7 @@ def _difference(row: Row, end: str) -> float | None:
     return None if predicted is None or other is None else 100 * (predicted - other)
 
 
-def _blocks(rows: Sequence[Row], cells: Callable[[Row], tuple[Cell, ...]]) -> tuple[Block, ...]:
+def _blocks(rows: Sequence[Row], cells: Callable[[Row], tuple[StripCell, ...]]) -> tuple[Block, ...]:
     def row_of(row: Row) -> ForestRow:
         return ForestRow(
             group=str(row["group"]),

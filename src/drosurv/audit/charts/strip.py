@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drosurv.audit.axis import Axis
+from drosurv.audit.charts.axis import Axis
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from drosurv.audit.axis import Axis
-from drosurv.audit.chart import Chart, Frame, Line, Mark
+from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
 from drosurv.audit.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of
 from drosurv.presentation import Column, Table
 

@@ -1,0 +1,1 @@
+"""Drawings of the report: tables to places on the page."""

@@ -1,0 +1,64 @@
+"""Groups as people call them: "age over 65", not "age>65 >65"."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
+_CUT = re.compile(rf"(?P<column>.+?)\s*>\s*(?P<cut>{_NUMBER})")
+_SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
+_WORDS = {">": "over {}", "<=": "{} or below", "<": "under {}", ">=": "{} or over"}
+
+
+def attribute_name(attribute: str) -> str:
+    """What an attribute is called: the column, where it is a cut of one.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import attribute_name
+    >>> attribute_name("age>65"), attribute_name("sex")
+    ('age', 'sex')
+    """
+    cut = _CUT.fullmatch(attribute)
+    return attribute if cut is None else cut["column"]
+
+
+def label_name(attribute: str, group: str) -> str:
+    """What a group is called below its attribute's name.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import label_name
+    >>> label_name("age>65", ">65"), label_name("age>65", "<=65"), label_name("sex", "f")
+    ('over 65', '65 or below', 'f')
+    """
+    side = _SIDE.fullmatch(group)
+    return group if side is None else _WORDS[side["sign"]].format(side["cut"])
+
+
+def group_name(attribute: str, group: str) -> str:
+    """What a group is called on its own.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import group_name
+    >>> group_name("age>65", ">65"), group_name("sex", "f")
+    ('age over 65', 'sex f')
+    """
+    return f"{attribute_name(attribute)} {label_name(attribute, group)}"
+
+
+def listing(names: list[str], most: int = 8) -> str:
+    """Names in a row, the last after "and"; those beyond `most` are only counted.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import listing
+    >>> listing(["a", "b", "c"]), listing(["a", "b", "c"], most=1)
+    ('a, b and c', 'a and 2 more')
+    """
+    shown = names[:most]
+    if len(names) > most:
+        shown = [*shown, f"{len(names) - most} more"]
+    *others, last = shown or [""]
+    return f"{', '.join(others)} and {last}" if others else last

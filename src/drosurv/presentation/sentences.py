@@ -1,0 +1,282 @@
+"""The one engine of sentences: who is served worst, by how much, is it noise, is anybody harmed.
+
+It takes plain records, so that an evaluation, the report and the command line say the same words of the same numbers.
+Records carry the interval and the p-value of a number alone and, where several were looked at, those that allow for
+all of them. A sentence decides by the second pair, shows it, and names the p-value of the number on its own beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from drosurv.presentation.group_names import attribute_name, group_name, label_name, listing
+from drosurv.presentation.numbers import interval_text, p_text, written
+
+# Below this share of the reference's information, fairness was paid for with silence.
+LITTLE_KEPT = 0.5
+# Above this share of the reference's scores, or of its information, there is no shrinking to speak of.
+SHRUNK = 0.99
+# A disparity within five percent of what shrinking gives is not called lower.
+CLEARLY_LOWER = 0.95
+MOST_WITH_NUMBERS = 3
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of a summary.
+
+    Attributes
+    ----------
+    code : str
+        What it is about; stays the same from version to version, for programs.
+    text : str
+        The sentence.
+    concern : bool
+        Whether a reader should act on it.
+    """
+
+    code: str
+    text: str
+    concern: bool = False
+
+
+@dataclass(frozen=True)
+class GroupNumber:
+    """A number of one group.
+
+    Attributes
+    ----------
+    attribute, group : str
+        Whose it is.
+    value, low, high : float
+        With its interval on its own.
+    low_adjusted, high_adjusted : float
+        The interval that allows for all numbers judged with it.
+    metric : str
+        What was measured.
+    """
+
+    attribute: str
+    group: str
+    value: float
+    low: float
+    high: float
+    low_adjusted: float
+    high_adjusted: float
+    metric: str = ""
+
+    @property
+    def who(self) -> str:
+        """The group's name."""
+        return group_name(self.attribute, self.group)
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """The difference between the group served worst and the one served best, of an attribute.
+
+    Attributes
+    ----------
+    attribute : str
+        Whose groups they are.
+    worst, best : pair of str and float
+        Label and value of the two groups.
+    low, high, p_value : float
+        Interval and test of no gap, allowing for `looks` gaps; NaN where there is none.
+    p_alone : float
+        The p-value that does not.
+    looks : int
+        How many gaps were tested together.
+    beyond_chance : bool
+        Whether the gap is more than chance explains.
+    with_small : bool
+        Whether the test is of a larger gap, of groups too small to be named.
+    """
+
+    attribute: str
+    worst: tuple[str, float]
+    best: tuple[str, float]
+    low: float
+    high: float
+    p_value: float
+    p_alone: float
+    looks: int
+    beyond_chance: bool
+    with_small: bool = False
+
+    @property
+    def size(self) -> float:
+        """The difference."""
+        return abs(self.best[1] - self.worst[1])
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """What a model keeps of a reference's information, and whether shrinking alone would look as fair.
+
+    Attributes
+    ----------
+    reference : str
+        What the reference is called.
+    kept, slope : float
+        Share of its likelihood gain, and the calibration slope.
+    factor : float
+        What its scores are multiplied by to gain as much as the model.
+    compared : tuple of pairs
+        The model's disparities, and those of the reference so shrunk.
+    """
+
+    reference: str
+    kept: float
+    slope: float
+    factor: float
+    compared: tuple[tuple[float, float], ...]
+
+
+def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, str]]) -> Statement:
+    """How many patients, and how well they are predicted together; numbers are written already."""
+    told = ", ".join(f"{name} {text}" for name, text in numbers)
+    censored = written(1 - events / patients, "share") if patients else "–"
+    return Statement("overall", f"{patients:,} patients, {events:,} events ({censored} censored): {told}.")
+
+
+def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statement]:
+    """The largest gap first, which names the group served worst; values are shares of pairs ranked right."""
+    found: list[Statement] = []
+    for gap in sorted(gaps, key=lambda gap: -gap.size):
+        size = gap_text(gap)
+        if not found:
+            text = (
+                f"Served worst: {group_name(gap.attribute, gap.worst[0])}. Of the pairs of patients in this group, the "
+                f"model ranks {written(gap.worst[1], 'share')} rightly, against {written(gap.best[1], 'share')} in "
+                f"{group_name(gap.attribute, gap.best[0])}: a gap of {size}."
+            )
+        else:
+            lowest = label_name(gap.attribute, gap.worst[0])
+            text = (
+                f"Between groups of {attribute_name(gap.attribute)}, the gap is {size}; lowest is {lowest}."
+            )
+        code = "gap" if found else "worst_group"
+        found.append(Statement(code, f"{text} {chance_text(gap)}", gap.beyond_chance))
+    if not found:
+        text = "No two groups are large enough to be compared." if any_groups else "No groups were named."
+        found.append(Statement("worst_group", text, any_groups))
+    return found
+
+
+def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
+    """Concordance imparity by attribute: pairs with patients of any group."""
+    return [
+        Statement(
+            "imparity",
+            f"Against patients of all groups, {group_name(gap.attribute, gap.worst[0])} is ranked least well: "
+            f"concordance imparity {gap_text(gap)}. {chance_text(gap)}",
+            gap.beyond_chance,
+        )
+        for gap in gaps
+    ]
+
+
+def gap_text(gap: GroupGap) -> str:
+    """The size of a gap in percentage points, with its interval where that is of the same two groups."""
+    shown = f"{written(100 * gap.size, 'points')} percentage points"
+    interval = "" if gap.with_small else interval_text(100 * gap.low, 100 * gap.high, "points")
+    return f"{shown} ({interval})" if interval else shown
+
+
+def chance_text(gap: GroupGap) -> str:
+    """Whether a gap may be chance, by the p-value that allows for all gaps looked at."""
+    if isnan(gap.p_value):
+        return "Whether it is chance was not tested."
+    tested = p_text(gap.p_value)
+    if gap.looks > 1:
+        tested += f" allowing for {gap.looks} attributes; {p_text(gap.p_alone)} on its own"
+    what = "With the small groups counted too, the largest gap" if gap.with_small else "That"
+    verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"
+    return f"{what} {verdict} ({tested})."
+
+
+def harm_statements(groups: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
+    """Who is worse served than by no model; numbers are gains over no model, below 0 is harm."""
+    known = [number for number in groups if not isnan(number.low)]
+    if not known:
+        return []
+    harmed = [number for number in known if number.high_adjusted < 0]
+    if harmed:
+        named = listing([f"{number.who} ({_loss(number)})" for number in harmed], MOST_NAMED)
+        return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
+    # Those nearest to harm first, in units of their own uncertainty.
+    known.sort(key=lambda number: number.value / max(number.high - number.low, 1e-12))
+    unclear = _names([(number.attribute, number.group) for number in known if number.low <= 0])
+    if unclear:
+        text = f"No group is shown to be served worse than by no model, but it cannot be ruled out for {unclear}."
+        return [Statement("harm", text)]
+    every = "Every group large enough to be judged" if some_small else "Every group"
+    return [Statement("harm", f"{every} is better served than it would be without a model.")]
+
+
+def calibration_statements(groups: Sequence[GroupNumber], at: str) -> list[Statement]:
+    """Whose predicted survival is off; numbers are predicted less observed survival at the time `at`."""
+    if not groups:
+        return []
+    off = [number for number in groups if number.low_adjusted > 0 or number.high_adjusted < 0]
+    lead = f"At {at}, predicted survival"
+    if not off:
+        return [Statement("calibration", f"{lead} agrees with the observed in every group, within chance.")]
+    off.sort(key=lambda number: -abs(number.value))
+    parts = [
+        f"{written(100 * abs(number.value), 'points')} percentage points too {'high' if number.value > 0 else 'low'} "
+        f"for {number.who}"
+        for number in off[:MOST_WITH_NUMBERS]
+    ]
+    if len(off) > MOST_WITH_NUMBERS:
+        parts.append(f"and off for {len(off) - MOST_WITH_NUMBERS} more")
+    return [Statement("calibration", f"{lead} is {', '.join(parts)}.", True)]
+
+
+def shrinkage_statements(found: Shrinkage) -> list[Statement]:
+    """Whether the model is fairer than its reference, or only says less."""
+    if isnan(found.kept):
+        return []
+    text = (
+        f"The model keeps {written(found.kept, 'share')} of {found.reference}'s information (calibration slope "
+        f"{written(found.slope)}, where 1 is right)"
+    )
+    if found.factor < SHRUNK and found.kept < SHRUNK and found.compared:
+        lower, of = sum(is_lower(*pair) for pair in found.compared), len(found.compared)
+        which = {0: "its disparities of risk are no", of: "its disparities of risk are"}.get(
+            lower, f"{lower} of its {of} disparities of risk {'is' if lower == 1 else 'are'}"
+        )
+        them = "it" if lower == 1 < of else "them"
+        text += f"; {which} lower than shrinking {found.reference} to the same information would make {them}"
+    return [Statement("shrinkage", f"{text}.", found.kept < LITTLE_KEPT)]
+
+
+def is_lower(model: float | None, shrunken: float | None) -> bool:
+    """Whether a model's disparity is clearly below that of the reference shrunk to the same information."""
+    return model is not None and shrunken is not None and bool(model < CLEARLY_LOWER * shrunken)
+
+
+def small_group_statements(groups: Sequence[tuple[str, str]]) -> list[Statement]:
+    """Who is too few to be judged; attribute and label of each group."""
+    return [Statement("small_groups", f"Too small to be judged: {_names(list(groups))}.")] if groups else []
+
+
+def _loss(number: GroupNumber) -> str:
+    """By how much a group is worse served than by no model."""
+    if number.metric == "brier_skill":
+        return f"squared error {written(-number.value, 'share')} larger"
+    return f"log likelihood {written(-number.value)} lower per patient"
+
+
+def _names(groups: list[tuple[str, str]]) -> str:
+    """The groups, each once, under their attributes."""
+    each = list(dict.fromkeys(groups))
+    under: dict[str, list[str]] = {}
+    for attribute, group in each[:MOST_NAMED]:
+        under.setdefault(attribute_name(attribute), []).append(label_name(attribute, group))
+    more = [f"and {len(each) - MOST_NAMED} more"] if len(each) > MOST_NAMED else []
+    return "; ".join([*(f"{attribute} {', '.join(named)}" for attribute, named in under.items()), *more])
