@@ -9,15 +9,17 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # From the foundation upwards. Rooms on one line do not know each other.
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "errors", "files"},
     {"target", "presentation"},
     {"groups"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
     {"solvers", "metrics"},
+    {"persistence"},
     {"estimators", "datasets"},
     {"evaluation"},
     {"tuning", "insight"},
-    {"paper", "audit", "demo"},
+    {"repair"},
+    {"paper", "audit", "demo", "benchmark", "distributed"},
     {"cli"},
     {"__main__"},
 ]

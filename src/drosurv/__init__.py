@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from drosurv.estimators import NullModel as NullModel
     from drosurv.estimators import RegularizedCox as RegularizedCox
     from drosurv.estimators import SubgroupRobustCox as SubgroupRobustCox
-    from drosurv.estimators import load as load
-    from drosurv.estimators import save as save
     from drosurv.evaluation import evaluate as evaluate
+    from drosurv.persistence import load as load
+    from drosurv.persistence import save as save
     from drosurv.target import Surv as Surv
 
 _ROOMS = (
@@ -43,13 +43,13 @@ _ESTIMATORS = (
     "NullModel",
     "RegularizedCox",
     "SubgroupRobustCox",
-    "load",
-    "save",
 )
 _HOME = {
     **dict.fromkeys(_ESTIMATORS, "drosurv.estimators"),
     "Surv": "drosurv.target",
     "evaluate": "drosurv.evaluation",
+    "load": "drosurv.persistence",
+    "save": "drosurv.persistence",
 }
 
 __all__ = ["__version__", *_ROOMS, *_HOME]

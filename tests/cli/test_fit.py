@@ -8,7 +8,8 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv.cli.fit import make_estimator
 from drosurv.datasets import load_flc
-from drosurv.estimators import CoxPH, DROCox, load, read_saved_model
+from drosurv.estimators import CoxPH, DROCox
+from drosurv.persistence import load, read_saved_model
 from drosurv.tables import TableEncoder, TargetColumns
 
 

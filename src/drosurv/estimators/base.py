@@ -279,7 +279,7 @@ class CoxEstimator(BaseEstimator):
             self.network_ = restored(self._module(self.n_features_in_, 0), state["network_"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.estimators.save`."""
-        from drosurv.estimators.saved_model import save
+        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
+        from drosurv.persistence import save
 
         save(self, path)

@@ -24,10 +24,11 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from drosurv import estimators
 from drosurv.datasets import load_flc, make_hidden_minority
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, load, read_saved_model, save
-from drosurv.estimators import saved_model as saved_model_module
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
 from drosurv.estimators.baseline import follow_up
 from drosurv.metrics import FollowUp
+from drosurv.persistence import load, read_saved_model, save
+from drosurv.persistence import saved_model as saved_model_module
 from drosurv.target import Surv, Target
 
 EVERY_CLASS = [
@@ -383,7 +384,7 @@ class TestLoadRefuses:
             "sklearn.svm:SVC",
             "drosurv.estimators:Unheard",
             "drosurv.nowhere:Thing",
-            "drosurv.estimators.packing:import_module",
+            "drosurv.persistence.packing:import_module",
             "drosurv.estimators:load",
             "drosurv.target:Surv",
             "drosurv:CoxPH",

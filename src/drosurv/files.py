@@ -1,0 +1,105 @@
+"""Writing files: every output of the program appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Write bytes, or text as UTF-8, so that a reader sees the old file or the new one, never a part.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; what a link points to is replaced and the link stays. An existing file keeps its mode.
+        A folder, a device or a pipe is refused.
+    content : bytes or str
+        The whole file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from drosurv.files import write_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(f"{folder}/note.txt", "kept")
+    ...     pathlib.Path(folder, "note.txt").read_text()
+    'kept'
+    """
+    with whole_file(path) as part:
+        data = content.encode() if isinstance(content, str) else content
+        part.write_bytes(data)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new, empty file to write to; when the context ends without an error it takes the place of `path`.
+
+    For writers that want a file rather than bytes; otherwise as :func:`write_file`.
+    """
+    given = Path(path)
+    try:
+        target = given.resolve() if given.is_symlink() else given
+        mode = _mode(given, target)
+        # The name is drawn, not made of the process: threads may write at once, and a killed program may have left
+        # its part behind.
+        part = target.with_name(f".{secrets.token_hex(8)}.part")
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except (OSError, RuntimeError) as error:
+        raise _plainer(given, error) from error
+    try:
+        yield part
+        try:
+            _to_disk(part)
+            if mode is not None:
+                part.chmod(mode)
+            part.replace(target)
+        except OSError as error:
+            raise _plainer(given, error) from error
+    except OSError as error:
+        # What the writer itself ran into names the part, which nobody knows.
+        raise (_plainer(given, error) if error.filename == str(part) else error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _mode(given: Path, target: Path) -> int | None:
+    """Permissions of the file that is replaced, None where there is none yet."""
+    try:
+        found = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(f"{given} is a folder: name a file to write.")
+    if not stat.S_ISREG(found):
+        raise OSError(f"{given} is a device, a pipe or a socket, not a file: name a file to write.")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{given} cannot be written without permission: choose another place.")
+    return stat.S_IMODE(found)
+
+
+def _to_disk(part: Path) -> None:
+    handle = os.open(part, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _plainer(path: Path, error: OSError | RuntimeError) -> OSError:
+    """The same kind of error, in words that name the file the caller gave."""
+    if not isinstance(error, OSError):
+        return OSError(f"{path} cannot be written: its links lead in a circle.")
+    if error.errno is None and error.strerror is None and str(error).startswith(str(path)):
+        return error
+    if isinstance(error, FileNotFoundError):
+        text = f"{path} cannot be written, as there is no folder {path.resolve().parent}: make it first."
+    elif isinstance(error, PermissionError):
+        text = f"{path} cannot be written without permission: choose another place."
+    else:
+        text = f"{path} cannot be written: {error.strerror or error}."
+    return type(error)(text)
