@@ -1,7 +1,11 @@
-"""What every test shares: where data go, and which examples Hypothesis draws."""
+"""What every test shares: where data go, which examples Hypothesis draws, and how R is asked."""
 
 import os
+import shutil
+import subprocess
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import settings
 
@@ -18,3 +22,44 @@ def data_directory(tmp_path_factory):
         if "DROSURV_DATA" not in os.environ:
             patch.setenv("DROSURV_DATA", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+_R = """
+library(survival)
+give <- function(name, value) {
+  if (is.null(dim(value))) value <- matrix(value, ncol = 1)
+  write.table(unclass(value), paste0(name, ".out"), row.names = FALSE, col.names = FALSE, sep = ",")
+}
+keep <- function(name, data) write.csv(data, paste0(name, ".csv"), row.names = FALSE)
+"""
+
+
+class RAnswers:
+    """What an R script gave back by ``give(name, numbers)`` and ``keep(name, data frame)``."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __getitem__(self, name):
+        return np.loadtxt(self.folder / f"{name}.out", delimiter=",", ndmin=2)
+
+    def table(self, name):
+        return pd.read_csv(self.folder / f"{name}.csv")
+
+
+@pytest.fixture(scope="session")
+def run_r(tmp_path_factory):
+    """A function that runs an R script on tables, which it finds as ``<name>.csv``."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("Rscript is not installed; tests with recorded numbers of R take its place")
+
+    def run(script, **tables):
+        folder = tmp_path_factory.mktemp("r")
+        for name, table in tables.items():
+            table.to_csv(folder / f"{name}.csv", index=False)
+        (folder / "run.R").write_text(_R + script)
+        done = subprocess.run(["Rscript", "run.R"], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return RAnswers(folder)
+
+    return run

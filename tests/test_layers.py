@@ -13,7 +13,7 @@ LAYERS = [
     {"target", "presentation"},
     {"groups"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
-    {"solvers", "metrics"},
+    {"solvers", "metrics", "coefficients"},
     {"persistence"},
     {"estimators", "datasets"},
     {"evaluation"},

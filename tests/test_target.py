@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.target import Surv, parse_target
+from drosurv.target import Surv, parse_competing_target, parse_target
 
 
 def structured(event, time):
@@ -65,3 +65,36 @@ def test_surv_never_guesses_event_codes():
         Surv.from_dataframe("dead", "t", pd.DataFrame({"t": [1.0]}))
     with pytest.raises(ValueError, match="equal length"):
         Surv.from_arrays([True], [1.0, 2.0])
+
+
+def test_competing_causes_are_kept_with_their_times():
+    y = Surv.competing(np.array([0, 2.0, 1]), [3, 4, 5])
+    target = parse_competing_target(y)
+    assert target.n_causes == 2
+    assert target.of_cause(2).event.tolist() == [False, True, False]
+    assert target.of_any_cause().event.tolist() == [False, True, True]
+    assert target.of_cause(1).time.tolist() == [3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [
+        (["cancer", "other"], "cause must be whole numbers.*cancer"),
+        ([0.5, 1], "cause must be whole numbers"),
+        ([np.nan, 1], "cause must be whole numbers"),
+        ([-1, 1], "cause must not be negative, got -1"),
+        ([1, 2, 3], "one-dimensional and of equal length"),
+    ],
+)
+def test_bad_causes_are_named(cause, message):
+    with pytest.raises(ValueError, match=message):
+        Surv.competing(cause, [1.0, 2.0])
+
+
+def test_a_cause_that_never_happens_is_named():
+    with pytest.raises(ValueError, match=r"cause 2 of y never happens, but cause 3 does"):
+        parse_competing_target(Surv.competing([0, 1, 3], [1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="every patient is censored"):
+        parse_competing_target(Surv.competing([0, 0], [1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"Surv.competing\(cause, time\)"):
+        parse_competing_target(Surv.from_arrays([True, False], [1.0, 2.0]))

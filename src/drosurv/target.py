@@ -67,6 +67,64 @@ class Target:
         return Surv.from_arrays(self.event, self.time)
 
 
+@dataclass(frozen=True, eq=False)
+class CompetingTarget:
+    """Observed times and causes of n patients, in the caller's row order.
+
+    Parameters
+    ----------
+    cause : (n,) int
+        What ended each patient's time: 0 censoring, 1..K one of K causes.
+    time : (n,) float64
+        Time of that event or censoring, finite and not negative.
+    """
+
+    cause: IntArray
+    time: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def n_causes(self) -> int:
+        """Number of causes K."""
+        return int(self.cause.max())
+
+    def of_cause(self, cause: int) -> Target:
+        """The target of one cause, with every other event counted as censoring."""
+        return Target(self.cause == cause, self.time)
+
+    def of_any_cause(self) -> Target:
+        """The target of the first event, whatever its cause."""
+        return Target(self.cause > 0, self.time)
+
+
+def parse_competing_target(y: Any, *, name: str = "y") -> CompetingTarget:
+    """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
+
+    Every cause from 1 to the largest must have happened.
+    """
+    if isinstance(y, CompetingTarget):
+        return y
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None or len(fields) != 2 or y[fields[0]].dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a structured array with two fields, cause (whole numbers, 0 is censored) and time; "
+            f"got {type(y).__name__}. Build one with drosurv.Surv.competing(cause, time)."
+        )
+    y = Surv.competing(y[fields[0]], y[fields[1]])
+    found = np.unique(y["cause"])
+    missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
+    if found.max() == 0:
+        raise ValueError(f"{name} contains no event: every patient is censored (cause 0).")
+    if missing:
+        raise ValueError(
+            f"cause {missing[0]} of {name} never happens, but cause {found.max()} does: "
+            f"number the causes from 1 without gaps (found {found.tolist()})."
+        )
+    return CompetingTarget(y["cause"].astype(np.intp), y["time"])
+
+
 def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
     """Turn scikit-survival's structured array into a checked :class:`Target`.
 
@@ -94,7 +152,8 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
     if event.dtype != np.bool_:
         raise ValueError(
             f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. "
-            "Convert it with drosurv.Surv.from_arrays(event, time)."
+            "Convert it with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need "
+            "CauseSpecificCox."
         )
     return _checked(event, time, name=name, require_event=require_event)
 
@@ -151,6 +210,27 @@ class Surv:
         return y
 
     @staticmethod
+    def competing(cause: ArrayLike, time: ArrayLike) -> NDArray[Any]:
+        """From causes (whole numbers; 0 is censored) and times, each of length n, for competing risks.
+
+        Examples
+        --------
+        >>> from drosurv import Surv
+        >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0])["cause"]
+        array([1, 0, 2])
+        """
+        causes, times = _as_causes(np.asarray(cause)), np.asarray(time)
+        if times.shape != causes.shape or causes.ndim != 1:
+            raise ValueError(
+                f"cause and time must be one-dimensional and of equal length, got shapes {causes.shape} "
+                f"and {times.shape}."
+            )
+        target = _checked(causes > 0, times, name="time", require_event=False)
+        y = np.empty(len(target), dtype=[("cause", "<i8"), ("time", "<f8")])
+        y["cause"], y["time"] = causes, target.time
+        return y
+
+    @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
         """From the names of the event column and of the time column of a DataFrame."""
         for argument, column in (("event", event), ("time", time)):
@@ -159,6 +239,18 @@ class Surv:
         return Surv.from_arrays(
             data[event].to_numpy(), data[time].to_numpy(), event_name=str(event), time_name=str(time)
         )
+
+
+def _as_causes(cause: NDArray[Any]) -> IntArray:
+    if cause.dtype.kind not in "biuf" or not np.isfinite(cause).all() or (cause != np.floor(cause)).any():
+        values = list(dict.fromkeys(cause.ravel().tolist()))[:5]
+        raise ValueError(
+            f"cause must be whole numbers, 0 for censored and 1, 2, ... for the causes; found values {values}. "
+            "Number the causes first, for example with cause.map({'censored': 0, 'cancer': 1, 'other': 2})."
+        )
+    if (cause < 0).any():
+        raise ValueError(f"cause must not be negative, got {cause.min()}; 0 is censored.")
+    return cause.astype(np.intp)
 
 
 def _as_flags(event: NDArray[Any], name: str) -> BoolArray:

@@ -1,0 +1,28 @@
+"""What the coefficients of a linear Cox model tell: standard errors, residuals, proportional hazards."""
+
+from drosurv.coefficients.fitted_cox import FittedCox
+from drosurv.coefficients.information import inverse_information
+from drosurv.coefficients.proportional_hazards import ProportionalHazardsTest, proportional_hazards_test
+from drosurv.coefficients.residuals import (
+    deviance,
+    dfbeta,
+    martingale,
+    scaled_schoenfeld,
+    schoenfeld,
+    score,
+)
+from drosurv.coefficients.sandwich import sandwich
+
+__all__ = [
+    "FittedCox",
+    "ProportionalHazardsTest",
+    "deviance",
+    "dfbeta",
+    "inverse_information",
+    "martingale",
+    "proportional_hazards_test",
+    "sandwich",
+    "scaled_schoenfeld",
+    "schoenfeld",
+    "score",
+]

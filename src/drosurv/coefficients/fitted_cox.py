@@ -1,0 +1,144 @@
+"""A linear Cox model at its coefficients, with the data it was fitted to: what inference reads from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from drosurv.losses import CoxPartial
+from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCox:
+    """Coefficients of a linear Cox model and its n training rows.
+
+    The partial likelihood is a product of terms, one per event e: the risk of the one who had it over the risk S_e
+    of those at risk. Among m tied events Efron's form takes the share k/m of their risk D out of the sum,
+    S_e = S - k/m D, k = 0..m-1; Breslow's takes out nothing.
+
+    Parameters
+    ----------
+    X : (n, d) float64
+    target : Target
+    coef : (d,) float64
+    ties : {"breslow", "efron"}
+    weight, offset : (n,) float64 or None
+        Case weights; what is added to the scores X coef.
+    l2 : float
+        Ridge weight of the mean loss.
+    """
+
+    X: FloatArray
+    target: Target
+    coef: FloatArray
+    ties: str = "breslow"
+    weight: FloatArray | None = None
+    offset: FloatArray | None = None
+    l2: float = 0.0
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Log risks (n,), shifted so that the highest is zero; a shift changes no likelihood and no residual."""
+        scores = self.X @ self.coef
+        if self.offset is not None:
+            scores = scores + self.offset
+        shifted: FloatArray = scores - scores.max()
+        return shifted
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """Features less their means: the same likelihood, less rounding."""
+        centred: FloatArray = self.X - self.X.mean(axis=0)
+        return centred
+
+    @cached_property
+    def loss(self) -> CoxPartial:
+        """The losses of the events, evaluated at the scores."""
+        loss = CoxPartial(self.target, self.ties, self.weight)
+        loss(self.scores[None, :])
+        return loss
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The events (E,), by stratum and time."""
+        return self.loss.rows
+
+    @cached_property
+    def case_weight(self) -> FloatArray:
+        """Weights (n,), ones where none were given."""
+        return np.ones(len(self.X)) if self.weight is None else self.weight
+
+    @cached_property
+    def term_weight(self) -> FloatArray:
+        """Weight (E,) of each term: the mean weight of the tied events."""
+        block, own = self.loss.block, self.case_weight[self.rows]
+        count = np.bincount(block)
+        mean: FloatArray = (np.bincount(block, own) / count)[block]
+        return mean
+
+    @cached_property
+    def tie_share(self) -> FloatArray:
+        """Share k/m (E,) of the tied events' risk that is out of each term."""
+        if self.ties == "breslow":
+            return np.zeros(len(self.rows))
+        block = self.loss.block
+        count = np.bincount(block)
+        k = np.arange(len(block)) - np.repeat(np.cumsum(count) - count, count)
+        share: FloatArray = k / count[block]
+        return share
+
+    @cached_property
+    def _log_sums(self) -> FloatArray:
+        """Log of the risk S (K,) of all at risk at each event time."""
+        log_sums: FloatArray = self.loss.risk_sets.log_sums(self.scores[None, :])[0]
+        return log_sums
+
+    @cached_property
+    def _tied(self) -> FloatArray:
+        """Part (E,) of the risk at the event's time that is the event's own."""
+        log_sums = self._log_sums[self.loss.block]
+        own: FloatArray = self.case_weight[self.rows] * np.exp(self.scores[self.rows] - log_sums)
+        return own
+
+    @cached_property
+    def _left(self) -> FloatArray:
+        """Part (E,) of the risk at the event's time that is left in its term, S_e / S."""
+        part: FloatArray = 1.0 - self.tie_share * self.by_block(self._tied[:, None])[self.loss.block, 0]
+        return part
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Risk-weighted means (E, d) of the centred features among those at risk in each term."""
+        plain, block = self.loss.risk_sets.means(self.centred), self.loss.block
+        if not self.tie_share.any():
+            return plain[block]
+        tied = self.by_block(self._tied[:, None] * self.centred[self.rows])
+        means: FloatArray = (plain[block] - self.tie_share[:, None] * tied[block]) / self._left[:, None]
+        return means
+
+    @cached_property
+    def hazard(self) -> FloatArray:
+        """Rise (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
+        rise: FloatArray = self.term_weight * np.exp(-self._log_sums[self.loss.block]) / self._left
+        return rise
+
+    @cached_property
+    def windows(self) -> RiskWindows:
+        """The event times at which each patient is at risk."""
+        return RiskWindows(Slots.of(self.target))
+
+    def by_block(self, values: FloatArray) -> FloatArray:
+        """Sums (K, p) of values (E, p) over the tied events of each time."""
+        sums: FloatArray = np.add.reduceat(
+            values, np.flatnonzero(np.diff(self.loss.block, prepend=-1)), axis=0
+        )
+        return sums
+
+    def information(self, factor: FloatArray | None = None) -> FloatArray:
+        """Observed information (d, d): the terms' covariances of the features, weighted, times a factor (E,)."""
+        weights = self.term_weight if factor is None else self.term_weight * factor
+        return self.loss.hessian(weights[None, :], self.centred)
