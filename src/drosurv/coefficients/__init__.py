@@ -12,10 +12,13 @@ from drosurv.coefficients.residuals import (
     score,
 )
 from drosurv.coefficients.sandwich import sandwich
+from drosurv.coefficients.table import CoxTable, cox_table
 
 __all__ = [
+    "CoxTable",
     "FittedCox",
     "ProportionalHazardsTest",
+    "cox_table",
     "deviance",
     "dfbeta",
     "inverse_information",

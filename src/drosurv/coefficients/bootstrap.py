@@ -1,0 +1,61 @@
+"""Coefficients refitted to patients drawn anew, with replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.target import FloatArray, IntArray
+
+# A replicate may fail where it holds too few events; a table from fewer than this share of them says little.
+_ENOUGH = 0.9
+
+
+def bootstrap_coefficients(
+    refit: Callable[[FloatArray], FloatArray | None],
+    clusters: IntArray,
+    *,
+    n_boot: int = 1000,
+    random_state: int = 0,
+    threads: int | None = None,
+    on_done: Callable[[], None] | None = None,
+) -> FloatArray:
+    """Coefficients (R, d) of refits to clusters drawn with replacement; R is n_boot less the refits that fail.
+
+    Parameters
+    ----------
+    refit : callable
+        Counts (n,) of how often each row was drawn, zeros among them, to coefficients (d,), or None where such data
+        have no fit. It is called in several threads.
+    clusters : (n,) int
+        Number of each row's cluster, from 0, every number in use; rows of one patient are drawn together.
+    n_boot : int
+        Refits.
+    random_state : int
+        Seed; the draws do not depend on the number of threads.
+    threads : int, optional
+        As many as there are processors if not given.
+    on_done : callable, optional
+        Called after each refit.
+    """
+    n_clusters = int(clusters.max()) + 1
+    streams = seed_sequence(random_state)
+    found: list[FloatArray | None] = [None] * n_boot
+
+    def replicate(number: int) -> None:
+        drawn = replicate_rng(streams, number).integers(0, n_clusters, n_clusters)
+        counts = np.bincount(drawn, minlength=n_clusters)[clusters]
+        found[number] = refit(counts.astype(np.float64))
+        if on_done is not None:
+            on_done()
+
+    in_threads(replicate, n_boot, threads)
+    draws = [coef for coef in found if coef is not None and np.isfinite(coef).all()]
+    if len(draws) < max(2, _ENOUGH * n_boot):
+        raise ValueError(
+            f"only {len(draws)} of {n_boot} bootstrap refits have a solution: there are too few events for so many "
+            "features. Use fewer features, or set l2 > 0."
+        )
+    return np.stack(draws)

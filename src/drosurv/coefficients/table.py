@@ -1,0 +1,150 @@
+"""The Cox table of papers: coefficients, hazard ratios, standard errors, intervals and p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from drosurv.presentation import Column, Table
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class CoxTable(pd.DataFrame):
+    """One row per feature, on the units of the features, as a DataFrame that prints as a table for readers.
+
+    Columns are called as in lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
+    ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model ``plain coef``,
+    ``plain exp(coef)`` and ``change`` follow: the coefficients of plain Cox on the same patients, and how far the
+    robust ones are from them. Slices and computations of it are plain DataFrames.
+
+    Attributes
+    ----------
+    caption : str
+        What the table is about.
+    notes : tuple of str
+        How to read it, and what was found.
+    level : float
+        Of the intervals.
+    """
+
+    _metadata = ["caption", "notes", "level"]  # noqa: RUF012  (pandas reads it from the class)
+
+    caption: str
+    notes: tuple[str, ...]
+    level: float
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.DataFrame
+
+    def to_table(self) -> Table:
+        """What a reader sees, as the table of every report of this package."""
+        low, high = _bounds("exp(coef)", self.level)
+        percent = f"{100 * self.level:g} %"
+        columns = [
+            Column("covariate", "feature"),
+            Column("coef", "coefficient", "value"),
+            Column("exp(coef)", f"hazard ratio ({percent} interval)", "value", (low, high)),
+            Column("se(coef)", "standard error", "value"),
+            Column("z", "z", "value"),
+            Column("p", "p", "p_value"),
+        ]
+        if "change" in self.columns:
+            columns.append(Column("plain exp(coef)", "hazard ratio, plain Cox", "value"))
+        frame = pd.DataFrame(self).rename_axis("covariate").reset_index()
+        table = Table.of("cox_table", self.caption, columns, frame)
+        return Table(table.key, table.caption, table.columns, table.rows, self.notes)
+
+    def to_markdown(self) -> str:  # type: ignore[override]
+        """As GitHub-flavoured Markdown, with its notes."""
+        return self.to_table().to_markdown()
+
+    def to_latex(self) -> str:  # type: ignore[override]
+        """As a LaTeX table; the document needs the package booktabs."""
+        return self.to_table().to_latex()
+
+    def to_html(self) -> str:  # type: ignore[override]
+        """As an HTML table, which word processors open and paste."""
+        return self.to_table().to_html()
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def __str__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def forest_plot(self, ax: Axes | None = None) -> Axes:
+        """Forest plot: every hazard ratio with its interval, on a log scale; plain Cox beside a robust model.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
+        from drosurv.coefficients.forest_plot import forest_plot
+
+        return forest_plot(self, ax)
+
+
+def _bounds(quantity: str, level: float) -> tuple[str, str]:
+    percent = f"{100 * level:g}%"
+    return f"{quantity} lower {percent}", f"{quantity} upper {percent}"
+
+
+def cox_table(
+    names: Sequence[str],
+    coef: FloatArray,
+    standard_error: FloatArray,
+    *,
+    level: float = 0.95,
+    caption: str = "",
+    notes: Sequence[str] = (),
+    plain_coef: FloatArray | None = None,
+) -> CoxTable:
+    """The table of coefficients (d,) with standard errors (d,), NaN where none is known.
+
+    Intervals are those of the normal distribution, coef +- z se, so that they and the p-values agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.coefficients import cox_table
+    >>> print(cox_table(["age"], np.array([0.05]), np.array([0.01]), caption="CoxPH"))
+    CoxPH
+    feature  coefficient  hazard ratio (95 % interval)  standard error      z            p
+    age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}.")
+    reach = norm.ppf(0.5 + level / 2) * standard_error
+    z = coef / standard_error
+    low, high = coef - reach, coef + reach
+    with np.errstate(over="ignore"):
+        columns = {
+            "coef": coef,
+            "exp(coef)": np.exp(coef),
+            "se(coef)": standard_error,
+            **dict(zip(_bounds("coef", level), (low, high), strict=True)),
+            **dict(zip(_bounds("exp(coef)", level), (np.exp(low), np.exp(high)), strict=True)),
+            "z": z,
+            "p": 2 * norm.sf(np.abs(z)),
+        }
+        if plain_coef is not None:
+            columns |= {
+                "plain coef": plain_coef,
+                "plain exp(coef)": np.exp(plain_coef),
+                "change": coef - plain_coef,
+            }
+    table = CoxTable(columns, index=pd.Index(list(names), name="covariate"))
+    table.caption, table.notes, table.level = caption, tuple(notes), level
+    return table
