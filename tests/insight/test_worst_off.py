@@ -9,6 +9,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
 from drosurv.insight import Estimate, worst_off
 from drosurv.metrics.harm import likelihood_gains
+from drosurv.target import Surv
 
 mpl.use("Agg")
 
@@ -201,3 +202,18 @@ def test_hostile_names_keep_the_table_and_the_figure_whole(tmp_path):
     assert row.replace(r"\|", "").count("|") == 8
     result.plot().figure.savefig(tmp_path / "rules.png")
     mpl.pyplot.close("all")
+
+
+def test_nobody_is_blamed_for_the_coarse_times_of_a_right_model():
+    """Events between the few times of a file once cost the floor, wherever they were."""
+    rng = np.random.default_rng(0)
+    n = 600
+    x = rng.normal(size=(2, n, 2))
+    time = rng.exponential(size=(2, n)) / np.exp(x[..., 0])
+    end = rng.uniform(0.5, 3, (2, n))
+    train, test = (Surv.from_arrays(time[k] <= end[k], np.minimum(time[k], end[k])) for k in range(2))
+    grid = np.linspace(0.25, 3, 12)
+    survival = np.exp(-grid * np.exp(x[1, :, :1]))
+    found = worst_off((grid, survival), x[1], test, y_train=train, n_bootstraps=5)
+    assert found.overall.value < 0
+    assert not found.groups

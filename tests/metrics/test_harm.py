@@ -151,3 +151,36 @@ def test_scores_of_nobody_or_against_a_faultless_null_model_are_nan_with_a_warni
     # No training patient had the event by then, and of the scored ones only the last two count.
     with pytest.warns(UndefinedMetricWarning, match="null model's Brier score is 0"):
         assert np.isnan(brier_skill(train, test, survival, times, sample_weight=[0.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("n_times", [4, 12, 40])
+def test_the_true_model_on_few_times_gains_what_it_gains_on_many(n_times):
+    """DeepHit, discrete time and files give curves at few times; most intervals hold none of them."""
+    rng = np.random.default_rng(5)
+    (_, train), (x, test) = cohort(rng, 2000), cohort(rng, 2000)
+    grid = np.quantile(train["time"], np.linspace(0, 0.99, n_times + 1)[1:])
+    table = np.exp(-grid * np.exp(x[:, None]))
+    fine = likelihood_gains(train, test, curves(x, GRID))
+    found = likelihood_gains(train, test, table, grid)
+    # The hazards are constant over time, so that few times say all; only those after the last are not judged.
+    judged = test["time"] <= grid[-1]
+    assert found.mean() == pytest.approx(fine.mean(), abs=0.02)
+    assert np.abs(found - fine)[judged].mean() < 0.05
+    assert found.mean() > 0.2
+
+
+def test_the_null_model_on_few_times_gains_nearly_nothing():
+    rng = np.random.default_rng(6)
+    (_, train), (_, test) = cohort(rng, 2000), cohort(rng, 2000)
+    grid = np.quantile(train["time"], np.linspace(0.1, 1, 12))
+    null = np.tile(FollowUp.parse(train).survival_at(grid), (2000, 1))
+    assert likelihood_gain(train, test, null, grid) == pytest.approx(0.0, abs=0.01)
+
+
+def test_curves_at_few_times_are_judged_up_to_the_last_of_them():
+    train = Surv.from_arrays([True] * 40, np.arange(1.0, 41.0))
+    test = Surv.from_arrays([True, False], [30.0, 30.0])
+    # Hazard .02 up to 20, and nothing said of what comes after.
+    gains = likelihood_gains(train, test, np.exp(-0.02 * np.array([[10.0, 20.0]] * 2)), [10.0, 20.0])
+    own_null = FollowUp.parse(train).cumulative_hazard_at(np.array([20.0]))[0]
+    np.testing.assert_allclose(gains, own_null - 0.4, rtol=1e-12)

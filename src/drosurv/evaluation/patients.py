@@ -18,12 +18,11 @@ from drosurv.evaluation.predictions import (
 )
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.fairness import Convention
+from drosurv.metrics.harm import gain_times
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import FloatArray, Target
 
-# Intervals of the piecewise constant hazard behind likelihood gains.
-_INTERVALS = 20
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
 
@@ -128,10 +127,8 @@ class Scoring:
                 f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
                 "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead."
             )
-        edges = np.interp(
-            np.linspace(0, 100, _INTERVALS + 1), np.arange(101), self.follow_up.event_percentiles
-        )
-        times = [self._brier_times, np.zeros(1), edges, self.calibration_times, self.curve_times]
+        gains_at = gain_times(self.follow_up, curves.jumps)
+        times = [self._brier_times, gains_at, self.calibration_times, self.curve_times]
         return read_curves(curves, np.concatenate(times), self.target.time)
 
     @cached_property
@@ -142,7 +139,7 @@ class Scoring:
     @cached_property
     def gains(self) -> FloatArray:
         """Full-likelihood gain of every patient over the null model."""
-        return likelihood_gains(self.follow_up, self.target, self.curves, n_intervals=_INTERVALS)
+        return likelihood_gains(self.follow_up, self.target, self.curves)
 
     @property
     def _brier_times(self) -> FloatArray:

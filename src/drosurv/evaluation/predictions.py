@@ -54,6 +54,12 @@ class ModelCurves:
     X: Any
     n: int
 
+    @property
+    def jumps(self) -> FloatArray | None:
+        """The times of the model's baseline; None for a model without one."""
+        times = getattr(_final_step(self.model), "unique_times_", None)
+        return None if times is None else np.asarray(times, dtype=np.float64)
+
     def __len__(self) -> int:
         return self.n
 
@@ -86,11 +92,14 @@ class ReadCurves:
         Survival at those times.
     own : (n,) float64
         Survival at the patients' own times.
+    jumps : (m,) float64, optional
+        Times at which the curves may change; None for any.
     """
 
     times: FloatArray
     values: FloatArray
     own: FloatArray
+    jumps: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.own)
@@ -108,13 +117,13 @@ class ReadCurves:
 
     def take(self, rows: Any) -> ReadCurves:
         """Curves of the given rows."""
-        return ReadCurves(self.times, self.values[rows], self.own[rows])
+        return ReadCurves(self.times, self.values[rows], self.own[rows], self.jumps)
 
 
 def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
     """Read curves once at every time that will be needed."""
     grid = np.unique(times)
-    return ReadCurves(grid, curves.at(grid), curves.at_own(own_times))
+    return ReadCurves(grid, curves.at(grid), curves.at_own(own_times), curves.jumps)
 
 
 def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:

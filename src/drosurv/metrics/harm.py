@@ -12,7 +12,10 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, Target, parse_target
+
+# Steps per interval from which the lag of a step function is negligible.
+_MANY_STEPS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +132,10 @@ def likelihood_gains(
     read by group: a right model loses partial likelihood on low-risk groups, whose merit stands in other
     patients' risk sets.
 
+    Curves known at few times only, such as those of a discrete-time model or of a file, are not said to
+    jump there: their hazard is constant between those times, and patients are scored up to the last of
+    them.
+
     Parameters
     ----------
     y_train : structured array or FollowUp
@@ -163,6 +170,51 @@ def likelihood_gains(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
+    edges = _edges(follow_up, n_intervals)
+    knots = _few_times(follow_up, curves.jumps, edges)
+    if knots is not None:
+        # Nothing was said of later times, so nothing is judged there.
+        edges = np.unique(np.minimum(edges, knots[-1]))
+        target = Target(target.event & (target.time <= knots[-1]), np.minimum(target.time, knots[-1]))
+    # Each patient's interval: its two ends, and the own time.
+    right = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1)
+
+    def hazard_of(survival: FloatArray) -> FloatArray:
+        hazard: FloatArray = -np.log(np.maximum(survival, survival_floor))
+        return hazard
+
+    if knots is None:
+        at_edges = hazard_of(curves.at(edges))
+        at_edges[:, 0] = 0.0
+        start, end = (np.take_along_axis(at_edges, k[:, None], axis=1)[:, 0] for k in (right - 1, right))
+        own = hazard_of(curves.at_own(target.time))
+    else:
+        at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
+        start, end, own = (
+            _interpolated(knots, at_knots, at) for at in (edges[right - 1], edges[right], target.time)
+        )
+    null_start, null_end = (follow_up.cumulative_hazard_at(edges[k]) for k in (right - 1, right))
+    null_start[right == 1] = 0.0
+    null_own = follow_up.cumulative_hazard_at(target.time)
+    last = follow_up.times[-1:]
+    smallest = hazard_floor * float(follow_up.cumulative_hazard_at(last)[0] / last[0])
+    length = edges[right] - edges[right - 1]
+    log_ratio = np.log(np.maximum((end - start) / length, smallest)) - np.log(
+        np.maximum((null_end - null_start) / length, smallest)
+    )
+    gains: FloatArray = null_own - own + target.event * log_ratio
+    return gains
+
+
+def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int = 20) -> FloatArray:
+    """Times at which :func:`likelihood_gains` reads curves that change at `jumps`, beside each patient's own."""
+    edges = _edges(follow_up, n_intervals)
+    knots = _few_times(follow_up, jumps, edges)
+    return edges if knots is None else knots
+
+
+def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
+    """Ends of the intervals: 0 and quantiles of the training event times."""
     if n_intervals < 1:
         raise ValueError(f"n_intervals must be at least 1, got {n_intervals}.")
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
@@ -170,25 +222,32 @@ def likelihood_gains(
     edges = np.unique(edges)
     if len(edges) == 1:
         raise ValueError("every training event happened at time 0: there is no interval to take a hazard on.")
-    last = follow_up.times[-1:]
-    smallest = hazard_floor * float(follow_up.cumulative_hazard_at(last)[0] / last[0])
-    interval = np.clip(np.searchsorted(edges, target.time) - 1, 0, len(edges) - 2)
+    return edges
 
-    def losses(at_edges: FloatArray, at_own: FloatArray) -> FloatArray:
-        at_edges[:, 0] = 0.0
-        hazard = np.diff(at_edges, axis=1) / np.diff(edges)
-        own = np.maximum(np.take_along_axis(hazard, interval[:, None], axis=1)[:, 0], smallest)
-        return at_own - target.event * np.log(own)
 
-    null = losses(
-        np.tile(follow_up.cumulative_hazard_at(edges), (len(target), 1)),
-        follow_up.cumulative_hazard_at(target.time),
-    )
-    with_model = losses(
-        -np.log(np.maximum(curves.at(edges), survival_floor)),
-        -np.log(np.maximum(curves.at_own(target.time), survival_floor)),
-    )
-    return null - with_model
+def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
+    """0 and the times of curves that are known at too few times to be read as they are; None for others.
+
+    A step function lags behind what it stands for by up to one step. That is harmless where the curve has
+    steps as often as the null model, which lags as much, or has many; an interval without a step has no
+    hazard at all.
+    """
+    if jumps is None or not (jumps > 0).any():
+        return None
+    knots = np.concatenate(([0.0], jumps[jumps > 0]))
+    inside = np.histogram(knots[1:], edges)[0]
+    before = np.concatenate(([1.0], follow_up.survival[:-1]))
+    of_null = np.histogram(follow_up.times[follow_up.survival < before], edges)[0]
+    few = inside.sum() < min(of_null.sum(), _MANY_STEPS * len(inside))
+    return knots if few or ((inside == 0) & (of_null > 0)).any() else None
+
+
+def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Each patient's value at a time of its own, (n,), linear between its values (n, k) at the knots (k,)."""
+    rows, right = np.arange(len(values)), np.clip(np.searchsorted(knots, at), 1, len(knots) - 1)
+    share = (at - knots[right - 1]) / (knots[right] - knots[right - 1])
+    found: FloatArray = (1 - share) * values[rows, right - 1] + share * values[rows, right]
+    return found
 
 
 def likelihood_gain(
@@ -212,8 +271,8 @@ def likelihood_gain(
     --------
     >>> from drosurv import Surv
     >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> survival = [[0.2, 0.1], [0.5, 0.2], [0.9, 0.8], [0.9, 0.9]]
-    >>> likelihood_gain(y, y, survival, times=[1.0, 3.0], n_intervals=2) > 0
+    >>> survival = [[0.2, 0.1, 0.0], [0.5, 0.2, 0.1], [0.9, 0.8, 0.7], [0.9, 0.9, 0.9]]
+    >>> likelihood_gain(y, y, survival, times=[1.0, 2.0, 3.0], n_intervals=2) > 0
     True
     """
     gains = likelihood_gains(y_train, y_test, survival, times, **options)

@@ -18,6 +18,10 @@ _ROUNDING = 1e-6
 class SurvivalCurves(Protocol):
     """Predicted survival of n patients."""
 
+    @property
+    def jumps(self) -> FloatArray | None:
+        """Times at which some curve may change, ascending; None for curves that may change at any time."""
+
     def __len__(self) -> int:
         """Number of patients."""
 
@@ -36,6 +40,15 @@ class FunctionCurves:
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
+
+    @property
+    def jumps(self) -> FloatArray | None:
+        """All times of the step functions; None if one is another kind of function."""
+        # A model's curves share one array of times.
+        distinct = {id(x): x for x in (getattr(function, "x", None) for function in self.functions)}
+        if any(x is None for x in distinct.values()):
+            return None
+        return np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in distinct.values()]))
 
     def __len__(self) -> int:
         return len(self.functions)
@@ -76,6 +89,11 @@ class ArrayCurves:
 
     times: FloatArray
     values: FloatArray
+
+    @property
+    def jumps(self) -> FloatArray | None:
+        """The common times."""
+        return self.times
 
     def __len__(self) -> int:
         return len(self.values)
