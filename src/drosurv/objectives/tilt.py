@@ -1,0 +1,213 @@
+"""Robust objectives from sums alone: their worst-case weights are a tilt of the masses that a few numbers describe.
+
+Every objective here weighs loss l_i by q_i = p_i clip(level + slope (l_i - eta), 0, cap) where l_i >= eta. The
+numbers follow from sums over losses above or between thresholds, so nobody ever needs all losses in one place: a
+handful of rounds over an accelerator's memory, over files, or over many machines finds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+_ROUNDS = 200
+
+
+class Moments(NamedTuple):
+    """Mass at or above the upper bound; mass, first and second moment about a base between the bounds."""
+
+    above: float
+    mass: float
+    first: float
+    second: float
+
+    def plus(self, other: Moments) -> Moments:
+        """Of both sets of losses together."""
+        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Tilt(NamedTuple):
+    """An objective at the current losses.
+
+    Attributes
+    ----------
+    value : float
+        The objective.
+    attained : float
+        sum_i q_i l_i, below the value where leaving the whole population has a price.
+    eta, level, slope, cap : float
+        The weights, as above.
+    scale : float
+        Second derivative on the diagonal, over p_i, of losses whose weight moves.
+    terms : tuple of (scale, by_active, by_along)
+        Rank-one parts scale v v', with v_i = p_i (by_active + by_along (l_i - eta)) for those losses.
+    """
+
+    value: float
+    attained: float
+    eta: float
+    level: float
+    slope: float
+    cap: float = math.inf
+    scale: float = 0.0
+    terms: tuple[tuple[float, float, float], ...] = ()
+
+
+Sums = Callable[[float, float, float], Moments]
+"""Lower bound, upper bound and base to the moments of the losses strictly between, and the mass from the upper on."""
+
+
+class Spread(NamedTuple):
+    """What a tilt starts from: sums of the losses, and the smallest and largest of them."""
+
+    sums: Sums
+    lowest: float
+    highest: float
+
+
+def mean(spread: Spread) -> Tilt:
+    """The average loss."""
+    value = _mean(spread)
+    return Tilt(value, value, -math.inf, 1.0, 0.0)
+
+
+def chi_square(spread: Spread, constant: float, price: float = 0.0) -> Tilt:
+    """The chi-square ball with factor C; with a price as in :class:`drosurv.objectives.PricedChiSquare`."""
+    if constant == 1.0:
+        return mean(spread)
+    plain = _plain_chi_square(spread, constant)
+    if price == 0.0:
+        return plain
+    over = spread.sums(plain.eta, math.inf, plain.eta)
+    if over.first >= price:
+        return plain._replace(value=plain.value - 0.5 * price * (constant**2 - 1.0))
+    return _priced(spread, price)
+
+
+def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
+    sums, highest = spread.sums, spread.highest
+    at_top = sums(math.inf, highest, 0.0).above
+    if constant**2 * at_top >= 1.0 - 1e-12:
+        # The losses at the maximum alone fill the ball.
+        return Tilt(highest, highest, highest, 1.0 / at_top, 0.0)
+    low, high, eta = -math.inf, highest, -math.inf
+    base = highest
+    for _ in range(_ROUNDS):
+        m = sums(eta, math.inf, base)
+        room = constant**2 * m.mass - 1.0
+        centre = m.first / m.mass if m.mass > 0.0 else math.nan
+        spare = max(m.second / m.mass - centre**2, 0.0) if m.mass > 0.0 else math.nan
+        following = base + centre - math.sqrt(spare / room) if room > 0.0 else math.nan
+        if eta > -math.inf:
+            # The objective is convex in eta; the sign of its slope tells on which side the minimum lies.
+            first = m.first + m.mass * (base - eta)
+            second = m.second + 2.0 * (base - eta) * m.first + m.mass * (base - eta) ** 2
+            if constant * first > math.sqrt(second):
+                low = eta
+            else:
+                high = eta
+        if not low < following < high:
+            if following == eta or not math.isfinite(low):
+                break
+            following = 0.5 * (low + high)
+        if abs(following - eta) <= 1e-15 * (highest - following) or following in (low, high):
+            eta = following
+            break
+        eta = following
+    m = sums(eta, math.inf, eta)
+    # By optimality C / sqrt(second) is 1 / first; the sum leaves less rounding.
+    root = math.sqrt(m.second)
+    scale, bend = constant / root, m.mass - m.first**2 / m.second
+    terms = [(-scale / m.second, 0.0, 1.0)]
+    if bend > 1e-12 * m.mass:
+        terms.append((-scale / bend, 1.0, -m.first / m.second))
+    value = constant * root + eta
+    return Tilt(value, eta + m.second / m.first, eta, 0.0, 1.0 / m.first, math.inf, scale, tuple(terms))
+
+
+def _priced(spread: Spread, price: float) -> Tilt:
+    """Weights p_i [l_i - eta]_+ / t inside the ball: eta by Newton's method from below, which ends exactly."""
+    eta = _mean(spread) - price
+    for _ in range(_ROUNDS):
+        m = spread.sums(eta, math.inf, eta)
+        following = eta + (m.first - price) / m.mass if m.mass > 0.0 else eta
+        if not following > eta:
+            break
+        eta = following
+    m = spread.sums(eta, math.inf, eta)
+    total = m.first / price
+    # sum p (ratio - 1)^2 over everybody, ratio = [l - eta]_+ / t.
+    paid = m.second / price**2 - 2.0 * total + 1.0
+    attained = eta + m.second / price / total
+    value, scale = attained - 0.5 * price * paid, 1.0 / price
+    return Tilt(
+        value, attained, eta, 0.0, 1.0 / (price * total), math.inf, scale, ((-scale / m.mass, 1.0, 0.0),)
+    )
+
+
+def cvar(spread: Spread, alpha: float, price: float = 0.0) -> Tilt:
+    """CVaR of the worst-off share alpha; with a price as in :class:`drosurv.objectives.CVaR`."""
+    if alpha == 1.0:
+        return mean(spread)
+    return _priced_cvar(spread, alpha, price) if price > 0.0 else _plain_cvar(spread, alpha)
+
+
+def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
+    """The threshold by bisection on the share above it: the value is flat there, so rounding does no harm."""
+    low, high = spread.lowest, spread.highest
+    while True:
+        eta = 0.5 * (low + high)
+        if eta in (low, high):
+            break
+        if spread.sums(eta, math.inf, eta).mass > alpha:
+            low = eta
+        else:
+            high = eta
+    m = spread.sums(high, math.inf, high)
+    value = high + m.first / alpha
+    return Tilt(value, value, high, 1.0 / alpha, 0.0)
+
+
+def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt:
+    """q_i = p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); their sum falls in nu, which is bracketed and found by Newton."""
+    cap = 1.0 / alpha
+    low, high, nu = spread.lowest, spread.highest + price, _mean(spread)
+    for _ in range(_ROUNDS):
+        m = spread.sums(nu - price, nu + (cap - 1.0) * price, nu)
+        total, slope = cap * m.above + m.mass + m.first / price, m.mass / price
+        if abs(total - 1.0) <= 1e-14:
+            break
+        low, high = (nu, high) if total > 1.0 else (low, nu)
+        step = nu + (total - 1.0) / slope if slope > 0.0 else math.inf
+        step = step if low < step < high else 0.5 * (low + high)
+        if step == nu:
+            break
+        nu = step
+    edge = nu + (cap - 1.0) * price
+    m = spread.sums(nu - price, edge, nu)
+    capped = spread.sums(edge, math.inf, nu)
+    # Losses exactly at the edge have their full weight and lie (cap - 1) t above nu.
+    at_edge = m.above - capped.mass
+    total = cap * m.above + m.mass + m.first / price
+    over = cap * (capped.first + at_edge * (edge - nu)) + m.first + m.second / price
+    # sum p (ratio - 1)^2: one for those without weight, (cap - 1)^2 for those with full weight.
+    paid = (1.0 - m.above - m.mass) + m.above * (cap - 1.0) ** 2 + m.second / price**2
+    attained = nu + over / total
+    value, scale = attained - 0.5 * price * paid, 1.0 / price
+    terms = ((-scale / m.mass, 1.0, 0.0),) if m.mass > 0.0 else ()
+    return Tilt(
+        value,
+        attained,
+        nu - price,
+        0.0,
+        1.0 / (price * total),
+        cap / total,
+        scale if m.mass > 0.0 else 0.0,
+        terms,
+    )
+
+
+def _mean(spread: Spread) -> float:
+    m = spread.sums(-math.inf, math.inf, spread.lowest)
+    return spread.lowest + m.first / m.mass

@@ -1,0 +1,74 @@
+"""Slabs on an accelerator: sorted there, centred there, and small enough that no step needs much more memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from drosurv.solvers.slab import Slab, make_slab
+from drosurv.target import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Patients of a slab: enough to keep the device busy, few enough that what a step holds is small beside the features.
+ROWS = 1 << 20
+
+
+def device_slabs(
+    X: Any,
+    time: FloatArray,
+    event: BoolArray,
+    weight: FloatArray | None,
+    in_first: BoolArray | None,
+    totals: Sequence[float],
+    device: str,
+    rows: int = ROWS,
+) -> tuple[list[Slab], FloatArray]:
+    """Slabs of patients in any order, from the longest to the shortest times, and the centre of the features.
+
+    Parameters
+    ----------
+    X : (n, d) array or tensor
+        Features, in float32 or float64.
+    time, event, weight, in_first, totals
+        Of the n patients, as in :func:`drosurv.solvers.slab.make_slab`.
+    device : str
+    rows : int
+        About how many patients a slab holds; equal times stay together.
+    """
+    import torch
+
+    given = torch.as_tensor(X, device=device)
+    order = torch.as_tensor(-time, device=device).argsort(stable=True)
+    falling = torch.as_tensor(time, device=device)[order]
+    centre = _centre(given, weight)
+    # A sum is finite only if all its terms are.
+    if not bool(torch.isfinite(centre).all()):
+        column = int((~torch.isfinite(centre)).nonzero()[0])
+        raise ValueError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
+    events, weights, firsts = (
+        None if values is None else torch.as_tensor(values, device=device)[order]
+        for values in (event, weight, in_first)
+    )
+    slabs, start, n = [], 0, len(given)
+    while start < n:
+        stop = min(start + rows, n)
+        # To the end of its last time: the next slab starts with another.
+        stop = int((falling >= falling[stop - 1]).sum()) if stop < n else n
+        own = slice(start, stop)
+        features = (given[order[own]] - centre.to(given.dtype)).T.contiguous()
+        parts = (None if values is None else values[own] for values in (events, weights, firsts))
+        slabs.append(make_slab(features, falling[own], next(parts), next(parts), next(parts), totals))
+        start = stop
+    return slabs, centre.cpu().numpy()
+
+
+def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
+    """Mean of the features in float64, without a copy of them."""
+    import torch
+
+    if weight is None:
+        return X.sum(0, dtype=torch.float64) / len(X)
+    share = torch.as_tensor(weight / weight.sum(), dtype=X.dtype, device=X.device)
+    return (share @ X).double()

@@ -1,0 +1,360 @@
+"""Patients of one stretch of time, and what a linear Cox model asks of them: sums that add up over stretches.
+
+Patients are sorted from the longest to the shortest time, so a risk set is everybody up to a place. A slab holds a
+stretch of that order; equal times never lie in two slabs. What a slab must know of the others is a few sums, its
+*carries*: the risk of all earlier slabs (longer times), and what the events of all later slabs pull. Every function
+here is pure: the same slab and carries give the same answer on any machine, so that work lost can be done again.
+
+Arrays are NumPy's or torch's: one code for the processor, an accelerator and a cluster. Features are stored feature
+by feature, (d, m), because running sums over patients then go along contiguous memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from drosurv.objectives.tilt import Moments, Tilt
+
+# An array of NumPy or torch.
+Array = Any
+
+
+class ScoredEvents(NamedTuple):
+    """Events that are scored together, and whom they are compared with.
+
+    Attributes
+    ----------
+    event : (E,) int
+        Places of the events in the slab, rising.
+    last : (E,) int
+        For each event the last place of its time: its risk set is everybody up to there.
+    mass : (E,) float64
+        Masses of the events.
+    reference : (m,) float64 or None
+        What each patient of the slab weighs in risk sets; None is one each.
+    own : bool
+        Whether an event adds its own risk to the risk set, which then holds other patients only.
+    """
+
+    event: Array
+    last: Array
+    mass: Array
+    reference: Array | None
+    own: bool
+
+
+class Slab(NamedTuple):
+    """Features (d, m) and scored events of m patients, from the longest to the shortest time."""
+
+    X: Array
+    sides: tuple[ScoredEvents, ...]
+
+
+class StoredSlab(Protocol):
+    """A slab, here or read from where it is stored whenever it is asked for."""
+
+    @property
+    def X(self) -> Array:
+        """Features (d, m)."""
+        ...
+
+    @property
+    def sides(self) -> tuple[ScoredEvents, ...]:
+        """Who is scored against whom."""
+        ...
+
+
+def make_slab(
+    X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, totals: Sequence[float]
+) -> Slab:
+    """A slab of patients that are sorted from the longest to the shortest time.
+
+    Parameters
+    ----------
+    X : (d, m)
+        Centred features.
+    time, event, weight : (m,)
+        Times, event flags, and weights where they are not all one.
+    in_first : (m,) bool or None
+        Who is in the first half, where halves are scored against each other.
+    totals : sequence of float
+        Summed weights of all patients of each side, in all slabs together; one total for a side that is not split.
+    """
+    ones = None if weight is None else weight
+    if in_first is None:
+        return Slab(X, (_scored(time, event, ones, totals[0], None),))
+    halves = (in_first, ~in_first)[: len(totals)]
+    return Slab(
+        X,
+        tuple(
+            _scored(time, event & own, ones, total, ~own) for own, total in zip(halves, totals, strict=True)
+        ),
+    )
+
+
+def _scored(
+    time: Array, event: Array, weight: Array | None, total: float, others: Array | None
+) -> ScoredEvents:
+    falling = -_double(time)
+    places = _where(event)
+    last = _searched(falling, falling[places]) - 1
+    mass = (_double(event[places]) if weight is None else _double(weight)[places]) / total
+    reference = weight
+    if others is not None:
+        reference = _double(others) if weight is None else _double(others) * weight
+    return ScoredEvents(places, last, mass, reference, others is not None)
+
+
+class Extent(NamedTuple):
+    """Lowest and highest score of a slab, and for each side the risk over exp(highest)."""
+
+    lowest: float
+    highest: float
+    risk: tuple[float, ...]
+
+
+def scores(slab: StoredSlab, theta: Any) -> Array:
+    """Scores (m,) in float64 at coefficients theta (d,)."""
+    X = slab.X
+    return _double(_as_array(X, theta) @ X)
+
+
+def extent(slab: StoredSlab, f: Array) -> Extent:
+    """How far scores reach, and the risk that later slabs must add to theirs."""
+    sides = slab.sides
+    highest = float(f.max())
+    risk = _exp(f - highest)
+    return Extent(
+        float(f.min()), highest, tuple(float((risk * _one_or(side.reference)).sum()) for side in sides)
+    )
+
+
+def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Array]:
+    """Losses (E,) of each side's events, given the risk of earlier slabs over exp(shift)."""
+    risk, out = _exp(f - shift), []
+    for side, carry in zip(slab.sides, before, strict=True):
+        own = f[side.event]
+        total = (risk * _one_or(side.reference)).cumsum(0)[side.last] + carry
+        if side.own:
+            total = total + _exp(own - shift)
+        out.append(_log(total) + (shift - own))
+    return out
+
+
+def moments(
+    slab: StoredSlab, values: list[Array], which: int, low: float, high: float, base: float
+) -> Moments:
+    """Sums over the losses of one side: mass from `high` on; mass and powers of l - base between the bounds."""
+    side, l = slab.sides[which], values[which]
+    between = side.mass * ((l > low) & (l < high))
+    off = l - base
+    first = between * off
+    return Moments(
+        float((side.mass * (l >= high)).sum()),
+        float(between.sum()),
+        float(first.sum()),
+        float((first * off).sum()),
+    )
+
+
+def bounds(values: list[Array], which: int) -> tuple[float, float]:
+    """Smallest and largest loss of one side; infinities the wrong way round where it has none."""
+    l = values[which]
+    return (float(l.min()), float(l.max())) if len(l) else (np.inf, -np.inf)
+
+
+def pulled(
+    slab: StoredSlab, f: Array, values: list[Array], shift: float, tilts: tuple[Tilt, ...]
+) -> tuple[float, ...]:
+    """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
+    return tuple(
+        float((_weights(side, l, tilt) * _inverse_risk(side, f, l, shift)).sum())
+        for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+    )
+
+
+def gradient(
+    slab: StoredSlab,
+    f: Array,
+    values: list[Array],
+    shift: float,
+    tilts: tuple[Tilt, ...],
+    after: tuple[float, ...],
+) -> Any:
+    """The slab's part (d,) of the gradient, given what the events of later slabs pull."""
+    slope = 0.0 * f
+    for side, l, tilt, carry in zip(slab.sides, values, tilts, after, strict=True):
+        q = _weights(side, l, tilt)
+        slope = slope + _pull(side, f, l, shift, q, carry)
+        # Of an event's own risk, exp(-l) is its share in a risk set of others.
+        kept = q * (1.0 - _exp(-l)) if side.own else q
+        slope = _subtract(slope, side.event, kept)
+    X = slab.X
+    return _numpy(X @ _like(X, slope))
+
+
+def feature_risk(slab: StoredSlab, f: Array, shift: float) -> list[Any]:
+    """For each side the features (d,) summed by risk, which later slabs must add to theirs."""
+    X, risk = slab.X, _exp(f - shift)
+    return [_numpy(X @ _like(X, risk * _one_or(side.reference))) for side in slab.sides]
+
+
+class Bend(NamedTuple):
+    """A slab's part of the second derivatives, one side.
+
+    With J_i the gradient of loss i in the coefficients: ``fixed`` (d, d) under fixed weights, ``active`` (d, d) =
+    sum_A p_i J_i J_i', ``on_active`` (d,) = sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the
+    losses A that can still gain weight.
+    """
+
+    fixed: Any
+    active: Any
+    on_active: Any
+    on_along: Any
+
+
+def curvature(
+    slab: StoredSlab,
+    f: Array,
+    values: list[Array],
+    shift: float,
+    tilts: tuple[Tilt, ...],
+    after: tuple[float, ...],
+    before: list[Any],
+) -> list[Bend]:
+    """Second derivatives; `before` holds for each side the features of earlier slabs summed by risk."""
+    X, risk, out = slab.X, _exp(f - shift), []
+    for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
+        q = _weights(side, l, tilt)
+        inside = _pull(side, f, l, shift, q, pull)
+        by_risk = X * _like(X, risk * _one_or(side.reference))
+        means = by_risk.cumsum(-1)[:, side.last]
+        means += _as_array(X, carry)[:, None]
+        own = X[:, side.event]
+        if side.own:
+            means += own * _like(X, _exp(f[side.event] - shift))
+            inside = _subtract(inside, side.event, -q * _exp(-l))
+        means *= _like(X, _inverse_risk(side, f, l, shift))
+        fixed = (X * _like(X, inside)) @ X.T - (means * _like(X, q)) @ means.T
+        means -= own
+        active, along = _bending(side, l, tilt)
+        out.append(
+            Bend(
+                _numpy(fixed),
+                _numpy((means * _like(X, active)) @ means.T),
+                _numpy(means @ _like(X, active)),
+                _numpy(means @ _like(X, along)),
+            )
+        )
+    return out
+
+
+def patient_weights(slab: StoredSlab, values: list[Array], tilts: tuple[Tilt, ...]) -> list[Any]:
+    """Worst-case weights of each side's events."""
+    return [_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
+
+
+def _weights(side: ScoredEvents, l: Array, tilt: Tilt) -> Array:
+    """q_i = p_i times what the tilt says of loss i."""
+    ratio = tilt.level * (l >= tilt.eta)
+    if tilt.slope > 0.0:
+        ratio = (ratio + tilt.slope * (l - tilt.eta)).clip(0.0, tilt.cap)
+    return side.mass * ratio
+
+
+def _bending(side: ScoredEvents, l: Array, tilt: Tilt) -> tuple[Array, Array]:
+    """Masses of the losses whose weight moves with them, and the same times their excess over eta."""
+    over = l - tilt.eta if np.isfinite(tilt.eta) else 0.0 * l
+    active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap)) * (tilt.slope > 0.0)
+    return active, active * over
+
+
+def _inverse_risk(side: ScoredEvents, f: Array, l: Array, shift: float) -> Array:
+    """1 / S_i, from l_i = log S_i - f_i."""
+    return _exp(shift - l - f[side.event])
+
+
+def _pull(side: ScoredEvents, f: Array, l: Array, shift: float, q: Array, carry: float) -> Array:
+    """Risk of each patient times the sum of q_i / S_i over the events that have the patient at risk."""
+    per_place = _scattered(side.last, q * _inverse_risk(side, f, l, shift), f)
+    # From the back, where the terms are smallest: subtracting from a total would leave only its rounding there.
+    total = _flipped(_flipped(per_place).cumsum(0)) + carry
+    return total * _exp(f - shift) * _one_or(side.reference)
+
+
+def _one_or(reference: Array | None) -> Array | float:
+    return 1.0 if reference is None else reference
+
+
+# The few places where NumPy and torch spell the same thing differently.
+
+
+def _is_numpy(array: Array) -> bool:
+    return isinstance(array, np.ndarray)
+
+
+def _exp(array: Array) -> Array:
+    return np.exp(array) if _is_numpy(array) else array.exp()
+
+
+def _log(array: Array) -> Array:
+    return np.log(array) if _is_numpy(array) else array.log()
+
+
+def _double(array: Array) -> Array:
+    return array.astype(np.float64, copy=False) if _is_numpy(array) else array.double()
+
+
+def _like(X: Array, array: Array) -> Array:
+    """A vector in the features' precision."""
+    return array.astype(X.dtype, copy=False) if _is_numpy(X) else array.to(X.dtype)
+
+
+def _as_array(X: Array, vector: Any) -> Array:
+    """Numbers of this process as a vector beside the features."""
+    if _is_numpy(X):
+        return np.asarray(vector, dtype=X.dtype)
+    import torch
+
+    return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
+
+
+def _numpy(array: Array) -> Any:
+    return np.asarray(array, dtype=np.float64) if _is_numpy(array) else array.double().cpu().numpy()
+
+
+def _where(flags: Array) -> Array:
+    """Places of the flags that are set."""
+    return np.flatnonzero(flags) if _is_numpy(flags) else flags.nonzero().reshape(-1)
+
+
+def _searched(rising: Array, values: Array) -> Array:
+    """How many of the rising numbers are at most each value."""
+    if _is_numpy(rising):
+        return np.searchsorted(rising, values, side="right")
+    import torch
+
+    return torch.searchsorted(rising, values, right=True)
+
+
+def _flipped(array: Array) -> Array:
+    return array[::-1] if _is_numpy(array) else array.flip(0)
+
+
+def _scattered(places: Array, values: Array, like: Array) -> Array:
+    """Values summed by place."""
+    if _is_numpy(like):
+        return np.bincount(places, weights=values, minlength=len(like))
+    import torch
+
+    return torch.zeros_like(like).index_add_(0, places, values)
+
+
+def _subtract(array: Array, places: Array, values: Array) -> Array:
+    """The array less values at places, each of which stands once."""
+    out = array.copy() if _is_numpy(array) else array.clone()
+    out[places] -= values
+    return out

@@ -1,0 +1,118 @@
+"""Slabs of patients give what everybody in one place gives, in NumPy and in torch."""
+
+import numpy as np
+import pytest
+import torch
+
+from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
+from drosurv.objectives import tilt
+from drosurv.solvers import minimise
+from drosurv.solvers.device_slabs import device_slabs
+from drosurv.solvers.slab_problem import SlabProblem
+
+D = 4
+
+
+def patients(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) + 3.0
+    latent = rng.exponential(np.exp(-X @ np.array([0.5, -0.3, 0.2, 0.0])))
+    censored = rng.exponential(np.median(latent) * 2, n)
+    # Coarse times: ties between events, and between events and the censored.
+    time = np.ceil(np.minimum(latent, censored) / np.median(latent) * 8)
+    return X, time, latent <= censored, rng.integers(1, 4, n).astype(float)
+
+
+MODELS = {
+    "cox": (CoxPH(), lambda s, p: tilt.mean(s), True),
+    "chi2": (DROCox(alpha=0.3, tol=1e-11), lambda s, p: tilt.chi_square(s, 0.3**-0.5, p), True),
+    "paper": (
+        DROCox(alpha=0.7, ball="paper", tol=1e-11),
+        lambda s, p: tilt.chi_square(s, (2 * (1 / 0.7 - 1) ** 2 + 1) ** 0.5, p),
+        True,
+    ),
+    "cvar": (DROCox(alpha=0.3, ball="cvar", tol=1e-10), lambda s, p: tilt.cvar(s, 0.3, p), False),
+    "split": (
+        DROCoxSplit(alpha=0.3, shuffle=False, tol=1e-11),
+        lambda s, p: tilt.chi_square(s, 0.3**-0.5, p),
+        True,
+    ),
+}
+
+
+def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
+    X, time, event, weight = patients()
+    n, w = len(X), weight if weighted else np.ones(len(X))
+    first = np.arange(n) < n // 2 if name == "split" else None
+    sides = [np.ones(n, dtype=bool)] if first is None else [first, ~first]
+    totals = [w[own].sum() for own in sides]
+    rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
+    slabs, _ = device_slabs(
+        X.astype(dtype), time, event, weight if weighted else None, first, totals, "cpu", rows
+    )
+    _, tilt_of, smooth = MODELS[name]
+    return SlabProblem(slabs, D, rests, tilt_of, smooth=smooth, l2=l2)
+
+
+@pytest.mark.parametrize("rows", [10_000, 37])
+@pytest.mark.parametrize("name", MODELS)
+def test_coefficients_are_those_of_one_place(name, rows):
+    X, time, event, _ = patients()
+    model = MODELS[name][0].fit(X, Surv.from_arrays(event, time))
+    found = minimise(problem_of(name, rows=rows), tol=1e-10, max_iter=500)
+    assert found.status == "converged"
+    np.testing.assert_allclose(found.x, model.coef_, atol=1e-4 if name == "cvar" else 1e-7)
+    assert found.value == pytest.approx(model.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["cox", "chi2", "split"])
+def test_weights_and_ridge_count_as_in_one_place(name):
+    X, time, event, weight = patients()
+    model = MODELS[name][0].set_params(l2=0.05)
+    try:
+        model.fit(X, Surv.from_arrays(event, time), sample_weight=weight)
+    finally:
+        model.set_params(l2=0.0)
+    found = minimise(problem_of(name, rows=60, weighted=True, l2=0.05), tol=1e-11, max_iter=500)
+    np.testing.assert_allclose(found.x, model.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_derivatives_are_those_of_finite_differences(name):
+    problem = problem_of(name, rows=50, weighted=True, l2=0.1)
+    problem = problem.smoothed(0.2) if name == "cvar" else problem
+    at, step = np.array([0.2, -0.1, 0.3, 0.05]), 1e-5 * np.eye(D)
+
+    def gradient(theta):
+        problem.value(theta)
+        return problem.gradient()
+
+    slopes = [(problem.value(at + h) - problem.value(at - h)) / 2e-5 for h in step]
+    np.testing.assert_allclose(gradient(at), slopes, atol=1e-8)
+    bends = [(gradient(at + h) - gradient(at - h)) / 2e-5 for h in step]
+    problem.value(at)
+    np.testing.assert_allclose(problem.curvature()[1], bends, atol=1e-6)
+
+
+def test_float32_features_find_the_same_coefficients():
+    fine = minimise(problem_of("chi2", rows=100), tol=1e-9, max_iter=100)
+    coarse = minimise(problem_of("chi2", rows=100, dtype=np.float32), tol=1e-9, max_iter=100)
+    np.testing.assert_allclose(coarse.x, fine.x, atol=1e-5)
+
+
+def test_equal_times_stay_in_one_slab():
+    X, time, event, _ = patients()
+    slabs, centre = device_slabs(X, time, event, None, None, [len(X)], "cpu", rows=10)
+    borders = np.cumsum([slab.X.shape[1] for slab in slabs])
+    falling = np.sort(time)[::-1]
+    assert borders[-1] == len(X)
+    assert len(borders) > 5
+    assert (falling[borders[:-1] - 1] > falling[borders[:-1]]).all()
+    np.testing.assert_allclose(centre, X.mean(axis=0))
+
+
+def test_features_that_are_not_finite_are_named():
+    X, time, event, _ = patients()
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="column 2"):
+        device_slabs(torch.as_tensor(X), time, event, None, None, [len(X)], "cpu")
