@@ -1,0 +1,166 @@
+"""How each row was observed: since when, in which stratum and cluster, of which patient, with what known part."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What ``fit`` was told about the n rows beyond features, events and times; None where nothing was.
+
+    Attributes
+    ----------
+    entry : (n,) float64 or None
+        Time from which each row is under observation.
+    stratum : (n,) int or None
+        Number of each row's stratum in ``strata``.
+    strata : tuple
+        Labels of the strata, sorted.
+    clusters : (n,) int or None
+        Number of each row's cluster; rows of one patient are one, unless clusters were given.
+    offset : (n,) float64 or None
+        What is added to the scores.
+    patient : (n,) int or None
+        Number of the patient each row belongs to.
+    """
+
+    entry: FloatArray | None = None
+    stratum: IntArray | None = None
+    strata: tuple[Any, ...] = ()
+    clusters: IntArray | None = None
+    offset: FloatArray | None = None
+    patient: IntArray | None = None
+
+    def observe(self, target: Target) -> Target:
+        """The target with its entry times and strata."""
+        return Target(target.event, target.time, self.entry, self.stratum)
+
+    def take(self, rows: NDArray[Any]) -> Observation:
+        """That of the given rows, strata keep their numbers."""
+        parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
+        entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
+        return Observation(entry, stratum, self.strata, clusters, offset, patient)
+
+
+def parse_observation(
+    target: Target,
+    *,
+    entry: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
+    offset: Any = None,
+    id: Any = None,
+) -> Observation:
+    """Check what ``fit`` was told about the rows of a target.
+
+    Parameters
+    ----------
+    target : Target
+    entry : (n,) array, optional
+        Times before the rows' own.
+    strata, clusters, id : (n,) array, optional
+        Labels: numbers or texts, none missing.
+    offset : (n,) array, optional
+        Finite numbers.
+    """
+    n = len(target)
+    since = None if entry is None else _entry(entry, target)
+    stratum, labels = (None, ()) if strata is None else label_codes("strata", strata, n)
+    if stratum is not None:
+        _mention_silent(stratum, labels, target)
+    patient = None
+    if id is not None:
+        patient, ids = label_codes("id", id, n)
+        _check_rows_of_patients(patient, ids, since, target)
+    cluster = patient if clusters is None else label_codes("clusters", clusters, n)[0]
+    known = None if offset is None else numbers("offset", offset, n)
+    return Observation(since, stratum, labels, cluster, known, patient)
+
+
+def numbers(name: str, values: Any, n: int) -> FloatArray:
+    """Finite numbers (n,) of an argument."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, got {array.dtype}.")
+    array = array.astype(np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have one value per row, shape ({n},), got {array.shape}.")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        raise ValueError(
+            f"{name} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair those rows."
+        )
+    return array
+
+
+def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ...]]:
+    """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
+    series = pd.Series(values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values))
+    if len(series) != n or np.ndim(values) != 1:
+        raise ValueError(f"{name} must have one label per row, shape ({n},), got {np.shape(values)}.")
+    missing = np.flatnonzero(series.isna())
+    if len(missing):
+        raise ValueError(
+            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom those rows "
+            "belong with. Drop them, or give each a label of its own."
+        )
+    codes, found = pd.factorize(series, sort=True)
+    return codes.astype(np.intp), tuple(found.tolist())
+
+
+def _entry(entry: Any, target: Target) -> FloatArray:
+    since = numbers("entry", entry, len(target))
+    late = np.flatnonzero(since >= target.time)
+    if len(late):
+        row = late[0]
+        raise ValueError(
+            f"entry must be before the time of the row; it is not in {len(late)} rows (first at row {row}: entry "
+            f"{since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct its times."
+        )
+    return since
+
+
+def _mention_silent(stratum: IntArray, labels: tuple[Any, ...], target: Target) -> None:
+    events = np.bincount(stratum, target.event, minlength=len(labels))
+    silent = [str(labels[k]) for k in np.flatnonzero(events == 0)]
+    if silent:
+        warnings.warn(
+            f"no event in stratum {', '.join(silent)}: its patients say nothing about the coefficients, and no curve "
+            "can be predicted for them.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _check_rows_of_patients(
+    patient: IntArray, labels: tuple[Any, ...], entry: FloatArray | None, target: Target
+) -> None:
+    """One patient's rows (start, stop] must not overlap."""
+    order = np.lexsort((target.time, patient))
+    same = patient[order][1:] == patient[order][:-1]
+    if not same.any():
+        return
+    if entry is None:
+        first = order[np.flatnonzero(same)[0]]
+        raise ValueError(
+            f"id names several rows for {labels[patient[first]]!r}, but there are no entry times: give each row's "
+            "start, fit(X, y, entry=start, id=...)."
+        )
+    over = same & (entry[order][1:] < target.time[order][:-1])
+    if over.any():
+        later = order[1:][over][0]
+        earlier = order[:-1][over][0]
+        raise ValueError(
+            f"rows {earlier} and {later} of id {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
+            f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
+            "at one time."
+        )

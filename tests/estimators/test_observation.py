@@ -1,0 +1,60 @@
+"""What fit is told about its rows is checked at the door."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.estimators.observation import parse_observation
+from drosurv.target import Target
+
+TARGET = Target(np.array([True, False, True, False]), np.array([2.0, 3.0, 5.0, 6.0]))
+
+
+def test_nothing_given_is_nothing_known():
+    found = parse_observation(TARGET)
+    assert found.entry is found.stratum is found.clusters is found.offset is found.patient is None
+    assert found.observe(TARGET).is_plain
+
+
+def test_labels_become_numbers_in_sorted_order():
+    found = parse_observation(
+        TARGET, strata=pd.Series(["b", "a", "a", "b"], index=[9, 8, 7, 6]), clusters=[7, 7, 3, 3]
+    )
+    assert found.strata == ("a", "b")
+    assert found.stratum.tolist() == [1, 0, 0, 1]
+    assert found.clusters.tolist() == [1, 1, 0, 0]
+    assert found.take(np.array([0, 2])).stratum.tolist() == [1, 0]
+
+
+def test_rows_of_one_patient_are_a_cluster():
+    found = parse_observation(TARGET, entry=[0, 2, 3, 5], id=["x", "x", "y", "y"])
+    assert found.patient.tolist() == found.clusters.tolist() == [0, 0, 1, 1]
+    assert found.observe(TARGET).entry.tolist() == [0, 2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"entry": [0, 3, 1, 1]}, r"entry must be before.*1 rows \(first at row 1: entry 3.0, time 3.0\)"),
+        ({"entry": [0, np.nan, 1, 1]}, r"entry contains 1 NaN or infinite values \(first at row 1\)"),
+        ({"entry": [0, 1]}, r"entry must have one value per row, shape \(4,\), got \(2,\)"),
+        ({"entry": ["a", "b", "c", "d"]}, "entry must hold numbers"),
+        ({"offset": [0, np.inf, 1, 1]}, "offset contains 1 NaN or infinite"),
+        ({"clusters": ["a", None, "b", "b"]}, r"clusters contains 1 missing labels \(first at row 1\)"),
+        ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing labels"),
+        ({"strata": ["a", "b"]}, r"strata must have one label per row, shape \(4,\), got \(2,\)"),
+        ({"id": [1, 1, 2, 3]}, "id names several rows for 1, but there are no entry times"),
+        (
+            {"id": [1, 1, 2, 3], "entry": [0, 1, 0, 0]},
+            r"rows 0 and 1 of id 1 overlap: \(0.0, 2.0\] and \(1.0, 3.0\]",
+        ),
+    ],
+)
+def test_bad_input_names_the_argument_the_row_and_the_remedy(given, message):
+    with pytest.raises(ValueError, match=message):
+        parse_observation(TARGET, **given)
+
+
+def test_a_stratum_without_events_is_mentioned():
+    with pytest.warns(UserWarning, match="no event in stratum late: its patients say nothing"):
+        parse_observation(TARGET, strata=["early", "late", "early", "late"])
