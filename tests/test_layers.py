@@ -18,7 +18,7 @@ LAYERS = [
     {"estimators", "datasets"},
     {"evaluation"},
     {"tuning", "insight"},
-    {"repair"},
+    {"repairs"},
     {"paper", "audit", "demo", "benchmark", "distributed"},
     {"cli"},
     {"__main__"},

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from drosurv.evaluation import evaluate as evaluate
     from drosurv.persistence import load as load
     from drosurv.persistence import save as save
+    from drosurv.repairs import RepairedCox as RepairedCox
+    from drosurv.repairs import repair as repair
     from drosurv.target import Surv as Surv
 
 _ROOMS = (
@@ -32,6 +34,7 @@ _ROOMS = (
     "losses",
     "metrics",
     "objectives",
+    "repairs",
     "tables",
     "tuning",
 )
@@ -50,6 +53,8 @@ _HOME = {
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.persistence",
     "save": "drosurv.persistence",
+    "RepairedCox": "drosurv.repairs",
+    "repair": "drosurv.repairs",
 }
 
 __all__ = ["__version__", *_ROOMS, *_HOME]

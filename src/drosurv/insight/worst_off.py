@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.insight.borne_harm import search_rules
+from drosurv.insight.coded_table import Atom, CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff
-from drosurv.insight.rule_search import Atom, CodedTable, search_rules
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
@@ -94,7 +95,8 @@ def worst_off(
     'x5 > 1.02'
     """
     target = parse_target(y)
-    table = _table(model, X if features is None else features, len(target))
+    names = getattr(model, "feature_names_in_", None)
+    table = readable_table(X if features is None else features, len(target), names)
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}.")
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
@@ -207,28 +209,6 @@ def _folds(target: Target, n_folds: int, rng: np.random.Generator) -> IntArray:
     folds = np.empty(len(target), dtype=np.intp)
     folds[order] = np.arange(len(target)) % n_folds
     return folds
-
-
-def _table(model: Any, X: Any, n: int) -> pd.DataFrame:
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        table = X.reset_index(drop=True)
-    else:
-        values = np.asarray(X)
-        if values.ndim != 2:
-            raise ValueError(f"X must be a table with one row per patient, got shape {values.shape}.")
-        names = getattr(model, "feature_names_in_", None)
-        known = names is not None and len(names) == values.shape[1]
-        table = pd.DataFrame(
-            values, columns=names if known else [f"x{j + 1}" for j in range(values.shape[1])]
-        )
-    if len(table) != n:
-        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
-    if not table.columns.is_unique:
-        repeated = sorted(set(table.columns[table.columns.duplicated()]))
-        raise ValueError(f"columns {repeated} occur more than once: a rule could not say which one it means.")
-    return table
 
 
 def _given_harm(harm: Any, n: int) -> FloatArray:

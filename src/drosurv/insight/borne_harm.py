@@ -1,0 +1,82 @@
+"""Rules whose patients bear the most harm together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drosurv.insight.coded_table import Atom, CodedTable
+from drosurv.insight.rule_search import Candidate, RuleSearch
+from drosurv.target import FloatArray
+
+BEAM = 12
+# How many standard errors are taken off a summed harm before rules are compared: small groups must earn it.
+DISCOUNT = 1.0
+# How many times the harm borne must rise to be worth one more condition: short rules read and hold better.
+WORTH_A_CONDITION = 1.5
+
+
+class BorneHarm:
+    """Lower bounds of the harm that a rule's patients bear together: a criterion for the search.
+
+    The score counts harm from zero. What steers the search counts it from the mean of all patients: a group that
+    is harmed only under a second condition shows there first.
+    """
+
+    def __init__(self, harm: FloatArray, weight: FloatArray, min_group: int) -> None:
+        self.values = np.column_stack([weight, weight * harm, weight * harm**2])
+        self.min_group = min_group
+        self.mean = float(self.values[:, 1].sum() / self.values[:, 0].sum())
+
+    def scores(self, sums: FloatArray) -> FloatArray:
+        """Harm borne and harm in excess of the mean, (2, A)."""
+        count, harm, squares = sums.T
+        n = np.maximum(count, 1.0)
+        error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
+        borne = harm - DISCOUNT * error
+        return np.where(count >= self.min_group, np.stack([borne, borne - self.mean * count]), -np.inf)
+
+
+def search_rules(
+    table: CodedTable,
+    harm: FloatArray,
+    *,
+    max_rules: int,
+    max_conditions: int,
+    min_group: int,
+    weight: FloatArray | None = None,
+) -> list[tuple[Atom, ...]]:
+    """Rules in the order found, each among the patients whom no earlier rule covers.
+
+    A rule is the better the more harm its patients bear together, counted at the lower end of an interval:
+    it should hold everyone who is harmed and no one who is not. The search keeps the best few rules of each
+    length.
+
+    Parameters
+    ----------
+    table : CodedTable
+    harm : (n,)
+        Positive where a patient is served worse than by no model.
+    max_rules, max_conditions : int
+    min_group : int
+        Least number of patients in a rule.
+    weight : (n,), optional
+        How often each patient counts (bootstrap draws).
+    """
+    left = np.ones(len(harm)) if weight is None else weight.astype(np.float64)
+    rules: list[tuple[Atom, ...]] = []
+    while len(rules) < max_rules and left.any():
+        best = _best(RuleSearch(table, BorneHarm(harm, left, min_group), left > 0, BEAM), max_conditions)
+        if best.score <= 0:
+            break
+        rules.append(best.atoms)
+        left = np.where(table.covers(best.atoms), 0.0, left)
+    return rules
+
+
+def _best(search: RuleSearch, max_conditions: int) -> Candidate:
+    best = Candidate((), -np.inf, -np.inf)
+    for candidates in search.by_length(max_conditions):
+        leader = search.revalued(max(candidates, key=lambda candidate: candidate.score))
+        if leader.score > max(best.score * WORTH_A_CONDITION, best.score):
+            best = leader
+    return best

@@ -1,0 +1,178 @@
+"""A table whose columns are cut into codes once, so that a search over rules only counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.insight.rules import Comparison, Condition, Rule
+from drosurv.target import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
+N_CUTS = 40
+MOST_LEVELS = 200
+
+Codes = NDArray[np.int16]
+Places = NDArray[np.int32]
+
+
+class Atom(NamedTuple):
+    """A condition as the search sees it: column number, comparison, code of the value."""
+
+    column: int
+    comparison: Comparison
+    code: int
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """A table in codes.
+
+    Parameters
+    ----------
+    names : tuple of d str
+    codes : (d, n) int16
+        Numbers: how many thresholds lie below the value. Categories: which level, or one more for all rare
+        ones. Missing: -1.
+    values : tuple of d tuples
+        Thresholds, increasing, or levels.
+    numeric : tuple of d bool
+    """
+
+    names: tuple[str, ...]
+    codes: Codes
+    values: tuple[tuple[Any, ...], ...]
+    numeric: tuple[bool, ...]
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> CodedTable:
+        """Cut numbers at their quantiles, rounded to readable values; take categories as they are."""
+        import pandas as pd
+
+        codes, values, numeric = [], [], []
+        for name in table.columns:
+            column = table[name]
+            # Two values are a flag, however written: "diabetes is 1" reads better than "diabetes > 0".
+            is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
+            if is_number:
+                numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+                cuts = _readable_cuts(numbers[np.isfinite(numbers)])
+                code = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
+                levels: tuple[Any, ...] = tuple(cuts.tolist())
+            else:
+                levels = tuple(column.value_counts().index[:MOST_LEVELS])
+                code = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
+                # A level too rare to be named in a rule still takes part in "is not".
+                code = np.where((code < 0) & column.notna().to_numpy(), len(levels), code)
+            codes.append(code)
+            values.append(levels)
+            numeric.append(is_number)
+        names = tuple(str(name) for name in table.columns)
+        return cls(names, np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
+
+    @property
+    def n_codes(self) -> int:
+        """Codes of the longest column, and one for the missing: -1 addresses the last place."""
+        return max(len(values) for values in self.values) + 2
+
+    @cached_property
+    def atoms(self) -> Places:
+        """Every condition a rule may hold, (A, 3): column, number of the comparison, code; in this order."""
+        found: list[tuple[int, int, int]] = []
+        for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
+            # A single level tells nobody apart; of two, "is not" one says no more than "is" the other.
+            kinds = range(2) if numeric else range(2, {0: 2, 1: 2, 2: 3}.get(len(values), 4))
+            found += [(column, kind, code) for kind in kinds for code in range(len(values))]
+            if (self.codes[column] < 0).any():
+                found.append((column, 4, 0))
+        return np.array(found, dtype=np.int32).reshape(-1, 3)
+
+    @cached_property
+    def blocks(self) -> Places:
+        """Where in ``atoms`` a new pair of column and comparison begins."""
+        pairs = self.atoms[:, :2]
+        return np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1)).astype(np.int32)
+
+    def atom(self, place: int) -> Atom:
+        """The condition at a place of ``atoms``."""
+        column, kind, code = self.atoms[place].tolist()
+        return Atom(column, COMPARISONS[kind], code)
+
+    def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
+        """Which patients (n,) meet every atom."""
+        met = np.ones(self.codes.shape[1], dtype=np.bool_)
+        for column, comparison, value in atoms:
+            code = self.codes[column]
+            match comparison:
+                case "<=":
+                    met &= (code <= value) & (code >= 0)
+                case ">":
+                    met &= code > value
+                case "is":
+                    met &= code == value
+                case "is not":
+                    met &= (code != value) & (code >= 0)
+                case "is missing":
+                    met &= code < 0
+        return met
+
+    def rule(self, atoms: tuple[Atom, ...]) -> Rule:
+        """Atoms in the table's own units and names."""
+        conditions = []
+        for column, comparison, code in sorted(
+            atoms, key=lambda atom: (atom.column, atom.comparison == "<=")
+        ):
+            value = None if comparison == "is missing" else self.values[column][code]
+            conditions.append(Condition(self.names[column], comparison, value))
+        return Rule(tuple(conditions))
+
+
+def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
+    """The columns that rules may speak about, one row for each of n patients.
+
+    Parameters
+    ----------
+    X : array or DataFrame, (n, d)
+    n : int
+        Number of patients.
+    names : sequence of d str, optional
+        Names of an array's columns; x1, x2, ... without them.
+    """
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        table = X.reset_index(drop=True)
+    else:
+        values = np.asarray(X)
+        if values.ndim != 2:
+            raise ValueError(f"X must be a table with one row per patient, got shape {values.shape}.")
+        known = names is not None and len(names) == values.shape[1]
+        table = pd.DataFrame(
+            values, columns=list(names) if known else [f"x{j + 1}" for j in range(values.shape[1])]
+        )
+    if len(table) != n:
+        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
+    if not table.columns.is_unique:
+        repeated = sorted(set(table.columns[table.columns.duplicated()]))
+        raise ValueError(f"columns {repeated} occur more than once: a rule could not say which one it means.")
+    return table
+
+
+def _readable_cuts(numbers: FloatArray) -> FloatArray:
+    """Quantiles rounded to a unit that is small against the spread, whole numbers for whole numbers."""
+    if len(numbers) == 0 or np.ptp(numbers) == 0:
+        return np.empty(0)
+    cuts: FloatArray = np.quantile(numbers, np.arange(1, N_CUTS) / N_CUTS, method="inverted_cdf")
+    if not (numbers == np.rint(numbers)).all():
+        spread = float(np.diff(np.quantile(numbers, [0.05, 0.95]))[0] or np.ptp(numbers))
+        cuts = np.round(cuts, int(2 - np.floor(np.log10(spread))))
+    distinct: FloatArray = np.unique(cuts)
+    inside = (distinct >= numbers.min()) & (distinct < numbers.max())
+    return np.compress(inside, distinct)

@@ -1,0 +1,7 @@
+"""Repairs: find the group a model is wrong about, correct the model there, and check it on other patients."""
+
+from drosurv.repairs.any_model import repair
+from drosurv.repairs.repair import Ratio, Repair
+from drosurv.repairs.repaired_cox import RepairedCox
+
+__all__ = ["Ratio", "Repair", "RepairedCox", "repair"]

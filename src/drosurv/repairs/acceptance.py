@@ -1,0 +1,253 @@
+"""Whether patients who were used neither to find nor to fit a repair gain from it.
+
+The search and the fit are repeated on subsets of the folds (shadow chains), and each repetition is scored on
+patients it has not seen. A likelihood ratio of patients not seen has mean 1 if the model is right, and so has each
+average and each product over disjoint folds made below: such an *e-value* exceeds 20 with probability at most 1/20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
+from drosurv.insight.wrongness import Limits, Residuals
+from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, Found, Kind, Version
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Upper tails of a normal: the group must gain (one in ten), and the others must not lose (one in twenty).
+LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
+# How much the groups found without each fold must overlap with the one proposed.
+LEAST_OVERLAP = 0.3
+N_ORDERS = 2
+# exp of more than this is as good as infinite.
+LARGEST_EXPONENT = 500.0
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A repair on trial, and what patients not used for it say.
+
+    Parameters
+    ----------
+    kind : str
+    found : Found
+        The repair as found and fitted on everyone.
+    version, strength : str, float
+        What the held-out patients like best.
+    inside : (n,) bool
+        Whether the group found without him holds each patient.
+    r_before, r_after : (n,) float64
+        Log hazard ratios of each patient before and after the repair found without him.
+    gains : (n,) float64
+        Each patient's gain in log likelihood from the one to the other.
+    e, overlap : float
+        The e-value, NaN where another test had failed; the mean overlap of groups found without a fold.
+    accepted : bool
+    """
+
+    kind: Kind
+    found: Found
+    version: Version
+    strength: float
+    inside: BoolArray
+    r_before: FloatArray
+    r_after: FloatArray
+    gains: FloatArray
+    e: float
+    overlap: float
+    accepted: bool
+
+
+class Shadows:
+    """The chain on everyone, and its repetitions on subsets of the folds.
+
+    Parameters
+    ----------
+    table : CodedTable
+    residuals : Residuals
+    folds : (n,) int
+        0 to K - 1.
+    max_conditions : int
+    evidence : float
+        Least e-value.
+    progress : callable
+        Told what is being done, how many steps of it are done, and of how many.
+    """
+
+    def __init__(
+        self,
+        table: CodedTable,
+        residuals: Residuals,
+        folds: IntArray,
+        max_conditions: int,
+        evidence: float,
+        progress: Progress,
+    ) -> None:
+        def chain(counted: BoolArray) -> Chain:
+            return Chain(table, residuals, counted, max_conditions)
+
+        self.residuals, self.folds, self.evidence, self.progress = residuals, folds, evidence, progress
+        n_folds = int(folds.max()) + 1
+        self.main = chain(np.ones(len(folds), dtype=np.bool_))
+        self.without = [chain(folds != fold) for fold in range(n_folds)]
+        forward = list(range(n_folds))
+        self.orders = [forward, forward[::-1]][:N_ORDERS]
+        # A chain on fewer than two folds of five finds nothing.
+        self.first = max(1, (n_folds + 1) // 2 - 1)
+        self.prefixes = {
+            (which, m): chain(np.isin(folds, order[:m]))
+            for which, order in enumerate(self.orders)
+            for m in range(self.first, n_folds - 1)
+        }
+        # Whether folds are scored against their own best level and slope, not against the model.
+        self.universal = False
+
+    def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
+        """Find the next repair of a kind, and put it to the test; an accepted one is kept by every chain.
+
+        None if no rule had the odds on its side.
+        """
+        n_steps = 1 + len(self.without) + len(self.prefixes)
+        self.progress(kind, 0, n_steps)
+        found = self.main.find(kind, limits)
+        if found is None:
+            return None
+        versions = [(version, strength) for version in VERSIONS[kind] for strength in STRENGTHS]
+        n = len(self.folds)
+        inside, overlaps = np.zeros(n, dtype=np.bool_), []
+        r_before, ratios = np.zeros(n), np.zeros((len(versions), n))
+        shadows: list[Found | None] = []
+        for fold, chain in enumerate(self.without):
+            self.progress(kind, 1 + fold, n_steps)
+            out = self.folds == fold
+            shadow = chain.find(kind, limits)
+            shadows.append(shadow)
+            r_before[out] = chain.r[out]
+            if shadow is None:
+                overlaps.append(0.0)
+                continue
+            same, overlap = _same_side(found.inside, shadow.inside, ~out)
+            overlaps.append(overlap)
+            inside[out] = shadow.inside[out] if same else ~shadow.inside[out]
+            ratios[:, out] = self._ratios(chain, shadow, versions)[:, out]
+        gains = likelihood_gains_of(ratios, self.residuals.events, self.residuals.expected * np.exp(r_before))
+        total = gains.sum(axis=1)
+        passed = total > 0
+        passed &= np.array([z_of(gain[inside]) for gain in gains]) >= LEAST_Z_INSIDE
+        passed &= np.array([z_of(gain[~inside]) for gain in gains]) > LEAST_Z_OUTSIDE
+        passed &= float(np.mean(overlaps)) >= LEAST_OVERLAP
+        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        version, strength = versions[best]
+        e = float("nan")
+        earlier: dict[tuple[int, int], Found | None] = {}
+        if passed.any():
+            e, earlier = self._e_value(kind, limits, versions, shadows)
+        accepted = bool(passed[best] and e >= self.evidence)
+        if accepted:
+            self.main.commit(found, version, strength)
+            for chain, shadow in zip(self.without, shadows, strict=True):
+                if shadow is not None:
+                    chain.commit(shadow, version, strength)
+            for key, shadow in earlier.items():
+                if shadow is not None:
+                    self.prefixes[key].commit(shadow, version, strength)
+        self.progress(kind, n_steps, n_steps)
+        return Trial(
+            kind,
+            found,
+            version,
+            strength,
+            inside=inside,
+            r_before=r_before,
+            r_after=r_before + ratios[best],
+            gains=gains[best],
+            e=e,
+            overlap=float(np.mean(overlaps)),
+            accepted=accepted,
+        )
+
+    def held_out(self) -> FloatArray:
+        """Each patient's log hazard ratio from the repairs found without him, (n,)."""
+        r: FloatArray = np.choose(self.folds, [chain.r for chain in self.without])
+        return r
+
+    def _ratios(self, chain: Chain, found: Found, versions: list[tuple[Version, float]]) -> FloatArray:
+        """Log hazard ratios (v, n) of all versions."""
+        whole = {version: chain.hazard_ratios(found, version) for version in found.corrections}
+        return np.stack([strength * whole[version] for version, strength in versions])
+
+    def _e_value(
+        self,
+        kind: Kind,
+        limits: Limits,
+        versions: list[tuple[Version, float]],
+        without: list[Found | None],
+    ) -> tuple[float, dict[tuple[int, int], Found | None]]:
+        """The e-value, and what the chains on the first folds of each order found.
+
+        The mean of two: the mean over folds of the likelihood ratio there, each chain having seen all other folds;
+        and the product of likelihood ratios of three folds, each chain having seen the folds before it.
+        """
+        n_folds, n_steps = len(self.without), 1 + len(self.without) + len(self.prefixes)
+        ratios = np.zeros((n_folds, len(versions)))
+        for fold, (chain, found) in enumerate(zip(self.without, without, strict=True)):
+            ratios[fold] = self._log_ratio(chain, found, versions, fold)
+        averaged = _mean_exp(ratios)
+        earlier: dict[tuple[int, int], Found | None] = {}
+        products = []
+        for which, order in enumerate(self.orders):
+            total = ratios[order[-1]].copy()
+            for m in range(self.first, n_folds - 1):
+                self.progress(kind, 1 + n_folds + len(earlier), n_steps)
+                chain = self.prefixes[which, m]
+                earlier[which, m] = chain.find(kind, limits)
+                total += self._log_ratio(chain, earlier[which, m], versions, order[m])
+            products.append(_mean_exp(total))
+        return (averaged + float(np.mean(products))) / 2, earlier
+
+    def _log_ratio(
+        self, chain: Chain, found: Found | None, versions: list[tuple[Version, float]], fold: int
+    ) -> FloatArray:
+        """Log likelihood ratio (v,) of a fold that the chain has not seen.
+
+        Against the model as the chain had repaired it before; or, in the universal form, against the level and
+        slope that are best for that very fold, so that a model which is off for everybody cannot gain from it.
+        """
+        out = self.folds == fold
+        events, expected = self.residuals.events[out], self.residuals.expected[out]
+        change = np.zeros((len(versions), len(events)))
+        if found is not None:
+            change = self._ratios(chain, found, versions)[:, out]
+        # Against the model as the chain had repaired it before, or against the best for this very fold.
+        null = chain.r[out]
+        if self.universal:
+            Z = self.residuals.columns[out, :2]
+            null = Z @ poisson_ridge(Z, events, expected, np.zeros(2))
+        change = change + chain.r[out] - null
+        ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
+        return ratio
+
+
+def z_of(values: FloatArray) -> float:
+    """Sum over its standard error: how clearly the sum is above 0."""
+    return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
+
+
+def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
+    """Whether two rules name the same side of a cut (or opposite ones), and how much these overlap (Jaccard)."""
+
+    def overlap(one: BoolArray, other: BoolArray) -> float:
+        return float((one & other & among).sum() / max(((one | other) & among).sum(), 1))
+
+    same, opposite = overlap(first, second), overlap(~first, second)
+    return same >= opposite, max(same, opposite)
+
+
+def _mean_exp(logs: FloatArray) -> float:
+    return float(np.exp(np.minimum(logs, LARGEST_EXPONENT)).mean())

@@ -1,0 +1,161 @@
+"""Repairs found and fitted on some of the patients, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from drosurv.insight.coded_table import Atom, CodedTable
+from drosurv.insight.poisson_ridge import poisson_ridge
+from drosurv.insight.proposal import propose
+from drosurv.insight.wrongness import Limits, Residuals
+from drosurv.target import BoolArray, FloatArray
+
+Kind = Literal["everyone", "effects", "level"]
+Version = Literal["full", "own", "level"]
+
+# A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
+LARGEST_REPAIR = 2.5
+# Effects less probable than this to differ are left alone.
+LEAST_INCLUSION = 0.02
+VERSIONS: dict[Kind, tuple[Version, ...]] = {
+    "everyone": ("own", "level"),
+    "effects": ("full", "own", "level"),
+    "level": ("level",),
+}
+STRENGTHS = (1.0, 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Log hazard ratios r = held(z @ everywhere + inside * (z @ own)).
+
+    Parameters
+    ----------
+    everywhere, own : (p,) float64
+        Effects for everyone, and further ones inside the group.
+    """
+
+    everywhere: FloatArray
+    own: FloatArray
+
+    def of(self, z: FloatArray, inside: BoolArray) -> FloatArray:
+        """Log hazard ratios (n,) of patients with columns z (n, p)."""
+        r: FloatArray = z @ self.everywhere + inside * (z @ self.own)
+        return np.clip(r, -LARGEST_REPAIR, LARGEST_REPAIR)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A group that a chain found, and the versions of its repair.
+
+    Parameters
+    ----------
+    atoms : tuple of Atom
+        The rule; none for everyone.
+    inside : (n,) bool
+        Who meets it, of all patients.
+    corrections : dict
+        One for each version.
+    """
+
+    atoms: tuple[Atom, ...]
+    inside: BoolArray
+    corrections: dict[Version, Correction]
+
+
+class Chain:
+    """Repairs that only the counted patients had a part in.
+
+    Parameters
+    ----------
+    table : CodedTable
+    residuals : Residuals
+        Of all n patients, under the model as it is.
+    counted : (n,) bool
+        The patients to find and fit on.
+    max_conditions : int
+
+    Attributes
+    ----------
+    r : (n,) float64
+        Log hazard ratios of all repairs so far, of all patients.
+    """
+
+    def __init__(
+        self, table: CodedTable, residuals: Residuals, counted: BoolArray, max_conditions: int
+    ) -> None:
+        self.table, self.residuals, self.counted = table, residuals, counted
+        self.max_conditions = max_conditions
+        self.r = np.zeros(len(counted))
+
+    def find(self, kind: Kind, limits: Limits) -> Found | None:
+        """The next group and the fitted versions of its repair; None if the odds are against every rule."""
+        now = self.residuals.after(self.r)
+        if kind == "everyone":
+            atoms: tuple[Atom, ...] = ()
+            inclusion = (np.arange(now.n_effects + 1) <= 1).astype(np.float64)
+        else:
+            proposal = propose(self.table, now, self.counted, limits, self.max_conditions)
+            if proposal is None or proposal.log_odds <= 0:
+                return None
+            atoms, inclusion = proposal.atoms, proposal.group.inclusion
+        inside = self.table.covers(atoms)
+        corrections = {
+            version: fit_version(version, now, inside, self.counted, inclusion, limits.tau)
+            for version in VERSIONS[kind]
+        }
+        return Found(atoms, inside, corrections)
+
+    def hazard_ratios(self, found: Found, version: Version) -> FloatArray:
+        """Log hazard ratios (n,) of a version of a repair at full strength."""
+        return found.corrections[version].of(self.residuals.columns, found.inside)
+
+    def commit(self, found: Found, version: Version, strength: float) -> None:
+        """Keep a repair: what is found next is found after it."""
+        self.r = self.r + strength * self.hazard_ratios(found, version)
+
+
+def fit_version(
+    version: Version,
+    residuals: Residuals,
+    inside: BoolArray,
+    counted: BoolArray,
+    inclusion: FloatArray,
+    tau: float,
+) -> Correction:
+    """Poisson ridge whose penalty on an effect is the smaller the more probably it differs.
+
+    Parameters
+    ----------
+    version : {"full", "own", "level"}
+        Effects for everyone and for the group; for the group only; or one number for the group.
+    residuals : Residuals
+    inside, counted : (n,) bool
+        The group, and the patients to fit on.
+    inclusion : (p,)
+        How probable it is that each effect differs; the level always does.
+    tau : float
+        Prior standard deviation of effects that differ.
+    """
+    p = residuals.n_effects + 1
+    columns = np.flatnonzero(inclusion > LEAST_INCLUSION) if version != "level" else np.array([0])
+    columns = np.union1d([0], columns).astype(np.intp)
+    penalty = 1 / (tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
+    # Versions that change only the group are fitted there only.
+    rows = np.flatnonzero(counted if version == "full" else counted & inside)
+    z = residuals.columns[np.ix_(rows, columns)]
+    design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
+    theta = poisson_ridge(
+        design,
+        residuals.events[rows],
+        residuals.expected[rows],
+        np.tile(penalty, design.shape[1] // len(columns)),
+    )
+    everywhere, own = np.zeros(p), np.zeros(p)
+    own[columns] = theta[-len(columns) :]
+    if version == "full":
+        everywhere[columns] = theta[: len(columns)]
+    return Correction(everywhere, own)

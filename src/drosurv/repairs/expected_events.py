@@ -1,0 +1,142 @@
+"""How many events a model expected of each patient by his own time, and how it ranked the patients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.insight.curves import predicted_curves
+from drosurv.repairs.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
+from drosurv.target import FloatArray, IntArray, Target
+
+# Rows whose whole curves are held at once.
+CHUNK = 250
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What a model said of n patients, beside what happened.
+
+    Parameters
+    ----------
+    events : (n,) float64
+        1 where the event was seen while the model was followed.
+    hazard : (n,) float64
+        Cumulative hazard until then: the expected number of events.
+    log_risk : (n,) float64
+        Log of the mean cumulative hazard at the quartiles of the event times. Under proportional hazards this
+        is the log risk, up to a constant.
+    """
+
+    events: FloatArray
+    hazard: FloatArray
+    log_risk: FloatArray
+
+    @staticmethod
+    def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
+        """What each fold's model said, put back in the order of the patients."""
+        places = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
+        fields = ([getattr(part, name) for part in parts] for name in ("events", "hazard", "log_risk"))
+        return Expected(*(np.concatenate(field)[places] for field in fields))
+
+    def held(self, low: float, high: float) -> Expected:
+        """The same with cumulative hazards held to [low, high]."""
+        return Expected(self.events, np.clip(self.hazard, low, high), self.log_risk)
+
+
+def reference_times(target: Target) -> FloatArray:
+    """Quartiles of the event times, where the risk of a patient is read."""
+    times: FloatArray = np.quantile(target.time[target.event], [0.25, 0.5, 0.75])
+    return times
+
+
+def log_risk(model: Any, X: Any, n: int, times: FloatArray) -> FloatArray:
+    """Log of each patient's mean cumulative hazard at the times, (n,)."""
+    survival = predicted_curves(model, X, n).at(times)
+    hazard = -np.log(np.maximum(survival, np.exp(-LARGEST_HAZARD)))
+    found: FloatArray = np.log(np.maximum(hazard.mean(axis=1), SMALLEST_HAZARD))
+    return found
+
+
+def expected_of_fitted(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
+    """What a model that was fitted on other patients of the same data expects of these.
+
+    Parameters
+    ----------
+    model : fitted survival model
+    X : (n, d) features as the model takes them
+    target : Target
+        Of the same patients.
+    times : (k,)
+        Where the log risk is read.
+    """
+    n = len(target)
+    curves = predicted_curves(model, X, n)
+    hazard = -np.log(np.maximum(curves.at_own(target.time), np.exp(-LARGEST_HAZARD)))
+    return Expected(target.event.astype(np.float64), hazard, log_risk(model, X, n, times))
+
+
+def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
+    """What a frozen model expects, read so that the likelihood ratios of a right model have mean 1.
+
+    Curves given at a grid of times are continuous: the cumulative hazard runs straight from one time to the next.
+    A model's own curves are steps: the hazard of a step is 1 - S(t) / S(t-), not the larger -log of that ratio. Where
+    a model's curves end, its patients count as censored.
+
+    Parameters
+    ----------
+    model : fitted survival model, or a pair (times, survival)
+    X : (n, d) features as the model takes them; not used with a pair
+    target : Target
+    times : (k,)
+        Where the log risk is read.
+    """
+    if isinstance(model, tuple):
+        return _expected_on_grid(PredictionGrid.parse(model, len(target)), target, times)
+    n = len(target)
+    hazard, seen = np.empty(n), np.empty(n)
+    for start in range(0, n, CHUNK):
+        rows = np.arange(start, min(start + CHUNK, n))
+        for row, (x, survival) in zip(rows, survival_steps(model, take(X, rows)), strict=True):
+            time = target.time[row]
+            reached = survival[: np.searchsorted(x, time, side="right")]
+            before = np.concatenate([[1.0], reached[:-1]])
+            alive = before > 0
+            hazard[row] = (1 - np.minimum(reached[alive] / before[alive], 1.0)).sum()
+            seen[row] = target.event[row] and time <= x[-1]
+    return Expected(seen, hazard, log_risk(model, X, n, times))
+
+
+def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Times and heights of the steps of each patient's survival curve."""
+    hazards = not hasattr(model, "predict_survival_function")
+    if hazards and not hasattr(model, "predict_cumulative_hazard_function"):
+        raise ValueError(
+            f"{type(model).__name__} has neither predict_survival_function nor predict_cumulative_hazard_function, "
+            "so it expects no number of events: give a model with survival curves, or a pair (times, survival)."
+        )
+    predict = model.predict_cumulative_hazard_function if hazards else model.predict_survival_function
+    for function in predict(X):
+        if not hasattr(function, "x"):
+            raise ValueError(
+                f"the curves of {type(model).__name__} must be step functions with x and y, got "
+                f"{type(function).__name__}: pass a pair (times, survival) instead."
+            )
+        heights = getattr(function, "a", 1.0) * np.asarray(function.y) + getattr(function, "b", 0.0)
+        yield function.x, np.clip(np.exp(-heights) if hazards else heights, 0.0, 1.0)
+
+
+def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -> Expected:
+    followed = np.minimum(target.time, grid.times[-1])
+    hazard = grid.at_own(followed)
+    # Beyond the grid, and beyond certain death, the model says nothing: its patients are censored there.
+    seen = target.event & (target.time <= grid.times[-1]) & (hazard < LARGEST_HAZARD)
+    return Expected(seen.astype(np.float64), hazard, grid.log_risk(times))
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Rows of an array or table."""
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]

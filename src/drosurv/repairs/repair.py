@@ -1,0 +1,153 @@
+"""One repair as data: for whom, what was changed, and what it did to patients not used for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drosurv.insight import Estimate, Rule
+from drosurv.insight.poisson_ridge import poisson_ridge
+from drosurv.repairs.acceptance import Trial
+from drosurv.repairs.chain import Correction, Kind, Version
+from drosurv.repairs.expected_events import Expected
+from drosurv.target import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIDENCE = 0.95
+
+
+def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: FloatArray) -> float:
+    """How much log hazards differ for each unit by which they were predicted to: 1 is right.
+
+    Parameters
+    ----------
+    events, expected : (n,)
+    log_hazard : (n,)
+        As predicted, up to a constant.
+    """
+    spread = float(log_hazard.std())
+    if len(events) < 2 or spread == 0:
+        return float("nan")
+    Z = np.column_stack([np.ones(len(events)), (log_hazard - log_hazard.mean()) / spread])
+    return 1.0 + float(poisson_ridge(Z, events, expected, np.zeros(2))[1]) / spread
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Observed over expected events with an exact Poisson interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(events: float, expected: float, confidence: float = CONFIDENCE) -> Ratio:
+        """Events over what was expected; NaN where nothing was."""
+        from scipy import stats
+
+        if expected <= 0:
+            return Ratio(np.nan, np.nan, np.nan)
+        tail = (1 - confidence) / 2
+        low = stats.chi2.ppf(tail, 2 * events) / 2 if events > 0 else 0.0
+        high = stats.chi2.ppf(1 - tail, 2 * events + 2) / 2
+        return Ratio(float(events / expected), float(low / expected), float(high / expected))
+
+    def __str__(self) -> str:
+        return f"{self.value:.2g} ({self.low:.2g} to {self.high:.2g})"
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """A correction of a model for the patients of a rule.
+
+    Numbers named *checked* come from patients not used to find or fit the repair: each patient is held against the
+    repair found without him.
+
+    Parameters
+    ----------
+    rule : Rule or None
+        Whom it is for; None for everyone.
+    kind : {"everyone", "effects", "level"}
+        What was looked for.
+    version : {"full", "own", "level"}
+        What was changed: effects of everyone and of the group, of the group only, or the group's level.
+    strength : float
+        1, or 1/2 where half the correction served the checked patients better.
+    correction : Correction
+        Log hazard ratios per scaled column, at full strength.
+    patients, events : int
+        Who meet the rule, and their events.
+    checked : int
+        Patients held by the rule as found without them.
+    before, after : Ratio
+        Observed over expected events of the checked patients.
+    slope_before, slope_after : float
+        How much the checked patients' log hazards differ for each unit by which they were predicted to.
+    gain_inside, gain_outside : Estimate
+        Log likelihood gained per checked patient, inside the group and outside.
+    e : float
+        The e-value.
+    overlap : float
+        Mean overlap (Jaccard) of the groups found without a fold with this one.
+    """
+
+    rule: Rule | None
+    kind: Kind
+    version: Version
+    strength: float
+    correction: Correction
+    patients: int
+    events: int
+    checked: int
+    before: Ratio
+    after: Ratio
+    slope_before: float
+    slope_after: float
+    gain_inside: Estimate
+    gain_outside: Estimate
+    e: float
+    overlap: float
+
+    @staticmethod
+    def of(trial: Trial, rule: Rule | None, expected: Expected) -> Repair:
+        """From an accepted trial on the patients of whom the model expected so much."""
+        inside = trial.inside
+        events, risk = expected.events[inside], expected.log_risk[inside]
+        before, after = (r[inside] for r in (trial.r_before, trial.r_after))
+        hazard = expected.hazard[inside]
+        seen = float(events.sum())
+        return Repair(
+            rule=rule,
+            kind=trial.kind,
+            version=trial.version,
+            strength=trial.strength,
+            correction=trial.found.corrections[trial.version],
+            patients=int(trial.found.inside.sum()),
+            events=int(expected.events[trial.found.inside].sum()),
+            checked=int(inside.sum()),
+            before=Ratio.of(seen, float((hazard * np.exp(before)).sum())),
+            after=Ratio.of(seen, float((hazard * np.exp(after)).sum())),
+            slope_before=calibration_slope(events, hazard * np.exp(before), risk + before),
+            slope_after=calibration_slope(events, hazard * np.exp(after), risk + after),
+            gain_inside=Estimate.mean(trial.gains[inside], CONFIDENCE),
+            gain_outside=Estimate.mean(trial.gains[~inside], CONFIDENCE),
+            e=trial.e,
+            overlap=trial.overlap,
+        )
+
+    @property
+    def who(self) -> str:
+        """The group in words."""
+        return "everyone" if self.rule is None else str(self.rule)
+
+    def holds(self, table: pd.DataFrame) -> BoolArray:
+        """Which rows (n,) of a table the repair is for."""
+        return np.ones(len(table), dtype=np.bool_) if self.rule is None else self.rule.holds(table)
+
+    def log_hazard_ratios(self, table: pd.DataFrame, columns: FloatArray) -> FloatArray:
+        """What is added to the log hazards (n,) of patients, inside the group and outside."""
+        return self.strength * self.correction.of(columns, self.holds(table))

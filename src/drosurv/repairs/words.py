@@ -1,0 +1,102 @@
+"""Repairs in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drosurv.repairs.repair import Repair
+
+# Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
+NEEDED_GAIN = 13.0
+# The group that the reader is told about where nothing was found.
+TENTH = 0.1
+# Effects smaller than this (log hazard ratio per standard deviation) are not worth a word.
+LEAST_SPOKEN = 0.1
+
+
+def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
+    """One or two sentences that say what was found."""
+    if repairs:
+        return f"The model was corrected for {'; '.join(repair.who for repair in repairs)}."
+    nothing = f"No group of at least {min_group} patients was found for whom the model is wrong."
+    low, high = detectable(TENTH * events)
+    if not np.isfinite(high):
+        return nothing
+    fewer = f" (or at most {low:.1f} times)" if low > 0 else ""
+    return (
+        f"{nothing} A tenth of the patients with at least {high:.1f} times as many events as predicted{fewer} would "
+        "probably have been found."
+    )
+
+
+def detectable(expected: float) -> tuple[float, float]:
+    """Smallest excess and smallest shortfall of events that the search finds in a group, as observed / expected.
+
+    A group whose events are rho times the expected ones gains E (rho log rho - rho + 1) in log likelihood.
+
+    Parameters
+    ----------
+    expected : float
+        Events expected in the group.
+
+    Returns
+    -------
+    low, high : float
+        0 and infinity where no error is large enough.
+    """
+    from scipy.optimize import brentq
+
+    def missing(rho: float) -> float:
+        return float(expected * (rho * np.log(rho) - rho + 1) - NEEDED_GAIN)
+
+    if expected <= 0:
+        return 0.0, np.inf
+    low = brentq(missing, 1e-9, 1.0) if missing(1e-9) > 0 else 0.0
+    return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
+
+
+def in_words(repair: Repair, labels: Sequence[str]) -> str:
+    """What was wrong, for whom, what was changed, and what it did on patients not used for it.
+
+    Parameters
+    ----------
+    repair : Repair
+    labels : sequence of p str
+        What the columns of its effects are called, the level first.
+    """
+    whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
+    before, after = repair.before, repair.after
+    sentences = [
+        f"For {whom}, {_times(before.value)} as many had the event as predicted; after the repair "
+        f"{_times(after.value)} ({_one(after.low)} to {_one(after.high)})."
+    ]
+    if repair.version != "level":
+        sentences.append(
+            f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
+            f"truth; after the repair {_one(repair.slope_after)}."
+        )
+        if changed := changes(repair, labels):
+            sentences.append(f"What differs there: {', '.join(changed)}.")
+    gain = repair.gain_inside
+    sentences.append(
+        f"Measured on {repair.checked:,} patients not used for it, who gain {gain.value:.2f} in log likelihood each "
+        f"({gain.low:.2f} to {gain.high:.2f})."
+    )
+    return " ".join(sentences)
+
+
+def changes(repair: Repair, labels: Sequence[str]) -> list[str]:
+    """The effects that differ in the group, largest first, as hazard ratios per standard deviation."""
+    own = repair.strength * repair.correction.own
+    order = [j for j in np.argsort(-abs(own)) if j > 0 and abs(own[j]) >= LEAST_SPOKEN]
+    return [f"{labels[j]} (hazard times {np.exp(own[j]):.2f} for each sd)" for j in order]
+
+
+def _one(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _times(value: float) -> str:
+    return f"{_one(value)} times"

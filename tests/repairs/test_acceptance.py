@@ -1,0 +1,130 @@
+"""E-values and gates against their definition, written out in loops."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.poisson_ridge import likelihood_gains_of
+from drosurv.insight.wrongness import Limits, Residuals
+from drosurv.repairs.acceptance import Shadows, z_of
+from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
+from drosurv.repairs.finding import draw_folds
+
+LIMITS = Limits(20, 10)
+
+
+def patients(n=600, level=0.0, slope=0.0, off=0.0, seed=0):
+    """A right model, but for those with c > 0.7: their level and the effect of b; `off` for everyone."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    hazard = np.exp(0.5 * x[:, 0])
+    true = hazard * np.exp(off + (x[:, 2] > 0.7) * (level + slope * x[:, 1]))
+    time, end = rng.exponential(size=n) / true, 2 * rng.exponential(size=n)
+    columns = np.column_stack([np.ones(n), 0.5 * x[:, 0], x])
+    residuals = Residuals((time <= end).astype(float), hazard * np.minimum(time, end), columns)
+    return CodedTable.from_table(pd.DataFrame(x, columns=list("abc"))), residuals
+
+
+def shadows_of(table, residuals, evidence=20.0, seed=0, **options):
+    folds = draw_folds(len(residuals.events), 5, np.random.default_rng(seed))
+    return Shadows(table, residuals, folds, 2, evidence, lambda *told: None, **options)
+
+
+def scored(table, at, counted, fold, kind):
+    """Likelihood ratios of a fold, one for each version, by a chain on the counted patients."""
+    chain = Chain(table, at, counted, 2)
+    found = chain.find(kind, LIMITS)
+    ratios = []
+    for version in VERSIONS[kind]:
+        for strength in STRENGTHS:
+            if found is None:
+                ratios.append(0.0)
+                continue
+            r = strength * found.corrections[version].of(at.columns, found.inside)
+            ratios.append(sum(likelihood_gains_of(r, at.events, at.expected)[fold]))
+    return np.array(ratios)
+
+
+@pytest.mark.parametrize(("kind", "planted"), [("effects", {"slope": 1.0}), ("everyone", {"off": 0.25})])
+def test_the_e_value_is_that_of_the_definition(kind, planted):
+    table, at = patients(**planted)
+    shadows = shadows_of(table, at, evidence=1e300)
+    trial = shadows.try_kind(kind, LIMITS)
+    folds = shadows.folds
+    averaged = np.mean([np.exp(scored(table, at, folds != k, folds == k, kind)) for k in range(5)])
+    products = []
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
+        total = sum(scored(table, at, np.isin(folds, order[:m]), folds == order[m], kind) for m in (2, 3, 4))
+        products.append(np.exp(total))
+    assert trial.e == pytest.approx((averaged + np.mean(products)) / 2)
+    assert not trial.accepted
+    assert not shadows.main.r.any()
+
+
+def test_a_planted_group_passes_and_every_chain_keeps_its_own_repair():
+    table, at = patients(slope=1.2)
+    shadows = shadows_of(table, at)
+    trial = shadows.try_kind("effects", LIMITS)
+    assert trial.accepted
+    assert trial.e >= 20
+    assert str(table.rule(trial.found.atoms)).startswith("c > 0.")
+    whole = trial.found.corrections[trial.version].of(at.columns, trial.found.inside)
+    np.testing.assert_allclose(shadows.main.r, trial.strength * whole)
+    np.testing.assert_allclose(trial.r_after, shadows.held_out())
+    np.testing.assert_allclose(trial.gains, likelihood_gains_of(trial.r_after, at.events, at.expected))
+    assert len({tuple(np.round(chain.r[:5], 6)) for chain in shadows.without}) > 1
+    assert z_of(trial.gains[trial.inside]) >= 1.282
+    assert z_of(trial.gains[~trial.inside]) > -1.645
+
+
+def test_a_right_model_is_left_alone_and_its_e_values_are_small():
+    found = []
+    for seed in range(12):
+        table, at = patients(n=400, seed=seed)
+        shadows = shadows_of(table, at, seed=seed)
+        found += [shadows.try_kind(kind, LIMITS) for kind in ("everyone", "effects", "level")]
+    trials = [trial for trial in found if trial is not None]
+    assert len(trials) >= 12
+    assert not any(trial.accepted for trial in trials)
+    assert np.nanmean([trial.e for trial in trials if not np.isnan(trial.e)] or [0.0]) < 5
+
+
+def test_in_the_universal_form_a_model_off_for_everyone_gains_nothing_by_it():
+    table, at = patients(off=0.8, seed=1)
+    shadows = shadows_of(table, at, evidence=1e300)
+    plain = shadows.try_kind("everyone", LIMITS)
+    shadows.universal = True
+    universal = shadows.try_kind("everyone", LIMITS)
+    assert plain.e > 1e6
+    # Nothing that is fitted elsewhere beats the best level and slope of a fold on that fold.
+    assert universal.e < 1
+
+
+def test_versions_are_poisson_ridges_where_they_say():
+    table, at = patients(level=0.5)
+    inside = table.covers(table.rule and (table.atom(len(table.atoms) - 10),))
+    counted = np.arange(600) % 3 > 0
+    inclusion = np.array([1.0, 0.01, 0.5, 0.0, 1.0])
+    level = fit_version("level", at, inside, counted, inclusion, 0.5)
+    g = inside & counted
+    # One number: its score equation.
+    gap = (at.events[g] - at.expected[g] * np.exp(level.own[0])).sum() - 4 * level.own[0]
+    assert gap == pytest.approx(0, abs=1e-4)
+    assert not level.own[1:].any()
+    assert not level.everywhere.any()
+    full = fit_version("full", at, inside, counted, inclusion, 0.5)
+    assert np.flatnonzero(full.everywhere).tolist() == np.flatnonzero(full.own).tolist() == [0, 2, 4]
+    r = full.of(at.columns, inside)
+    score = at.columns.T @ ((at.events - at.expected * np.exp(r)) * counted)
+    np.testing.assert_allclose(score[[0, 2, 4]], full.everywhere[[0, 2, 4]] * [4, 8, 4], atol=1e-3)
+
+
+def test_folds_have_equal_sizes_and_spread_events_only_if_asked():
+    event = np.arange(103) < 20
+    folds = draw_folds(103, 5, np.random.default_rng(0), event)
+    assert set(np.bincount(folds)) == {20, 21}
+    assert set(np.bincount(folds[event])) == {4}
+    blind = draw_folds(103, 5, np.random.default_rng(0))
+    assert set(np.bincount(blind)) == {20, 21}
+    assert len(set(np.bincount(blind[event], minlength=5))) > 1

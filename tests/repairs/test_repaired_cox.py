@@ -1,0 +1,213 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sksurv.ensemble import RandomSurvivalForest
+
+import drosurv
+from drosurv import CoxPH, RepairedCox, repair
+from drosurv.datasets import make_hidden_minority
+from drosurv.metrics import likelihood_gain
+
+
+def sample(n=1200, seed=0, **options):
+    return make_hidden_minority(n_samples=n, n_features=6, minority=0.25, random_state=seed, **options)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    train = sample()
+    return RepairedCox(random_state=0).fit(train.X, train.y), train, sample(seed=1)
+
+
+def gain(model, test, rows=slice(None)):
+    X, y = test.X[rows], test.y[rows]
+    times = np.quantile(y["time"], np.linspace(0.01, 1, 100))
+    return likelihood_gain(model.follow_up_, y, model.predict_survival_function(X, times=times), times)
+
+
+def test_a_hidden_minority_is_found_and_better_served(planted):
+    model, _, test = planted
+    (found,) = model.repairs_
+    assert str(found.rule).startswith("x5 > 0.")
+    inside = (test.sensitive_features["membership"] == "minority").to_numpy()
+    held = found.rule.holds(test.X)
+    assert (held & inside).sum() / (held | inside).sum() > 0.7
+    assert gain(model.base_, test, inside) < 0.03
+    assert gain(model, test, inside) > 0.1
+    assert gain(model, test) > gain(model.base_, test) + 0.03
+    assert found.slope_before < 0.5 < found.slope_after
+
+
+def test_curves_are_the_bases_times_the_repair(planted):
+    model, _, test = planted
+    times = np.array([0.2, 0.7, 1.5])
+    hazard = model.predict_cumulative_hazard_function(test.X, times=times)
+    np.testing.assert_allclose(model.predict_survival_function(test.X, times=times), np.exp(-hazard))
+    base = model.base_.predict_cumulative_hazard_function(test.X, times=times)
+    ratio = hazard / base / np.exp(model.log_hazard_ratios(test.X))[:, None]
+    # The baseline is fitted again, the same for everybody.
+    np.testing.assert_allclose(np.ptp(np.log(ratio), axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict(test.X), model.base_.predict(test.X) + model.log_hazard_ratios(test.X)
+    )
+    curve = model.predict_survival_function(test.X.iloc[:1])[0]
+    assert curve(0.0) == 1.0
+    assert (np.diff(curve.y) <= 0).all()
+    assert 0.5 < model.score(test.X, test.y) < 1
+
+
+def test_the_baseline_again_makes_expected_events_match(planted):
+    model, train, test = planted
+    for data in (train, test):
+        hazards = model.predict_cumulative_hazard_function(data.X)
+        expected = sum(h(t) for h, t in zip(hazards, data.y["time"], strict=True))
+        assert data.y["event"].sum() == pytest.approx(expected, rel=0.08)
+
+
+def test_a_right_model_stays_as_it_is():
+    data = make_hidden_minority(n_samples=800, n_features=6, minority=0.0, random_state=3)
+    model = RepairedCox(random_state=0).fit(data.X, data.y)
+    assert model.repairs_ == []
+    np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
+    assert model.status_.startswith("No group of at least 20 patients was found for whom the model is wrong.")
+    assert "A tenth of the patients with at least 1.8 times as many events as predicted" in model.status_
+
+
+def test_the_same_seed_gives_the_same_model(planted):
+    model, train, test = planted
+    again = clone(model).fit(train.X, train.y)
+    np.testing.assert_array_equal(again.predict(test.X), model.predict(test.X))
+
+
+def test_a_saved_model_is_the_same_model(planted, tmp_path):
+    model, _, test = planted
+    model.save(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(test.X), model.predict(test.X))
+    np.testing.assert_array_equal(
+        loaded.predict_survival_function(test.X, times=[0.5, 1.0]),
+        model.predict_survival_function(test.X, times=[0.5, 1.0]),
+    )
+    assert loaded.repairs_[0].rule == model.repairs_[0].rule
+    assert loaded.status_ == model.status_
+
+
+def test_a_forest_is_repaired_but_cannot_be_saved_without_pickle(tmp_path):
+    data = sample(n=800)
+    base = RandomSurvivalForest(n_estimators=10, min_samples_leaf=40, random_state=0)
+    model = RepairedCox(base, random_state=0).fit(data.X, data.y)
+    assert model.repairs_
+    expected = sum(
+        h(t)
+        for h, t in zip(
+            model.predict_cumulative_hazard_function(data.X.iloc[:5]), data.y["time"][:5], strict=True
+        )
+    )
+    assert np.isfinite(expected)
+    with pytest.raises(TypeError, match=r"cannot save model.base.*RandomSurvivalForest"):
+        model.save(tmp_path / "model")
+
+
+def test_a_frozen_model_is_recalibrated_for_everyone_before_a_group_is_named():
+    there, here = make_hidden_minority(1000, 6, 0.0, random_state=0), sample(n=1500)
+    model = CoxPH().fit(there.X, there.y)
+    repaired = repair(model, here.X, here.y, frozen=True, random_state=0)
+    assert repaired.base_ is model
+    kinds = [found.kind for found in repaired.repairs_]
+    assert kinds[0] == "everyone"
+    assert any(str(found.rule).startswith("x5 > 0.") for found in repaired.repairs_[1:])
+    test = sample(seed=5)
+    assert gain(repaired, test) > gain(model, test) + 0.03
+
+
+def test_predictions_alone_can_be_repaired(planted):
+    here = sample(n=1500)
+    times = np.linspace(0.05, 4, 80)
+    hazard = np.exp(0.8 * here.X["x1"] + 0.5 * here.X["x2"] + 0.3 * here.X["x3"])
+    survival = np.exp(-np.outer(hazard, times))
+    model = repair((times, survival), here.X, here.y, frozen=True, random_state=0)
+    assert "x5" in str(model.repairs_[-1].rule)
+    corrected = model.correct((times, survival), here.X)
+    assert ((corrected >= 0) & (corrected <= 1)).all()
+    ratio = np.log(corrected[:, 10]) / np.log(survival[:, 10])
+    held = model.repairs_[-1].rule.holds(here.X)
+    assert np.ptp(np.log(ratio[held])) > 0.5
+    with pytest.raises(ValueError, match=r"pass its predictions for these patients to correct"):
+        model.predict(here.X)
+
+
+def test_a_right_frozen_model_off_by_a_factor_names_no_group():
+    named = 0
+    for seed in range(6):
+        here = make_hidden_minority(600, 5, 0.0, random_state=seed)
+        times = np.linspace(0.05, 4, 80)
+        survival = np.exp(-np.outer(2 * np.exp(here.truth["log_risk"]), times))
+        model = repair((times, survival), here.X, here.y, frozen=True, random_state=seed)
+        assert model.repairs_[0].rule is None
+        assert model.repairs_[0].before.value == pytest.approx(0.5, abs=0.1)
+        assert model.repairs_[0].after.value == pytest.approx(1.0, abs=0.1)
+        named += len(model.repairs_) - 1
+    assert named == 0
+
+
+def test_rules_speak_of_the_features_given():
+    data = sample()
+    table = pd.DataFrame(
+        {"age": np.round(60 + 10 * data.X["x5"]), "sex": np.where(data.X["x6"] > 0, "f", "m")}
+    )
+    model = RepairedCox(random_state=0).fit(data.X, data.y, features=table)
+    assert model.repairs_[0].rule.conditions[0].column == "age"
+    risk = model.predict(data.X, features=table)
+    assert np.isfinite(risk).all()
+    with pytest.raises(ValueError, match=r"features must hold the columns \['age'\]"):
+        model.predict(data.X)
+    with pytest.raises(ValueError, match="age"):
+        model.predict(data.X, features=table[["sex"]])
+    # A category never seen before, and a missing value: neither meets a rule that names another.
+    table.loc[0, "sex"], table.loc[1, "age"] = "x", np.nan
+    assert np.isfinite(model.predict(data.X, features=table)).all()
+
+
+def test_too_few_events_are_said_and_the_base_is_kept():
+    data = make_hidden_minority(n_samples=60, n_features=5, random_state=0)
+    model = RepairedCox().fit(data.X, data.y)
+    assert model.repairs_ == []
+    assert model.status_ == (
+        f"No group was looked for: {data.y['event'].sum()} events are too few, it takes 50 and 60 patients are too "
+        "few, it takes 100."
+    )
+    np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_repairs": -1}, "max_repairs must be a whole number"),
+        ({"max_conditions": 0}, "max_conditions must be a whole number"),
+        ({"min_group": "small"}, "min_group must be a number of patients"),
+        ({"min_group": 1}, "min_group must be a whole number, at least 2"),
+        ({"min_events": 0}, "min_events must be"),
+        ({"folds": 2}, "folds must be a whole number, at least 3"),
+        ({"evidence": 0}, "evidence must be"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    data = sample(n=100)
+    with pytest.raises(ValueError, match=message):
+        RepairedCox(**options).fit(data.X, data.y)
+
+
+def test_constant_columns_are_borne():
+    data = sample()
+    X = data.X.assign(same=1.0)
+    model = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X, data.y)
+    assert model.repairs_[0].rule.conditions[0].column == "x5"
+    only = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X[["same"]], data.y)
+    assert only.repairs_ == []
+
+
+def test_a_pair_needs_to_be_called_frozen():
+    data = sample(n=100)
+    with pytest.raises(ValueError, match="frozen=True"):
+        repair(([1.0], np.ones((100, 1))), data.X, data.y)
