@@ -102,3 +102,37 @@ def test_features_that_depend_on_each_other_have_no_variance_of_their_own():
 def test_an_unknown_transform_of_time_is_named():
     with pytest.raises(ValueError, match=r"transform must be 'km'.*'sqrt'"):
         coefficients.proportional_hazards_test(fitted("efron", [0.5, 0.2]), "sqrt")
+
+
+def test_the_test_names_features_that_change_with_time():
+    found = coefficients.proportional_hazards_test(
+        fitted("efron", RECORDED["efron"]["coef"]), names=["a", "b"]
+    )
+    assert found.to_frame().index.tolist() == ["a", "b", "all together"]
+    assert found.to_frame()["df"].tolist() == [1, 1, 2]
+    assert found.sentence().startswith("No sign that hazards are not proportional (p = 0.759")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    # Of the first feature more is worse early on and better later.
+    time = np.where(X[:, 0] > 0, rng.uniform(0, 1, 400) ** 3, rng.uniform(0.2, 0.6, 400))
+    changing = FittedCox(X, Target(np.ones(400, dtype=bool), time), np.array([0.3, 0.0]))
+    assert "the effect of a changes with time" in str(
+        coefficients.proportional_hazards_test(changing, names=["a", "b"])
+    )
+
+
+def test_the_plot_shows_the_residuals_of_one_feature():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fit = fitted("efron", RECORDED["efron"]["coef"])
+    found = coefficients.proportional_hazards_test(fit, names=["a", "b"])
+    ax = found.plot("b")
+    np.testing.assert_allclose(
+        np.sort(ax.lines[0].get_ydata()), np.sort(coefficients.scaled_schoenfeld(fit)[:, 1])
+    )
+    plt.close(ax.figure)
+    with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):
+        found.plot("c")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2, rankdata
 
 from drosurv.coefficients.fitted_cox import FittedCox
-from drosurv.coefficients.residuals import schoenfeld
+from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
+from drosurv.inference import holm
+from drosurv.presentation import p_text
 from drosurv.target import FloatArray, Target
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Transform = Callable[[FloatArray], FloatArray]
+ALL = "all together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,19 +29,83 @@ class ProportionalHazardsTest:
 
     Attributes
     ----------
+    names : tuple of str
+        Of the d features.
     chi_square, p : (d + 1,) float64
         Of each feature (one degree of freedom) and, last, of all together (d degrees).
     time, transformed : (E,) float64
         Times of the events and g there.
+    residuals : (E, d) float64
+        Scaled Schoenfeld residuals: the coefficients as seen at each event.
+    coef : (d,) float64
+        The coefficients that the model holds constant.
     """
 
+    names: tuple[str, ...]
     chi_square: FloatArray
     p: FloatArray
     time: FloatArray
     transformed: FloatArray
+    residuals: FloatArray
+    coef: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
+        degrees = [*([1] * len(self.names)), len(self.names)]
+        return pd.DataFrame(
+            {"chi_square": self.chi_square, "df": degrees, "p": self.p},
+            index=pd.Index([*self.names, ALL], name="covariate"),
+        )
+
+    def sentence(self, level: float = 0.05) -> str:
+        """What was found, in words; features are judged with Holm's correction for their number."""
+        known = np.flatnonzero(np.isfinite(self.p[:-1]))
+        adjusted = dict(zip(known.tolist(), holm(self.p[known].tolist()), strict=True))
+        changing = [self.names[j] for j in known if adjusted[int(j)] < level]
+        if changing:
+            return (
+                f"Hazards are not proportional: the effect of {', '.join(changing)} changes with time (test of scaled "
+                f"Schoenfeld residuals, {p_text(min(adjusted.values()))} after correction for {len(known)} features). "
+                "Stratify by it, or read its hazard ratio as an average over time."
+            )
+        return f"No sign that hazards are not proportional ({p_text(self.p[-1])} for all features together)."
+
+    def __str__(self) -> str:
+        return f"{self.to_frame()}\n{self.sentence()}"
+
+    def plot(self, feature: str, ax: Axes | None = None) -> Axes:
+        """The feature's coefficient as seen at each event time, a running mean of it, and the model's constant.
+
+        Parameters
+        ----------
+        feature : str
+            One of ``names``.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
+        import matplotlib.pyplot as plt
+
+        if feature not in self.names:
+            raise ValueError(f"feature must be one of {list(self.names)}, got {feature!r}.")
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        j = self.names.index(feature)
+        order = np.argsort(self.time, kind="stable")
+        seen, time = self.residuals[order, j], self.time[order]
+        ax.plot(time, seen, ".", color="0.6", markersize=4)
+        width = max(5, len(seen) // 5)
+        if len(seen) >= width:
+            mean = np.convolve(seen, np.ones(width) / width, mode="valid")
+            ax.plot(np.convolve(time, np.ones(width) / width, mode="valid"), mean, color="C0")
+        ax.axhline(self.coef[j], color="C1", linestyle="--")
+        ax.set_xlabel("time")
+        ax.set_ylabel(f"coefficient of {feature}")
+        return ax
 
 
-def proportional_hazards_test(fit: FittedCox, transform: str | Transform = "km") -> ProportionalHazardsTest:
+def proportional_hazards_test(
+    fit: FittedCox, transform: str | Transform = "km", names: Sequence[str] | None = None
+) -> ProportionalHazardsTest:
     """Test each coefficient for a change with time.
 
     The model with coefficients beta_j + gamma_j g(t) is tested against gamma = 0 by its score test. With the
@@ -50,6 +122,8 @@ def proportional_hazards_test(fit: FittedCox, transform: str | Transform = "km")
     transform : {"km", "rank", "identity", "log"} or callable
         g: one less Kaplan-Meier's survival just before t, the rank of t, t itself, its logarithm, or a function of
         all n times.
+    names : sequence of str, optional
+        Of the features; x0, x1, ... if not given.
 
     References
     ----------
@@ -66,7 +140,13 @@ def proportional_hazards_test(fit: FittedCox, transform: str | Transform = "km")
     statistic = np.array([_score_statistic(information, slope, features) for features in sets])
     degrees = np.array([len(features) for features in sets])
     return ProportionalHazardsTest(
-        statistic, chi2.sf(statistic, degrees), fit.target.time[rows], transformed[rows]
+        tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
+        statistic,
+        chi2.sf(statistic, degrees),
+        fit.target.time[rows],
+        transformed[rows],
+        scaled_schoenfeld(fit),
+        fit.coef,
     )
 
 
