@@ -7,7 +7,7 @@ import pytest
 
 from drosurv.datasets import DataUnavailableError
 from drosurv.paper import Protocol, reproduce, reproduction
-from drosurv.paper.run_log import RunLog
+from drosurv.runs import RunLog
 
 FAST = Protocol(max_iter=2, bootstrap=2)
 

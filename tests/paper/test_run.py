@@ -10,11 +10,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 
+from drosurv.datasets import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
 from drosurv.paper import METHODS, Protocol, Unit, check_result, evaluate_unit
 from drosurv.paper.cohort import cohort_of, load_dataset
-from drosurv.paper.fingerprint import data_fingerprint
-from drosurv.paper.run import evaluate_trained, one_thread, train_units
+from drosurv.paper.run import evaluate_trained, train_units
+from drosurv.runs import one_thread
 
 PROTOCOL = Protocol(max_iter=20, bootstrap=20)
 ATTRIBUTES = ("age", "gender")

@@ -9,14 +9,16 @@ import time
 
 import pytest
 
-from drosurv.paper import METHODS, Store, Unit, work_through
+from drosurv.paper import METHODS, Unit, check_result
+from drosurv.runs import Store, work_through
 
 UNITS = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
 
 # A run of its own: evaluates slowly, and writes down what it evaluated.
 SCRIPT = """
 import json, os, sys, time
-from drosurv.paper import METHODS, Store, Unit, work_through
+from drosurv.paper import METHODS, Unit, check_result
+from drosurv.runs import Store, work_through
 
 FIELDS = {fields!r}
 
@@ -33,14 +35,14 @@ def evaluate(unit):
 
 if __name__ == "__main__":
     units = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
-    outcome = work_through(units, Store(sys.argv[1]), evaluate, n_jobs=int(sys.argv[4]))
+    outcome = work_through(units, Store(sys.argv[1], check_result), evaluate, n_jobs=int(sys.argv[4]))
     print(json.dumps([outcome.reused, outcome.computed, len(outcome.failures)]))
 """
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "results")
+    return Store(tmp_path / "results", check_result)
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from drosurv.paper import Protocol, Store
+from drosurv.paper import Protocol, check_result
+from drosurv.runs import Store
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "results")
+    return Store(tmp_path / "results", check_result)
 
 
 def test_what_is_put_is_got(store, unit, result):

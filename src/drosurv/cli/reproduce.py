@@ -14,7 +14,8 @@ from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
 
 if TYPE_CHECKING:
-    from drosurv.paper import Progress, Reproduction
+    from drosurv.paper import Reproduction
+    from drosurv.runs import Progress
 
 _SECONDS_BETWEEN_LINES = 30.0
 

@@ -3,6 +3,7 @@
 from drosurv.datasets.card import Card
 from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
 from drosurv.datasets.dataset import Dataset
+from drosurv.datasets.fingerprint import data_fingerprint
 from drosurv.datasets.flc import load_flc
 from drosurv.datasets.seer import load_seer
 from drosurv.datasets.splits import Split, split
@@ -17,6 +18,7 @@ __all__ = [
     "Split",
     "available",
     "card",
+    "data_fingerprint",
     "fetch",
     "list_datasets",
     "load",

@@ -4,7 +4,6 @@ from drosurv.paper.alpha_curves import alpha_curves
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.comparison import agreement, compare
 from drosurv.paper.figures import alpha_figure, save_figure
-from drosurv.paper.fingerprint import data_fingerprint
 from drosurv.paper.known_reasons import KNOWN_REASONS, Reason, known_reasons
 from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.nearest import nearest_settings, nearest_table
@@ -14,10 +13,8 @@ from drosurv.paper.published import load_published
 from drosurv.paper.reproduction import Reproduction, reproduce
 from drosurv.paper.result import check_result, gather
 from drosurv.paper.run import evaluate_unit
-from drosurv.paper.schedule import Failure, Outcome, Progress, work_through
 from drosurv.paper.selection import choose_settings
 from drosurv.paper.shrinkage import gain_share
-from drosurv.paper.store import Store
 from drosurv.paper.summary import summarise
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
@@ -31,14 +28,10 @@ __all__ = [
     "METHODS",
     "TABLE_METRICS",
     "Experiment",
-    "Failure",
     "Method",
-    "Outcome",
-    "Progress",
     "Protocol",
     "Reason",
     "Reproduction",
-    "Store",
     "Table",
     "TableMetric",
     "Tabulation",
@@ -53,7 +46,6 @@ __all__ = [
     "choose_settings",
     "compare",
     "comparison_table",
-    "data_fingerprint",
     "evaluate_unit",
     "find_experiments",
     "gain_share",
@@ -68,7 +60,6 @@ __all__ = [
     "save_figure",
     "summarise",
     "tabulate",
-    "work_through",
     "write_outputs",
     "write_table",
 ]

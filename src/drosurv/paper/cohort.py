@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.datasets import load_flc, load_seer, load_support, split
-from drosurv.paper.fingerprint import data_fingerprint
+from drosurv.datasets import data_fingerprint, load_flc, load_seer, load_support, split
 from drosurv.paper.unit import Unit
 from drosurv.target import FloatArray
 from drosurv.tuning.held_out import HeldOut, standardise

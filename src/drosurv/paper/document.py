@@ -15,11 +15,11 @@ from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
-from drosurv.paper.run_log import RunRecord
 from drosurv.paper.tables import comparison_notes
 from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
 from drosurv.presentation import Table
+from drosurv.runs import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd

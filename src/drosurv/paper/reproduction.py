@@ -12,24 +12,20 @@ from typing import TYPE_CHECKING
 
 import joblib
 
-from drosurv.datasets import DataUnavailableError
+from drosurv.datasets import DataUnavailableError, data_fingerprint
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
 from drosurv.paper.document import repeat_command, write_document
-from drosurv.paper.fingerprint import data_fingerprint
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
-from drosurv.paper.memory import PeakMemory
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
-from drosurv.paper.result import gather
+from drosurv.paper.result import check_result, gather
 from drosurv.paper.run import evaluate_trained, evaluate_unit, train_units
-from drosurv.paper.run_log import RunLog, RunRecord
-from drosurv.paper.schedule import Outcome, Progress, work_through
 from drosurv.paper.selection import parse_select_on
-from drosurv.paper.store import Store
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol
+from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, work_through
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +146,7 @@ def reproduce(
     experiments = _shown(experiments, datasets)
     fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
     units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
-    store = Store(Path(output) / "units")
+    store = Store(Path(output) / "units", check_result)
     with PeakMemory(jobs, device) as memory:
         if device == "cpu":
             evaluate = partial(evaluate_unit, seer_file=seer_file)

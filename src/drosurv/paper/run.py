@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
 from drosurv.paper.training import EVERY, Predictions, train, trained_settings
 from drosurv.paper.unit import Unit
+from drosurv.runs import one_thread
 from drosurv.target import FloatArray
 
 # Draws the bootstrap's patients: the same for every setting, method and repeat, because all share one test set.
@@ -132,26 +132,3 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
     return cohort.held_out["test"].imparity_intervals(
         risk, replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
     )
-
-
-@contextmanager
-def one_thread(*, with_torch: bool) -> Iterator[None]:
-    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units.
-
-    Scoring takes no torch, and does not load it: its libraries would be most of a worker's memory.
-    """
-    from threadpoolctl import threadpool_limits
-
-    if not with_torch:
-        with threadpool_limits(1):
-            yield
-        return
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from drosurv._version import __version__
 from drosurv.paper.methods import Method
+from drosurv.runs import key_of
 
 # Raise whenever evaluate_unit starts to mean something else with the same settings.
 RESULT_SCHEMA = 1
@@ -98,8 +97,17 @@ class Unit:
     @cached_property
     def key(self) -> str:
         """SHA-256 of the determinants, 64 hexadecimal digits, the same in every process and machine."""
-        text = json.dumps(self.determinants(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return key_of(self.determinants())
+
+    @property
+    def place(self) -> str:
+        """Where the result is filed."""
+        return f"{self.dataset}/{self.method.name}/repeat-{self.repeat:02d}"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What units that differ only in their repeat share."""
+        return self.dataset, self.method.name
 
     def __str__(self) -> str:
         return f"{self.dataset}/{self.method.name}/repeat {self.repeat}"

@@ -6,8 +6,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from drosurv.paper import memory
-from drosurv.paper.memory import PeakMemory
+from drosurv.runs import PeakMemory, memory
 
 MEGABYTES = 200
 tells_shares = pytest.mark.skipif(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.target import parse_target
 
@@ -34,11 +35,8 @@ def data_fingerprint(dataset: Dataset) -> str:
         digest.update(part)
 
     for name in dataset.X.columns:
-        values = dataset.X[name].to_numpy(dtype="<f8", copy=True)
-        # NaN has many bit patterns; one stands for all.
-        values[np.isnan(values)] = np.nan
         add(str(name).encode())
-        add(values.tobytes())
+        add(_content(dataset.X[name]))
     target = parse_target(dataset.y, require_event=False)
     add(target.event.astype(np.uint8).tobytes())
     add(target.time.astype("<f8").tobytes())
@@ -46,3 +44,12 @@ def data_fingerprint(dataset: Dataset) -> str:
         add(str(name).encode())
         add("\0".join(map(str, dataset.sensitive_features[name])).encode())
     return digest.hexdigest()
+
+
+def _content(column: pd.Series[Any]) -> bytes:
+    if not pd.api.types.is_numeric_dtype(column):
+        return "\0".join("" if pd.isna(level) else f"={level}" for level in column).encode()
+    values = column.to_numpy(dtype="<f8", copy=True)
+    # NaN has many bit patterns; one stands for all.
+    values[np.isnan(values)] = np.nan
+    return values.tobytes()

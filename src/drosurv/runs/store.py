@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.paper.result import check_result
-from drosurv.paper.unit import Unit
+from drosurv.files import write_file
+from drosurv.runs.task import Task
+
+TaskT = TypeVar("TaskT", bound=Task)
 
 
 class Store:
@@ -28,27 +28,32 @@ class Store:
     ----------
     folder : path
         Created when the first unit is stored.
+    check : callable, optional
+        Takes a unit and its result, and raises if the result is not complete; so nothing else is ever stored.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(
+        self, folder: str | Path, check: Callable[[Any, Mapping[str, Any]], None] | None = None
+    ) -> None:
         self.folder = Path(folder)
+        self.check = check
 
-    def path(self, unit: Unit) -> Path:
+    def path(self, unit: Task) -> Path:
         """Where the unit's result is, or will be."""
-        name = f"repeat-{unit.repeat:02d}-{unit.key[:16]}.json"
-        return self.folder / unit.dataset / unit.method.name / name
+        return self.folder / f"{unit.place}-{unit.key[:16]}.json"
 
-    def put(self, unit: Unit, result: Mapping[str, Any]) -> None:
+    def put(self, unit: Task, result: Mapping[str, Any]) -> None:
         """Store the result of a finished unit; numbers that are not finite come back as None.
 
         Parameters
         ----------
-        unit : Unit
+        unit : Task
             What was evaluated.
         result : mapping
-            Its result, which :func:`drosurv.paper.check_result` accepts.
+            Its result, which the store's check accepts.
         """
-        check_result(unit, result)
+        if self.check is not None:
+            self.check(unit, result)
         plain = _plain(result)
         document = {
             "key": unit.key,
@@ -58,19 +63,9 @@ class Store:
         }
         path = self.path(unit)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, allow_nan=False)
-                file.flush()
-                # Without this a power cut could leave the new name on an empty file.
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_file(path, json.dumps(document, allow_nan=False))
 
-    def get(self, unit: Unit) -> dict[str, Any] | None:
+    def get(self, unit: Task) -> dict[str, Any] | None:
         """The result of a unit, or None if it is not there; a broken file is not there, with a warning."""
         path = self.path(unit)
         try:
@@ -85,7 +80,7 @@ class Store:
             )
             return None
 
-    def finished(self, units: Iterable[Unit]) -> Iterator[tuple[Unit, dict[str, Any]]]:
+    def finished(self, units: Iterable[TaskT]) -> Iterator[tuple[TaskT, dict[str, Any]]]:
         """The units that are stored, with their results."""
         for unit in units:
             result = self.get(unit)
@@ -93,7 +88,7 @@ class Store:
                 yield unit, result
 
 
-def _result(text: str, unit: Unit) -> dict[str, Any]:
+def _result(text: str, unit: Task) -> dict[str, Any]:
     try:
         document = json.loads(text)
         key, checksum, result = document["key"], document["checksum"], document["result"]
@@ -124,3 +119,9 @@ def _plain(value: Any) -> Any:
 
 def _checksum(result: Any) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
+
+
+def key_of(determinants: Mapping[str, Any]) -> str:
+    """SHA-256 of everything a result depends on, 64 hexadecimal digits, the same in every process and machine."""
+    text = json.dumps(determinants, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-from drosurv.paper.run_log import RunLog, RunRecord
+from drosurv.runs import RunLog, RunRecord
 
 
 def test_runs_are_read_back_in_order(tmp_path):

@@ -16,18 +16,18 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
-from drosurv.paper.store import Store
-from drosurv.paper.unit import Unit
+from drosurv.runs.store import Store
+from drosurv.runs.task import Task
 
 Evaluate = Callable[..., Mapping[str, Any]]
-Train = Callable[[Sequence[Unit]], Sequence[Any]]
+Train = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True)
 class Failure:
     """A unit that could not be evaluated, and the error with its traceback."""
 
-    unit: Unit
+    unit: Task
     error: str
     traceback: str
 
@@ -40,15 +40,15 @@ class Progress:
     ----------
     done, total : int
         Units finished or failed, and all units asked for; those found in the store count as finished.
-    unit : Unit, optional
+    unit : Task, optional
         The one that has just ended; None at the start.
     seconds_left : float, optional
-        Estimate from units of the same dataset and method where one was timed; None before the first.
+        Estimate from units of the same kind where one was timed; None before the first.
     """
 
     done: int
     total: int
-    unit: Unit | None
+    unit: Task | None
     seconds_left: float | None
 
 
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def work_through(
-    units: Sequence[Unit],
+    units: Sequence[Task],
     store: Store,
     evaluate: Evaluate,
     *,
@@ -77,15 +77,15 @@ def work_through(
 
     Parameters
     ----------
-    units : sequence of Unit
+    units : sequence of Task
         What is wanted.
     store : Store
         Where finished units are, and where new ones go.
     evaluate : callable
-        Takes a unit, returns the result that :func:`drosurv.paper.check_result` accepts. With more than one
-        job it must be importable by name (a module's function, or a ``functools.partial`` of one).
+        Takes a unit, returns the result that the store accepts. With more than one job it
+        must be importable by name (a module's function, or a ``functools.partial`` of one).
     train : callable, optional
-        Trains units that differ only in their repeat, all at once and in this process, as an accelerator wants
+        Trains units of one kind, all at once and in this process, as an accelerator wants
         it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.
     n_jobs : int
         Processes; 1 works in this one.
@@ -111,7 +111,7 @@ def work_through(
     left = dict.fromkeys(waiting)
     failures = []
 
-    def tell(unit: Unit | None) -> None:
+    def tell(unit: Task | None) -> None:
         if report is not None:
             report(Progress(len(units) - len(left), len(units), unit, clock.seconds_left(list(left))))
 
@@ -135,15 +135,15 @@ def work_through(
 _AHEAD = 4
 # Seconds of training in the process that trains for all, and of the rest.
 _Cost = tuple[float, float]
-_End = tuple[Unit, _Cost | None, Failure | None]
+_End = tuple[Task, _Cost | None, Failure | None]
 
 
-def _serial(units: Sequence[Unit], store: Store, evaluate: Evaluate) -> Iterator[_End]:
+def _serial(units: Sequence[Task], store: Store, evaluate: Evaluate) -> Iterator[_End]:
     for unit in units:
         yield _finish(unit, store, evaluate)
 
 
-def _parallel(units: Sequence[Unit], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
+def _parallel(units: Sequence[Task], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
     with _workers(min(n_jobs, len(units))) as pool:
         futures = [pool.submit(_finish, unit, store, evaluate) for unit in units]
         for future in as_completed(futures):
@@ -151,11 +151,11 @@ def _parallel(units: Sequence[Unit], store: Store, evaluate: Evaluate, n_jobs: i
 
 
 def _bundled(
-    units: Sequence[Unit], store: Store, train: Train, evaluate: Evaluate, n_jobs: int
+    units: Sequence[Task], store: Store, train: Train, evaluate: Evaluate, n_jobs: int
 ) -> Iterator[_End]:
-    bundles: dict[tuple[str, str], list[Unit]] = {}
+    bundles: dict[tuple[str, ...], list[Task]] = {}
     for unit in units:
-        bundles.setdefault((unit.dataset, unit.method.name), []).append(unit)
+        bundles.setdefault(unit.kind, []).append(unit)
     with _workers(n_jobs) as pool:
         pending: set[Future[_End]] = set()
         for bundle in bundles.values():
@@ -218,7 +218,7 @@ def _leave_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _finish(unit: Unit, store: Store, evaluate: Evaluate, training: float = 0.0) -> _End:
+def _finish(unit: Task, store: Store, evaluate: Evaluate, training: float = 0.0) -> _End:
     """Evaluate and store a unit on whose training some seconds were already spent."""
     start = time.perf_counter()
     try:
@@ -236,12 +236,12 @@ def _cost(result: Mapping[str, Any]) -> _Cost | None:
     return None if seconds is None else (training, seconds - training)
 
 
-def _failure(unit: Unit, error: Exception) -> Failure:
+def _failure(unit: Task, error: Exception) -> Failure:
     return Failure(unit, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 class _Clock:
-    """Mean cost by dataset and method, and over all, as far as it is known.
+    """Mean cost by kind of unit, and over all, as far as it is known.
 
     One process trains for all, one unit after the other, while the rest of the work is shared out among the
     workers: whichever takes longer is the time left.
@@ -249,18 +249,18 @@ class _Clock:
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
-        self.costs: dict[tuple[str, str], list[_Cost]] = {}
+        self.costs: dict[tuple[str, ...], list[_Cost]] = {}
 
-    def learn(self, unit: Unit, cost: _Cost | None) -> None:
+    def learn(self, unit: Task, cost: _Cost | None) -> None:
         if cost is not None:
-            self.costs.setdefault((unit.dataset, unit.method.name), []).append(cost)
+            self.costs.setdefault(unit.kind, []).append(cost)
 
-    def seconds_left(self, units: Sequence[Unit]) -> float | None:
+    def seconds_left(self, units: Sequence[Task]) -> float | None:
         if not self.costs:
             return None
         mean = {kind: _mean(costs) for kind, costs in self.costs.items()}
         overall = _mean(list(mean.values()))
-        left = [mean.get((unit.dataset, unit.method.name), overall) for unit in units]
+        left = [mean.get(unit.kind, overall) for unit in units]
         return max(sum(training for training, _ in left), sum(rest for _, rest in left) / self.n_jobs)
 
 

@@ -1,0 +1,22 @@
+"""Runs: long work cut into units, each stored when finished, so that it can be stopped, continued and shared out."""
+
+from drosurv.runs.memory import PeakMemory
+from drosurv.runs.run_log import RunLog, RunRecord
+from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
+from drosurv.runs.store import Store, key_of
+from drosurv.runs.task import Task
+from drosurv.runs.threads import one_thread
+
+__all__ = [
+    "Failure",
+    "Outcome",
+    "PeakMemory",
+    "Progress",
+    "RunLog",
+    "RunRecord",
+    "Store",
+    "Task",
+    "key_of",
+    "one_thread",
+    "work_through",
+]

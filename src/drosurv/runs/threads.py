@@ -1,0 +1,29 @@
+"""One thread for each unit of work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def one_thread(*, with_torch: bool) -> Iterator[None]:
+    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units.
+
+    Scoring takes no torch, and does not load it: its libraries would be most of a worker's memory.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if not with_torch:
+        with threadpool_limits(1):
+            yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
