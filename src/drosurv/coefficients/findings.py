@@ -1,0 +1,154 @@
+"""What a fitted linear model knows of its coefficients besides their values, and the table made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from drosurv.coefficients.table import CoxTable, cox_table
+from drosurv.presentation import p_text, written
+from drosurv.target import FloatArray
+
+# So many coefficients, or features of the worst case, are told in words.
+_TOLD = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Numbers about the coefficients of one fit, on the units it was trained on; no number of a single patient.
+
+    Attributes
+    ----------
+    n_patients, n_events : float
+    mean, deviation : (d,) float64
+        Of the features.
+    covariances : dict
+        Method ("information", "sandwich", "bootstrap") to the coefficients' covariance (d, d), as far as computed.
+    n_boot : int
+        Refits behind "bootstrap".
+    log_likelihoods : pair of float or None
+        Log partial likelihoods of a plain Cox model without and with its features.
+    plain_coef : (d,) float64 or None
+        Of plain Cox on the same patients, for a robust model.
+    worst_mean : (d,) float64 or None
+        Means of the features under the worst-case weights of a robust model.
+    """
+
+    n_patients: float
+    n_events: float
+    mean: FloatArray
+    deviation: FloatArray
+    covariances: dict[str, FloatArray]
+    n_boot: int = 0
+    log_likelihoods: tuple[float, float] | None = None
+    plain_coef: FloatArray | None = None
+    worst_mean: FloatArray | None = None
+
+
+def findings_table(
+    title: str,
+    names: Sequence[str],
+    coef: FloatArray,
+    findings: Findings,
+    method: str | None,
+    level: float = 0.95,
+    scale: FloatArray | None = None,
+) -> CoxTable:
+    """The Cox table of a fit, with the notes a reader needs.
+
+    Parameters
+    ----------
+    title : str
+        What the model is called.
+    names : sequence of str
+        Of the d features.
+    coef : (d,) float64
+    findings : Findings
+    method : {"information", "sandwich", "bootstrap"} or None
+        Where standard errors come from; None leaves them out.
+    level : float
+        Of the intervals.
+    scale : (d,) float64, optional
+        What the features were divided by before training; the table speaks of them as they were.
+    """
+    scale = np.ones(len(coef)) if scale is None else scale
+    error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
+    plain = None if findings.plain_coef is None else findings.plain_coef / scale
+    notes = [_origin(method, findings)]
+    if np.isnan(error).any() and method is not None:
+        lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
+        notes.append(
+            f"{', '.join(lost)}: no standard error, as the other features determine these or they are constant."
+        )
+    if findings.log_likelihoods is not None:
+        notes.append(_likelihood_ratio(*findings.log_likelihoods, len(coef)))
+    if plain is not None:
+        notes += _robust_notes(title, names, coef / scale, plain, findings, scale)
+    caption = f"{title}: {findings.n_patients:,g} patients, {findings.n_events:,g} events"
+    return cox_table(
+        names, coef / scale, error / scale, level=level, caption=caption, notes=notes, plain_coef=plain
+    )
+
+
+def _origin(method: str | None, findings: Findings) -> str:
+    if method is None:
+        return 'Standard errors of a robust model need refits: ask for summary(method="bootstrap").'
+    return {
+        "information": "Standard errors from the observed information.",
+        "sandwich": "Robust standard errors (sandwich).",
+        "bootstrap": f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement.",
+    }[method]
+
+
+def _likelihood_ratio(null: float, fitted: float, d: int) -> str:
+    ratio = 2 * (fitted - null)
+    return (
+        f"Log partial likelihood {fitted:.2f} (without features {null:.2f}); likelihood ratio test {ratio:.2f} on {d} "
+        f"degrees of freedom, {p_text(float(chi2.sf(ratio, d)))}."
+    )
+
+
+def _robust_notes(
+    title: str,
+    names: Sequence[str],
+    coef: FloatArray,
+    plain: FloatArray,
+    findings: Findings,
+    scale: FloatArray,
+) -> list[str]:
+    """What such coefficients mean, which differ most from plain Cox, and whom the difference is for."""
+    notes = [
+        f"These coefficients minimise the loss of the patients for whom {title} is worst, not the average loss. "
+        "exp(coef) is the hazard ratio that this model predicts with; as an estimate of the average hazard ratio take "
+        "plain Cox's."
+    ]
+    # Per standard deviation of the feature, so that years and indicators compare.
+    change = (coef - plain) * scale * findings.deviation
+    most = [j for j in np.argsort(-np.abs(change))[:_TOLD] if change[j] != 0]
+    if most:
+        told = (
+            f"{names[j]} (hazard ratio {written(np.exp(plain[j]))} to {written(np.exp(coef[j]))})"
+            for j in most
+        )
+        notes.append(f"Changed most against plain Cox, per standard deviation: {', '.join(told)}.")
+    if findings.worst_mean is not None:
+        moved = np.divide(
+            findings.worst_mean - findings.mean,
+            findings.deviation,
+            out=np.zeros_like(findings.mean),
+            where=findings.deviation > 0,
+        )
+        far = [j for j in np.argsort(-np.abs(moved))[:_TOLD] if abs(moved[j]) >= 0.1]
+        words = [
+            f"{'more' if moved[j] > 0 else 'less'} {names[j]} ({moved[j]:+.2f} standard deviations)"
+            for j in far
+        ]
+        notes.append(
+            f"The change is for patients with {', '.join(words)} than the average, whom the worst case weights most."
+            if words
+            else "The patients whom the worst case weights most have about average features."
+        )
+    return notes
