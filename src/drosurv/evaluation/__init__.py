@@ -5,12 +5,14 @@ from drosurv.evaluation.compare import compare
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluate import evaluate
 from drosurv.evaluation.metric_frame import SurvivalMetricFrame
+from drosurv.evaluation.partial_effects import PartialEffects, partial_effects
 from drosurv.evaluation.predictions import Predictions
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
 
 __all__ = [
     "EvaluationResult",
+    "PartialEffects",
     "Predictions",
     "ShrinkageControl",
     "SmallGroupWarning",
@@ -20,4 +22,5 @@ __all__ = [
     "evaluate",
     "get_scorer",
     "make_scorers",
+    "partial_effects",
 ]

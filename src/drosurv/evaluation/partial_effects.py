@@ -1,0 +1,119 @@
+"""Survival curves over the values of one feature, everything else as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from drosurv.presentation import written
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class PartialEffects:
+    """Mean predicted survival of the same patients, had they all had one value of a feature.
+
+    Attributes
+    ----------
+    feature : str
+    values : tuple
+        Of the feature.
+    times : (T,) float64
+    survival : (values, T) float64
+        Mean survival curve at each value.
+    """
+
+    feature: str
+    values: tuple[Any, ...]
+    times: FloatArray
+    survival: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Times in the rows, values of the feature in the columns."""
+        columns = pd.Index(self.values, name=self.feature)
+        return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """One survival curve for each value.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        for value, curve in zip(self.values, self.survival, strict=True):
+            ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
+        ax.set_xlabel("time")
+        ax.set_ylabel("mean predicted survival")
+        ax.set_ylim(0, 1)
+        ax.legend()
+        return ax
+
+
+def partial_effects(
+    model: Any,
+    X: Any,
+    feature: str | int,
+    values: Sequence[Any],
+    *,
+    times: ArrayLike | None = None,
+    **given: Any,
+) -> PartialEffects:
+    """Survival curves over the values of one feature, averaged over the patients' other features.
+
+    Parameters
+    ----------
+    model : fitted estimator or Pipeline
+        With ``predict_survival_function``.
+    X : (n, d) array or DataFrame
+        Patients to average over.
+    feature : str or int
+        Column of a DataFrame, or number of an array's column.
+    values : sequence
+        The feature's values to predict at.
+    times : (T,) array, optional
+        Times of the curves, the model's ``unique_times_`` if not given.
+    **given
+        Goes on to ``predict_survival_function``, such as ``strata``.
+
+    Examples
+    --------
+    >>> from drosurv import CoxPH, datasets
+    >>> from drosurv.evaluation import partial_effects
+    >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> model = CoxPH().fit(data.X, data.y)
+    >>> partial_effects(model, data.X, data.X.columns[0], [-1, 0, 1], times=[0.5, 1.0]).survival.shape
+    (3, 2)
+    """
+    is_frame = isinstance(X, pd.DataFrame)
+    if is_frame and feature not in X.columns:
+        raise ValueError(f"feature must be a column of X, one of {list(X.columns)}; got {feature!r}.")
+    if not is_frame and not (isinstance(feature, (int, np.integer)) and 0 <= feature < np.shape(X)[1]):
+        raise ValueError(
+            f"feature must be the number of a column of X, from 0 to {np.shape(X)[1] - 1}; got {feature!r}."
+        )
+    if times is None:
+        last = model[-1] if hasattr(model, "steps") else model
+        times = last.unique_times_
+    at = np.asarray(times, dtype=np.float64)
+    curves = []
+    for value in values:
+        changed: Any = X.copy() if is_frame else np.array(X)
+        if is_frame:
+            changed[feature] = value
+        else:
+            changed[:, feature] = value
+        curves.append(np.asarray(model.predict_survival_function(changed, times=at, **given)).mean(axis=0))
+    return PartialEffects(str(feature), tuple(values), at, np.stack(curves))
