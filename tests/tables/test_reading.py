@@ -126,3 +126,61 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
         read_frame(tmp_path / "nothing.csv")
     with pytest.raises(IsADirectoryError, match="is a folder: name the CSV or Parquet file"):
         read_frame(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["a,b,c\n1,2,3\n4,5\n", "a,b,c\n1,2,3\n4\n", "a,b,c\n1,2,3\n4,5,6,7\n"])
+def test_a_line_with_too_few_or_too_many_fields_is_named(write, text):
+    with pytest.raises(ValueError, match=r"line 3 has \d fields, the header 3"):
+        read_frame(write(text))
+
+
+def test_blank_lines_and_line_breaks_in_quotes_are_no_fault(write):
+    frame = read_frame(write('a,b\n\n1,"x\ny"\n\n2,z\n'))
+    assert frame["b"].tolist() == ["x\ny", "z"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        (["1.213,5", "987"], [1213.5, 987.0]),
+        (["1.213", "987"], [1213.0, 987.0]),
+        (["-1.234.567,25", "0,5"], [-1234567.25, 0.5]),
+        (["1,5", "2,5e3"], [1.5, 2500.0]),
+    ],
+)
+def test_with_a_decimal_comma_points_separate_thousands(write, numbers, expected):
+    path = write("a;b\n" + "".join(f"{number};x\n" for number in numbers))
+    assert read_frame(path, separator=";", decimal=",")["a"].tolist() == expected
+
+
+@pytest.mark.parametrize("number", ["3.14", "0.987", "12.34,5", "1234.567"])
+def test_with_a_decimal_comma_another_point_is_refused(write, number):
+    path = write(f"a;b\n1,5;x\n{number};x\n")
+    with pytest.raises(
+        ValueError, match=rf"column 'a' holds '{number}', with a point .* although decimal=','"
+    ):
+        read_frame(path, separator=";", decimal=",")
+
+
+def test_points_in_text_are_no_numbers(write):
+    frame = read_frame(write("a;b\nv1.2;1,5\nv1.3;2,5\n"), separator=";", decimal=",")
+    assert frame["a"].tolist() == ["v1.2", "v1.3"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-8"])
+def test_other_encodings_are_read_when_named(write, encoding):
+    path = write("name,b\nMüller,1\n".encode(encoding))
+    assert read_frame(path, encoding=encoding)["name"].tolist() == ["Müller"]
+
+
+@pytest.mark.parametrize(("written", "proposed"), [("cp1252", "cp1252"), ("utf-16", "utf-16")])
+def test_a_file_in_another_encoding_is_told_how_to_read_it(write, written, proposed):
+    with pytest.raises(ValueError, match=f"is not text in UTF-8 .*pass encoding='{proposed}'"):
+        read_frame(write("name,b\nMüller,1\n".encode(written)))
+
+
+def test_an_unknown_encoding_is_refused(write):
+    with pytest.raises(
+        ValueError, match="encoding must be one that Python knows, such as cp1252, got 'utf-88'"
+    ):
+        read_frame(write("a\n1\n"), encoding="utf-88")

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import SurvivalTable, TargetColumns, read_survival_table
+from drosurv.tables import SurvivalTable, TableNote, TargetColumns, patients_not_in, read_survival_table
 
 
 @pytest.fixture
@@ -73,3 +73,74 @@ def test_a_table_without_features_or_events_is_refused(path):
     pd.read_csv(path).assign(status=0).to_csv(path, index=False)
     with pytest.raises(ValueError, match="'status' holds no event: every one of the 40 patients is censored"):
         read_survival_table(path, time="days", event="status")
+
+
+def repeated(n=120, copies=30):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "who": [f"p{k}" for k in range(n)],
+            "days": rng.exponential(50, n).round(2) + 1,
+            "status": rng.integers(0, 2, n),
+            "age": rng.normal(60, 5, n),
+        }
+    )
+    return pd.concat([rows, rows.iloc[:copies]]).sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+def test_copies_of_a_row_never_straddle_a_hold_out():
+    table = SurvivalTable.parse(repeated(), TargetColumns("days", "status"))
+    for seed in range(5):
+        kept, away = table.hold_out(0.3, seed)
+        assert set(kept.frame["who"]).isdisjoint(away.frame["who"])
+        assert len(kept) + len(away) == len(table)
+
+
+def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
+    frame = repeated()
+    frame["age"] = np.random.default_rng(2).normal(60, 5, len(frame))
+    table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who")
+    assert list(table.X.columns) == ["age"]
+    assert len(np.unique(table.patients)) == 120
+    parts = [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in table.folds(4, 0))]
+    for kept, away in parts:
+        assert set(kept.frame["who"]).isdisjoint(away.frame["who"])
+    assert sorted(row for _, away in table.folds(4, 0) for row in away) == list(range(len(table)))
+
+
+def test_a_row_without_id_is_a_patient_of_its_own():
+    frame = repeated(copies=0)
+    frame.loc[:3, "who"] = None
+    assert (
+        len(np.unique(SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who").patients)) == 120
+    )
+
+
+def test_rows_without_a_target_are_left_out_on_request():
+    frame = repeated(copies=0)
+    frame.loc[2, "days"] = np.nan
+    frame.loc[5, "status"] = np.nan
+    with pytest.raises(
+        ValueError, match=r"time column 'days' is empty in 1 rows .* or pass drop_missing_target"
+    ):
+        SurvivalTable.parse(frame, TargetColumns("days", "status"))
+    with pytest.warns(TableNote, match="2 of 120 rows have no time or no event and were left out"):
+        table = SurvivalTable.parse(frame, TargetColumns("days", "status"), drop_missing_target=True)
+    assert table.frame.index.tolist() == [row for row in range(120) if row not in (2, 5)]
+
+
+def test_whole_numbers_that_name_groups_are_codes():
+    frame = repeated(copies=0).assign(race=np.resize([1, 2, 3], 120), sex=np.resize([0, 1], 120))
+    table = SurvivalTable.parse(frame, TargetColumns("days", "status"), groups=["race", "sex", "age>60"])
+    assert table.codes == ("race",)
+
+
+def test_patients_of_another_table_are_found_by_value_or_by_id():
+    frame = repeated(copies=0)
+    others = frame.iloc[:40].assign(age=lambda f: f["age"].astype(object), extra=1)
+    assert patients_not_in(frame, others).tolist() == [False] * 40 + [True] * 80
+    aged = others.assign(age=0)
+    assert patients_not_in(frame, aged).all()
+    assert patients_not_in(frame, aged, id="who").sum() == 80
+    with pytest.raises(ValueError, match="train holds no patient who is not also in the other table"):
+        patients_not_in(others, frame)

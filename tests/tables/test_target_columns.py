@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import TargetColumns
+from drosurv.tables import TableNote, TargetColumns
 
 
 def parse(events, times=None, **options):
@@ -34,7 +34,6 @@ def test_zero_one_and_true_false_need_no_question(events):
         (["yes", "no", "yes"], "yes", [True, False, True]),
         ([1, 2, 2], "2", [False, True, True]),
         ([1.0, 2.0, 2.0], "2", [False, True, True]),
-        ([0, 1, 2], "1", [False, True, False]),
         ([0, 1, 1], "0", [True, False, False]),
         ([True, False, True], "False", [False, True, False]),
         (pd.Categorical(["dead", "alive", "dead"]), "dead", [True, False, True]),
@@ -44,7 +43,47 @@ def test_a_named_value_means_the_event_and_all_others_censored(events, value, ex
     assert parse(events, event_value=value)["e"].tolist() == expected
 
 
-@pytest.mark.parametrize("events", [["yes", "no", "no"], [1, 2, 2], [0, 1, 2], ["Y", "N", "N"], [0, 0.5, 1]])
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        (["yes", "no", "no"], "'yes' of event column 'e' (1 of 3 rows) was taken as the event"),
+        (["N", "Y", "N"], "'Y' of event column 'e' (1 of 3 rows)"),
+        (["Dead", "alive", "dead"], "'dead' of event column 'e'|'Dead' of event column 'e'"),
+        (["died", "survived", "survived"], "'died' of event column 'e'"),
+        (
+            [2, 1, 1],
+            "'2' of event column 'e' (1 of 3 rows) was taken as the event, as in R's survival package",
+        ),
+    ],
+)
+def test_plain_words_are_understood_and_said_aloud(events, said):
+    with pytest.warns(TableNote) as found:
+        y = parse(events)
+    assert y["e"].tolist() == [
+        str(value).lower() not in ("no", "n", "alive", "survived", "1") for value in events
+    ]
+    (note,) = found
+    assert any(text in str(note.message) for text in said.split("|"))
+    assert str(note.message).endswith("; pass event_value if another value means it.")
+
+
+def test_a_third_value_is_named_as_a_possible_competing_cause():
+    with pytest.raises(ValueError, match="A third value may be a competing cause"):
+        parse([0, 1, 2])
+    with pytest.warns(
+        UserWarning, match="also holds '2' in 1 rows, taken as censored.*competes with the event"
+    ):
+        y = parse([0, 1, 2], event_value="1")
+    assert y["e"].tolist() == [False, True, False]
+
+
+def test_words_for_no_event_are_no_competing_cause():
+    assert parse(["alive", "dead", "lost"], event_value="dead")["e"].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "events", [[0, 1, 2], ["cancer", "stroke", "stroke"], ["yes", "maybe"], [2, 2], [0, 0.5, 1]]
+)
 def test_any_other_coding_is_a_question_that_lists_the_values(events):
     with pytest.raises(
         ValueError, match=r"which value of event column 'e' means the event\?.*event_value"
@@ -93,3 +132,50 @@ def test_an_unknown_column_is_named_with_its_nearest_neighbour():
         TargetColumns("death", "death").parse(frame)
     with pytest.raises(ValueError, match=r"event column 'xyz' is not in the table. It has: futime, death"):
         TargetColumns("futime", "xyz").parse(frame)
+
+
+def dated(start, end, **columns):
+    frame = pd.DataFrame({"from": start, "to": end, "e": [1] * len(start), **columns})
+    return TargetColumns(None, "e", start="from", end="to").parse(frame)["days"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (["2020-02-27", "2020-12-31"], ["2020-03-01", "2021-01-01"]),
+        (["27.02.2020", "31.12.2020"], ["01.03.2020", "01.01.2021"]),
+        (["27/02/2020", "31/12/2020"], ["01/03/2020", "13/01/2021"]),
+        (["02/27/2020", "12/31/2020"], ["03/31/2020", "01/01/2021"]),
+        (pd.to_datetime(["2020-02-27", "2020-12-31"]), ["2020-03-01 00:00:00", "2021-01-01 00:00:00"]),
+    ],
+)
+def test_dates_make_the_time(start, end):
+    # 2020 is a leap year: 27 February to 1 March are three days.
+    days = dated(start, end)
+    assert days[0] == {"03/31/2020": 33.0}.get(end[0], 3.0)
+    assert days[1] == {"13/01/2021": 13.0}.get(end[1], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        (["2020-01-02"], ["2020-01-01"], "end column 'to' lies before start column 'from' in 1 rows"),
+        (["03/04/2020"], ["05/06/2020"], "start column 'from' .* whether the day or the month comes first"),
+        (["2020-01-02"], ["soon"], "end column 'to' holds 'soon', which is not a date like 2021-03-31"),
+        (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is no day of the calendar"),
+        (["2020-01-02"], [None], "time column 'to' is empty in 1 rows .* or pass drop_missing_target"),
+    ],
+)
+def test_dates_that_cannot_be_read_are_refused(start, end, message):
+    with pytest.raises(ValueError, match=message):
+        dated(start, end)
+
+
+@pytest.mark.parametrize(
+    "options", [{"time": None}, {"time": "t", "start": "s", "end": "d"}, {"time": None, "start": "s"}]
+)
+def test_the_time_comes_from_one_place(options):
+    with pytest.raises(
+        ValueError, match=r"say where the times are: pass either time, .* or both start and end"
+    ):
+        TargetColumns(event="e", **options)

@@ -3,20 +3,24 @@
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.group_columns import group_labels
-from drosurv.tables.leaks import find_leaks
+from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.reading import read_frame
+from drosurv.tables.same_patients import patients_not_in
 from drosurv.tables.survival_table import SurvivalTable, read_survival_table
-from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.target_columns import TableNote, TargetColumns
 
 __all__ = [
     "CategoryColumn",
+    "LeakWarning",
     "LeftOutColumn",
     "NumberColumn",
     "SurvivalTable",
     "TableEncoder",
+    "TableNote",
     "TargetColumns",
     "find_leaks",
     "group_labels",
+    "patients_not_in",
     "read_frame",
     "read_survival_table",
 ]

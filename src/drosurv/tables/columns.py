@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.tables.dates import holds_dates
 from drosurv.tables.labels import label, labels, shown
-from drosurv.tables.number_values import has_decimal_comma, holds_numbers, to_floats
+from drosurv.tables.number_values import counts_rows, has_decimal_comma, holds_numbers, to_floats
 from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50
-# With fewer rows, numbers could be in unit steps, all different or sorted by chance.
-_FEWEST_COUNTED = 20
+# With fewer rows, numbers could be all different by chance.
 _FEWEST_DIFFERENT = 100
 
 
@@ -184,10 +185,7 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     """
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
-        raise ValueError(
-            f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name "
-            "it in drop."
-        )
+        raise _dates(name)
     if column.dtype.kind == "c":
         raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
     try:
@@ -205,11 +203,20 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     return _learn_category(column, name, n_missing, categorical, standardize)
 
 
+def _dates(name: str) -> ArgumentError:
+    return ArgumentError(
+        f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name it in ",
+        Argument("drop"),
+        ".",
+    )
+
+
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
     values = to_floats(column)
     with np.errstate(over="ignore", invalid="ignore"):
-        if not n_missing and _numbers_rows(values, name):
+        if not n_missing and counts_rows(values):
             return LeftOutColumn(name, "it numbers the rows", n_missing)
+        _warn_if_it_names_patients(values, name)
         median = float(np.nanmedian(values))
         filled = np.where(np.isnan(values), median, values)
         mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
@@ -218,24 +225,17 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
     return NumberColumn(name, median, mean, deviation, n_missing)
 
 
-def _numbers_rows(values: FloatArray, name: str) -> bool:
-    """Whether a column counts the rows; one that may identify patients in another way is warned about."""
-    if not (values == np.floor(values)).all():
-        return False
-    steps, n = np.diff(values), len(values)
-    if n >= _FEWEST_COUNTED and (steps == 1).all():
-        return True
-    if n < _FEWEST_DIFFERENT or len(np.unique(values)) < n:
-        return False
-    # Patients kept away from training leave gaps in a count of rows.
-    if (steps > 0).all():
-        return True
-    warnings.warn(
-        f"column {name!r} is a different whole number in every row; drop it if it identifies patients.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return False
+def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
+    whole = (values == np.floor(values)).all()
+    if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
+        warnings.warn(
+            ArgumentWarning(
+                f"column {name!r} is a different whole number in every row; name it in ",
+                Argument("drop"),
+                " if it identifies patients.",
+            ),
+            stacklevel=2,
+        )
 
 
 def _learn_category(
@@ -262,21 +262,32 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     """Raise if a column of text is rather numbers with slips, or names."""
     commas = [level for level in counts.index if has_decimal_comma(level)]
     if len(commas) > len(counts) / 2:
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, read "
-            "the table with decimal=','; if it separates thousands, remove it; if the column is a category, name it in "
-            "categorical."
+            "the table with ",
+            Argument("decimal", ","),
+            "; if it separates thousands, remove it; if the column is a category, name it in ",
+            Argument("categorical"),
+            ".",
         )
     numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
     others = counts[~numeric]
     if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} holds numbers in {int(counts[numeric].sum()):,} rows and {shown(others.index)} in "
-            f"{int(others.sum()):,} rows: if those texts mean a missing value, name them in missing; if the column is "
-            "a category, name it in categorical; or correct the table."
+            f"{int(others.sum()):,} rows: if those texts mean a missing value, name them in ",
+            Argument("missing"),
+            "; if the column is a category, name it in ",
+            Argument("categorical"),
+            "; or correct the table.",
         )
     if len(counts) > MOST_LEVELS:
-        raise ValueError(
-            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
-            "drop, or, if they are categories all the same, in categorical."
+        if holds_dates(pd.Series(counts.index)):
+            raise _dates(name)
+        raise ArgumentError(
+            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in ",
+            Argument("drop"),
+            ", or, if they are categories all the same, in ",
+            Argument("categorical"),
+            ".",
         )

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
-from drosurv.tables.leaks import find_leaks
+from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.reading import require_columns
 
 UNSEEN = ("reference", "error")
@@ -90,7 +91,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Event and time; columns of a DataFrame that give them away are warned about.
         """
         if self.unseen not in UNSEEN:
-            raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}.")
+            raise ArgumentError.must("unseen", f"be one of {UNSEEN}", self.unseen)
         frame = _as_frame(X)
         require_columns(frame, self.categorical, "categorical")
         require_columns(frame, self.drop, "drop")
@@ -116,7 +117,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn(self, frame: pd.DataFrame) -> list[Column]:
         """What becomes of every column; what is wrong with any of them is told at once, not one per attempt."""
         columns: list[Column] = []
-        problems: list[str] = []
+        problems: list[ValueError] = []
         for name in frame.columns:
             try:
                 columns.append(
@@ -125,19 +126,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     )
                 )
             except ValueError as problem:
-                problems.append(str(problem))
-        if len(problems) > _MOST_PROBLEMS:
-            more = len(problems) - _MOST_PROBLEMS
-            problems[_MOST_PROBLEMS:] = [f"{more:,} more columns cannot be used as they are."]
+                problems.append(problem)
         if problems:
-            raise ValueError(" ".join([problems[0], *(text[0].upper() + text[1:] for text in problems[1:])]))
+            raise _all_of(problems)
         return columns
 
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[[column.name for column in self._used()]], y).items():
             warnings.warn(
-                f"column {name!r} may give the outcome away: {reason}. Drop it if it is not known beforehand.",
-                UserWarning,
+                LeakWarning(
+                    f"column {name!r} may give the outcome away: {reason}. Name it in ",
+                    Argument("drop"),
+                    " if it is not known beforehand.",
+                ),
                 stacklevel=3,
             )
 
@@ -235,6 +236,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
             return frame.set_axis(self.feature_names_in_, axis="columns")
         return frame
+
+
+def _all_of(problems: list[ValueError]) -> ArgumentError:
+    """One error of the first few of several."""
+    parts: list[str | Argument] = list(problems[0].args)
+    for problem in problems[1:_MOST_PROBLEMS]:
+        first, *rest = problem.args
+        parts += [f" {first[0].upper()}{first[1:]}", *rest]
+    if len(problems) > _MOST_PROBLEMS:
+        parts.append(f" {len(problems) - _MOST_PROBLEMS:,} more columns cannot be used as they are.")
+    return ArgumentError(*parts)
 
 
 def _as_frame(X: Any) -> pd.DataFrame:

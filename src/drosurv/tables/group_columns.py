@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import labels
 from drosurv.tables.number_values import holds_numbers, to_floats
@@ -45,29 +46,44 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
 def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
     cut = _CUT.fullmatch(spec)
     if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
-        raise ValueError(
-            f"groups {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which divides into "
-            "'<=65' and '>65'."
+        raise ArgumentError(
+            Argument("groups"),
+            f" {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which divides into "
+            "'<=65' and '>65'.",
         )
     if spec in frame.columns or cut is None:
         require_columns(frame, [spec], "groups")
         column = frame[spec]
         if holds_numbers(column) and column.nunique() > MOST_NUMBERS:
             middle = f"{np.nanmedian(to_floats(column)):g}"
-            raise ValueError(
-                f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for example "
-                f"groups='{spec}>{middle}'."
+            raise ArgumentError(
+                Argument("groups"),
+                f" column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for example ",
+                Argument("groups", f"{spec}>{middle}"),
+                ".",
             )
         if column.nunique() > MOST_LEVELS:
-            raise ValueError(
-                f"groups column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: "
-                f"choose a column with at most {MOST_LEVELS}."
+            raise ArgumentError(
+                Argument("groups"),
+                f" column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: choose a "
+                f"column with at most {MOST_LEVELS}.",
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]
     require_columns(frame, [name], "groups")
     if not holds_numbers(frame[name]):
-        raise ValueError(f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
+        raise ArgumentError(
+            Argument("groups"), f" {spec!r} cuts column {name!r}, which does not hold numbers."
+        )
     values = to_floats(frame[name])
     above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
     return above.mask(np.isnan(values))
+
+
+def codes_among(frame: pd.DataFrame, groups: Sequence[str]) -> tuple[str, ...]:
+    """Columns of `groups` that hold whole numbers of more than two kinds: categories, not amounts."""
+    return tuple(
+        name
+        for name in groups
+        if name in frame.columns and holds_numbers(frame[name]) and frame[name].nunique() > 2
+    )

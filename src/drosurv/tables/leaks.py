@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.errors import ArgumentWarning
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import labels
 from drosurv.tables.number_values import holds_numbers, to_floats
@@ -15,6 +16,10 @@ from drosurv.target import parse_target
 # So close to the outcome that chance or a good marker cannot explain it.
 _AGREEMENT = 0.99
 _FEWEST_PATIENTS = 50
+
+
+class LeakWarning(ArgumentWarning):
+    """A column may give the outcome away."""
 
 
 def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:

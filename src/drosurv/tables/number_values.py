@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
 
+# With fewer rows, numbers could be in unit steps, or sorted, by chance.
+_FEWEST_COUNTED = 20
+_FEWEST_SORTED = 100
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -34,9 +38,11 @@ def to_floats(column: pd.Series[Any]) -> FloatArray:
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(
+        raise ArgumentError(
             f"column {column.name!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
-            f"({int(wrong.sum()):,} such rows): correct it, or name it in missing."
+            f"({int(wrong.sum()):,} such rows): correct it, or name it in ",
+            Argument("missing"),
+            ".",
         )
     if np.isinf(values).any():
         raise ValueError(
@@ -48,3 +54,17 @@ def to_floats(column: pd.Series[Any]) -> FloatArray:
 def has_decimal_comma(value: Any) -> bool:
     """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
+
+
+def finite(column: pd.Series[Any]) -> FloatArray:
+    """The finite numbers of a column of numbers."""
+    values: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values[np.isfinite(values)]
+
+
+def counts_rows(values: FloatArray) -> bool:
+    """Whether numbers (n,) count the rows; patients kept away may have left gaps."""
+    steps, n = np.diff(values), len(values)
+    if not (values == np.floor(values)).all():
+        return False
+    return bool((n >= _FEWEST_COUNTED and (steps == 1).all()) or (n >= _FEWEST_SORTED and (steps > 0).all()))

@@ -1,18 +1,24 @@
-"""A user's table taken apart: features as they stand, target, groups."""
+"""A user's table taken apart: features as they stand, target, groups, patients."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.tables.group_columns import group_labels
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.tables.doubts import doubts
+from drosurv.tables.group_columns import codes_among, group_labels
 from drosurv.tables.reading import read_frame, require_columns
-from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.same_patients import patient_numbers
+from drosurv.tables.target_columns import TableNote, TargetColumns
+from drosurv.target import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +37,10 @@ class SurvivalTable:
         Every other column, as it stands; :class:`TableEncoder` makes numbers of it.
     sensitive_features : DataFrame, (n, J)
         One column of labels per group wanted; without columns if none was.
+    patients : (n,) int
+        Equal for rows of the same patient, which must not be divided between training and testing.
+    codes : tuple of str
+        Columns of whole numbers that name groups: categories, not amounts.
     """
 
     frame: pd.DataFrame
@@ -38,6 +48,8 @@ class SurvivalTable:
     y: NDArray[Any]
     X: pd.DataFrame
     sensitive_features: pd.DataFrame
+    patients: IntArray
+    codes: tuple[str, ...] = ()
 
     @staticmethod
     def parse(
@@ -46,24 +58,41 @@ class SurvivalTable:
         *,
         groups: Sequence[str] = (),
         drop: Sequence[str] = (),
+        id: str | None = None,
+        drop_missing_target: bool = False,
     ) -> SurvivalTable:
         """Take a DataFrame apart; parameters as in :func:`read_survival_table`."""
-        y = columns.parse(frame)
+        columns.require(frame)
         require_columns(frame, drop, "drop")
-        features = frame.drop(columns=[columns.time, columns.event, *drop])
-        return SurvivalTable(frame, columns, y, features, group_labels(frame, groups))
+        if id is not None:
+            require_columns(frame, [id], "id")
+        if drop_missing_target:
+            frame = _with_target(frame, columns)
+        columns = columns.resolved(frame) if columns.known(frame).all() else columns
+        y = columns.parse(frame)
+        aside = [*columns.names, *drop, *([] if id is None else [id])]
+        return SurvivalTable(
+            frame,
+            columns,
+            y,
+            frame.drop(columns=list(dict.fromkeys(aside))),
+            group_labels(frame, groups),
+            patient_numbers(frame, None if id is None else frame[id], columns.names),
+            codes_among(frame, groups),
+        )
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def take(self, rows: NDArray[Any]) -> SurvivalTable:
         """The given rows, by position."""
-        return SurvivalTable(
-            self.frame.iloc[rows],
-            self.columns,
-            self.y[rows],
-            self.X.iloc[rows],
-            self.sensitive_features.iloc[rows],
+        return replace(
+            self,
+            frame=self.frame.iloc[rows],
+            y=self.y[rows],
+            X=self.X.iloc[rows],
+            sensitive_features=self.sensitive_features.iloc[rows],
+            patients=self.patients[rows],
         )
 
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
@@ -72,50 +101,75 @@ class SurvivalTable:
         Parameters
         ----------
         share : float
-            Of the patients to keep away, in (0, 1).
+            Of the patients to keep away, in (0, 1). All rows of a patient go to the same part.
         seed : int
             Draws them.
         """
-        import numpy as np
         from sklearn.model_selection import train_test_split
 
         if not 0 < share < 1:
-            raise ValueError(f"share must lie between 0 and 1, got {share}.")
+            raise ArgumentError.must("share", "lie between 0 and 1", share)
+        names, own = np.unique(self.patients, return_inverse=True)
+        event = np.zeros(len(names), dtype=np.bool_)
+        np.logical_or.at(event, own, self.y[self.columns.event])
         try:
             kept, away = train_test_split(
-                np.arange(len(self)), test_size=share, stratify=self.y[self.columns.event], random_state=seed
+                np.arange(len(names)), test_size=share, stratify=event, random_state=seed
             )
         except ValueError as error:
             raise ValueError(
-                f"{len(self)} patients are too few to hold out {share:g} of those with and of those without the event."
+                f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
             ) from error
-        return self.take(np.sort(kept)), self.take(np.sort(away))
+        return self.take(np.flatnonzero(np.isin(own, kept))), self.take(np.flatnonzero(np.isin(own, away)))
+
+    def folds(self, n_folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
+        """Rows to train on and rows to score, fold by fold, with equal event rates and patients kept together."""
+        from sklearn.model_selection import StratifiedGroupKFold
+
+        parts = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+        return [
+            (np.asarray(train), np.asarray(test))
+            for train, test in parts.split(self.X, self.y[self.columns.event], self.patients)
+        ]
 
 
 def read_survival_table(
     path: str | os.PathLike[str],
     *,
-    time: str,
     event: str,
+    time: str | None = None,
     event_value: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
     groups: Sequence[str] = (),
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    id: str | None = None,
+    drop_missing_target: bool = False,
     separator: str = ",",
     decimal: str = ".",
+    encoding: str = "utf-8",
     missing: Sequence[str] = (),
 ) -> SurvivalTable:
-    r"""Read a CSV or Parquet file of patients.
+    r"""Read a CSV or Parquet file of patients to train on, and warn of what looks wrong in it.
 
     Parameters
     ----------
-    path, separator, decimal, missing
+    path, separator, decimal, encoding, missing
         As in :func:`read_frame`.
-    time, event, event_value
+    event, time, event_value, start, end
         As in :class:`TargetColumns`.
     groups : sequence of str
         As in :func:`group_labels`; the columns stay among the features unless dropped.
     drop : sequence of str
-        Columns that are no features, such as a patient's number.
+        Columns that are no features.
+    categorical, numeric : sequence of str
+        Columns of whole numbers that are codes, or amounts: those are not asked about.
+    id : str, optional
+        Column that tells which patient a row belongs to; no feature.
+    drop_missing_target : bool
+        Leave out rows without a time or an event, instead of refusing the table.
 
     Examples
     --------
@@ -132,16 +186,59 @@ def read_survival_table(
     >>> model[:-1].get_feature_names_out().tolist()
     ['age', 'sex=m']
     """
-    frame = read_frame(path, separator=separator, decimal=decimal, missing=missing)
-    table = SurvivalTable.parse(frame, TargetColumns(time, event, event_value), groups=groups, drop=drop)
+    columns = TargetColumns(time, event, event_value, start, end)
+    frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    require_columns(frame, numeric, "numeric")
+    table = SurvivalTable.parse(
+        frame, columns, groups=groups, drop=drop, id=id, drop_missing_target=drop_missing_target
+    )
     if table.X.shape[1] == 0:
         raise ValueError(
-            f"{path} has no column to predict from besides {time!r}, {event!r} and those dropped: drop fewer, or "
-            "add some."
+            f"{path} has no column to predict from besides {', '.join(map(repr, columns.names))} and those dropped: "
+            "drop fewer, or add some."
         )
     if not table.y[event].any():
-        raise ValueError(
-            f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
-            "event_value if another value means the event."
+        raise ArgumentError(
+            f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass ",
+            Argument("event_value"),
+            " if another value means the event.",
         )
+    _warn_of_zero_times(table)
+    known = [*categorical, *table.codes]
+    for doubt in doubts(
+        table.frame,
+        features=list(table.X.columns),
+        target=columns.names,
+        categorical=known,
+        numeric=numeric,
+        id=id,
+    ):
+        warnings.warn(doubt, stacklevel=2)
     return table
+
+
+def _with_target(frame: pd.DataFrame, columns: TargetColumns) -> pd.DataFrame:
+    known = columns.known(frame)
+    if not known.any():
+        raise ValueError(f"no row has a value in each of the columns {', '.join(columns.names)}.")
+    if not known.all():
+        warnings.warn(
+            TableNote(
+                f"{int((~known).sum()):,} of {len(frame):,} rows have no time or no event and were left out."
+            ),
+            stacklevel=3,
+        )
+    return frame[known]
+
+
+def _warn_of_zero_times(table: SurvivalTable) -> None:
+    zero = table.y[table.columns.time_name] == 0
+    if zero.any():
+        events = int(table.y[table.columns.event][zero].sum())
+        warnings.warn(
+            ArgumentWarning(
+                f"{int(zero.sum()):,} patients have the time 0, {events:,} of them with the event (first in row "
+                f"{int(zero.argmax()) + 1}): check that it is not an unknown time."
+            ),
+            stacklevel=3,
+        )

@@ -1,20 +1,26 @@
-"""Which columns of a table hold the target, and what they say: asked for, never guessed."""
+"""Which columns of a table hold the target, and what they say: asked for unless there is no doubt."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.tables.dates import days_between
+from drosurv.tables.event_words import means_censored, obvious
 from drosurv.tables.labels import label, labels, shown
 from drosurv.tables.number_values import has_decimal_comma
 from drosurv.tables.reading import require_columns
 from drosurv.target import BoolArray, FloatArray, Surv
 
-_TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+
+class TableNote(ArgumentWarning):
+    """What a table was taken to mean where it does not say so itself."""
 
 
 @dataclass(frozen=True)
@@ -23,46 +29,106 @@ class TargetColumns:
 
     Parameters
     ----------
-    time : str
-        Column of times: numbers, not dates.
+    time : str or None
+        Column of times: numbers, not dates; None if `start` and `end` are given.
     event : str
         Column of event flags.
     event_value : str, optional
-        The value of `event` that means the event happened; every other value means censored. Needed unless the
-        column holds 0 and 1, or True and False.
+        The value of `event` that means the event happened; every other value means censored.
+        Not needed for 0 and 1, true and false, and such plain words as yes and no, or dead and alive; 1 and 2 are
+        read as R's survival package does.
+    start, end : str, optional
+        Columns of dates between which the time runs, in days.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from drosurv.tables import TargetColumns
-    >>> frame = pd.DataFrame({"days": [3.0, 8.0], "status": [2, 1]})
-    >>> TargetColumns("days", "status", event_value="2").parse(frame)
-    array([( True, 3.), (False, 8.)], dtype=[('status', '?'), ('days', '<f8')])
+    >>> frame = pd.DataFrame({"days": [3.0, 8.0], "status": ["lost", "relapse"]})
+    >>> TargetColumns("days", "status", event_value="relapse").parse(frame)
+    array([(False, 3.), ( True, 8.)], dtype=[('status', '?'), ('days', '<f8')])
     """
 
-    time: str
+    time: str | None
     event: str
     event_value: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
+            raise ArgumentError(
+                "say where the times are: pass either ", Argument("time"), ", a column of numbers, or both ",
+                Argument("start"), " and ", Argument("end"), ", columns of dates.",
+            )  # fmt: skip
+
+    @property
+    def time_name(self) -> str:
+        """What the times are called."""
+        return self.time or "days"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that hold the target, which are no features."""
+        return tuple(name for name in (self.time, self.start, self.end, self.event) if name is not None)
+
+    def require(self, frame: pd.DataFrame) -> None:
+        """Raise if a column is not in the table."""
+        for argument in ("time", "start", "end", "event"):
+            if (name := getattr(self, argument)) is not None:
+                require_columns(frame, [name], argument)
+        if len(set(self.names)) < len(self.names):
+            raise ArgumentError(
+                Argument("time"), " and ", Argument("event"), f" are both column {self.event!r}: name the column of "
+                "each." if self.time == self.event else " are taken from one column twice: name each once.",
+            )  # fmt: skip
+
+    def known(self, frame: pd.DataFrame) -> BoolArray:
+        """Which rows have a complete target, (n,)."""
+        return frame[list(self.names)].notna().all(axis="columns").to_numpy(dtype=np.bool_)
+
+    def resolved(self, frame: pd.DataFrame) -> TargetColumns:
+        """The same columns with the value that means the event, told by the table's own where it is obvious."""
+        if self.event_value is not None:
+            return self
+        counts = labels(frame[self.event]).value_counts()
+        found = obvious([str(value) for value in counts.index])
+        if found is None:
+            raise self._which(counts)
+        if found != "1" and found.casefold() != "true":
+            rows = int(counts.get(found, 0))
+            reason = ", as in R's survival package" if found == "2" else ""
+            warnings.warn(
+                TableNote(
+                    f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as "
+                    f"the event{reason}; pass ",
+                    Argument("event_value"),
+                    " if another value means it.",
+                ),
+                stacklevel=2,
+            )
+        return replace(self, event_value=found)
 
     def parse(self, frame: pd.DataFrame) -> NDArray[Any]:
         """The target of every row, a structured array (n,)."""
-        require_columns(frame, [self.time], "time")
-        require_columns(frame, [self.event], "event")
-        if self.time == self.event:
-            raise ValueError(f"time and event are both column {self.time!r}: name the column of each.")
-        return Surv.from_arrays(
-            self._events(frame[self.event]),
-            self._times(frame[self.time]),
-            event_name=self.event,
-            time_name=self.time,
-        )
+        self.require(frame)
+        for name in self.names:
+            _refuse_missing(frame[name], f"{'event' if name == self.event else 'time'} column {name!r}")
+        events = self.resolved(frame)._events(frame[self.event])
+        return Surv.from_arrays(events, self._times(frame), event_name=self.event, time_name=self.time_name)
 
-    def _times(self, column: pd.Series[Any]) -> FloatArray:
-        _refuse_missing(column, f"time column {self.time!r}")
+    def _times(self, frame: pd.DataFrame) -> FloatArray:
+        if self.time is None:
+            return days_between(frame[self.start], frame[self.end])
+        column = frame[self.time]
         if column.dtype.kind in "mM":
-            raise ValueError(
+            raise ArgumentError(
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                "follow-up to the event or the last visit."
+                "follow-up to the event or the last visit. Pass ",
+                Argument("start"),
+                " and ",
+                Argument("end"),
+                ", columns of dates, to have them counted.",
             )
         if column.dtype.kind == "b":
             raise ValueError(f"time column {self.time!r} holds only true and false: is it the event column?")
@@ -70,9 +136,10 @@ class TargetColumns:
         wrong = numbers.isna().to_numpy()
         if wrong.any():
             row = int(wrong.argmax())
-            raise ValueError(
+            raise ArgumentError(
                 f"time column {self.time!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
-                f"({int(wrong.sum()):,} such rows): {_remedy(column.iloc[row])}."
+                f"({int(wrong.sum()):,} such rows): ",
+                *_remedy(column.iloc[row]),
             )
         times: FloatArray = numbers.to_numpy(dtype=np.float64)
         outside = ~((times >= 0) & (times < np.inf))
@@ -85,43 +152,68 @@ class TargetColumns:
         return times
 
     def _events(self, column: pd.Series[Any]) -> BoolArray:
-        _refuse_missing(column, f"event column {self.event!r}")
         found = labels(column)
         counts = found.value_counts()
-        if self.event_value is not None:
-            wanted = label(self.event_value)
-            if wanted not in counts.index:
-                raise ValueError(
-                    f"event_value {self.event_value!r} does not occur in event column {self.event!r}, which holds "
-                    f"{shown(counts.index)}."
-                )
-            return np.asarray(found == wanted, dtype=np.bool_)
-        if set(counts.index) <= {"0", "1"}:
-            return np.asarray(found == "1", dtype=np.bool_)
-        if set(counts.index) <= set(_TRUTH):
-            return found.map(_TRUTH).to_numpy(dtype=np.bool_)
+        wanted, expected = label(self.event_value), obvious(list(counts.index))
+        # Where the words leave no doubt, their case does not matter.
+        same = [
+            value
+            for value in counts.index
+            if value == wanted or (wanted == expected and value.casefold() == wanted.casefold())
+        ]
+        if not same and wanted != expected:
+            raise ArgumentError(
+                Argument("event_value"),
+                f" {self.event_value!r} does not occur in event column {self.event!r}, which holds "
+                f"{shown(counts.index)}.",
+            )
+        others = [value for value in counts.index if value not in same and not means_censored(value)]
+        if len(counts) > 2 and others:
+            self._warn_of_other_causes(counts[others])
+        return found.isin(same).to_numpy(dtype=np.bool_)
+
+    def _warn_of_other_causes(self, others: pd.Series[int]) -> None:
+        held = ", ".join(f"{value!r} in {count:,} rows" for value, count in others.head(6).items())
+        warnings.warn(
+            ArgumentWarning(
+                f"event column {self.event!r} also holds {held}, taken as censored. If it is another cause that "
+                "prevents the event, such as another death, it competes with the event, and survival until the event "
+                "cannot be read as a probability."
+            ),
+            stacklevel=2,
+        )
+
+    def _which(self, counts: pd.Series[int]) -> ArgumentError:
         held = ", ".join(f"{value!r} in {count:,} rows" for value, count in counts.head(6).items())
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-        remedy = (
-            "pass " + " or ".join(f"event_value={value!r}" for value in counts.index)
-            if len(counts) <= 2
-            else "pass the one that does as event_value; every other then means censored"
-        )
-        raise ValueError(
-            f"which value of event column {self.event!r} means the event? It holds {held}{more}: {remedy}."
+        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
+        if len(counts) == 2:
+            first, second = (Argument("event_value", str(value)) for value in counts.index)
+            return ArgumentError(question, first, " or ", second, ".")
+        causes = " A third value may be a competing cause, such as another death." if len(counts) == 3 else ""
+        return ArgumentError(
+            f"{question}the one that does as ",
+            Argument("event_value"),
+            f"; every other then means censored.{causes}",
         )
 
 
-def _remedy(value: Any) -> str:
+def _remedy(value: Any) -> tuple[str | Argument, ...]:
     if has_decimal_comma(value):
-        return "if the comma is a decimal mark, read the table with decimal=','; otherwise correct them"
-    return "correct or remove them"
+        return (
+            "if the comma is a decimal mark, read the table with ",
+            Argument("decimal", ","),
+            "; otherwise correct them.",
+        )
+    return ("correct or remove them.",)
 
 
 def _refuse_missing(column: pd.Series[Any], name: str) -> None:
     missing = column.isna().to_numpy()
     if missing.any():
-        raise ValueError(
+        raise ArgumentError(
             f"{name} is empty in {int(missing.sum()):,} rows (first in row {int(missing.argmax()) + 1}): fill or "
-            "remove those rows."
+            "remove those rows, or pass ",
+            Argument("drop_missing_target"),
+            " to leave them out.",
         )

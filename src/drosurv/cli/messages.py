@@ -1,0 +1,130 @@
+"""Errors and warnings of every command as one clear line each."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from drosurv.errors import Argument, Worded
+
+# What the library calls something and the command line calls otherwise.
+_ALIASES = {
+    "sensitive_features": "groups",
+    "random_state": "seed",
+    "n_bootstrap": "bootstrap",
+    "n_bootstrap_path": "bootstrap_path",
+    "alpha_path": "alphas",
+    "X_train": "train",
+    "n_jobs": "jobs",
+    "cv": "folds",
+    "share": "hold_out_share",
+}
+_BAD_INPUT = 2
+
+
+class PlainMessages(TyperGroup):
+    """A group of commands whose bad inputs end in one line on stderr and exit code 2, never in a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", category)
+            said: set[str] = set()
+
+            def show(message: Any, *_: Any, **__: Any) -> None:
+                # Each fold of a search, for one, has the same to say.
+                if str(message) not in said:
+                    said.add(str(message))
+                    say("Warning", message, self._spelling(ctx))
+
+            warnings.showwarning = show
+            try:
+                return super().invoke(ctx)
+            except BrokenPipeError:
+                # The reader stopped, as in `drosurv predict ... | head`: nothing to complain of.
+                raise
+            except OSError as error:
+                say("Error", _os_message(error))
+            except MemoryError as error:
+                say("Error", f"not enough memory ({error}): use fewer rows, columns or categories.")
+            except ValueError as error:
+                say("Error", error, self._spelling(ctx))
+            raise typer.Exit(_BAD_INPUT)
+
+    def _spelling(self, ctx: Any) -> Spelling:
+        """How the command that ran writes its parameters."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        options = [] if command is None else [p for p in command.params if p.param_type_name == "option"]
+        return Spelling({str(option.name): max(option.opts, key=len) for option in options})
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a command writes the arguments of the library.
+
+    Parameters
+    ----------
+    options : mapping
+        The command's parameters and how they are written, such as event_value to --event-value.
+    """
+
+    options: Mapping[str, str]
+
+    def __call__(self, argument: Argument) -> str:
+        """An argument as an option, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
+        name = argument.name if argument.name in self.options else _ALIASES.get(argument.name, argument.name)
+        if name in self.options:
+            option = self.options[name]
+            return option if argument.value is ... else f"{option} {_shown(argument.value)}"
+        if "set_" in self.options and _is_parameter(name):
+            value = "" if argument.value is ... else f"={_setting(argument.value)}"
+            return f"{self.options['set_']} {name}{value}"
+        return str(argument)
+
+
+def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
+    """Print a message as one line on stderr, its arguments as the command writes them.
+
+    Parameters
+    ----------
+    kind : str
+        "Error", "Warning" or "Note".
+    message : object
+        Text, or an error or warning of the library.
+    spelling : Spelling, optional
+        Of the command.
+    """
+    text = message.worded(spelling) if spelling and isinstance(message, Worded) else str(message)
+    typer.echo(f"{kind}: {printable(' '.join(text.split()))}", err=True)
+
+
+def printable(text: str) -> str:
+    """Text without control characters, so that a value in a table cannot steer the terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) and not value.isupper() else str(value)
+
+
+def _setting(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _is_parameter(name: str) -> bool:
+    """Whether an estimator has a parameter of this name, which ``--set`` can give."""
+    from drosurv.cli.models import model_classes
+
+    return any(name in cls().get_params() for cls in model_classes().values())
+
+
+def _os_message(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)

@@ -1,0 +1,38 @@
+"""Labels that may be two spellings of one."""
+
+from __future__ import annotations
+
+import re
+
+_SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
+
+
+def alike(first: str, second: str) -> bool:
+    """Whether two labels differ only in case, in marks, by an abbreviation, or by one letter of a long word.
+
+    Examples
+    --------
+    >>> alike("F", "female"), alike("Caucasian", "Caucasion"), alike("stage 1", "stage 2")
+    (True, True, False)
+    """
+    a, b = (re.sub(r"[\W_]+", "", text.casefold()) for text in (first, second))
+    short, long = sorted((a, b), key=len)
+    if a == b or _SHORT.get(short) == long:
+        return bool(a)
+    digits = [re.sub(r"\D", "", text) for text in (a, b)]
+    # Grade A and grade B differ by one letter and mean it; so do stage 1 and stage 2.
+    tokens = [
+        [word for word in re.split(r"[\W_]+", text.casefold()) if len(word) == 1] for text in (first, second)
+    ]
+    return len(short) >= 5 and digits[0] == digits[1] and tokens[0] == tokens[1] and _one_edit(short, long)
+
+
+def _one_edit(short: str, long: str) -> bool:
+    """Whether one letter added, left out, changed or swapped with its neighbour makes one word of the other."""
+    if len(long) - len(short) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]

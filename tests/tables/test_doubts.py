@@ -1,0 +1,146 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.datasets import load_gbsg2, load_whas500
+
+from drosurv.tables import read_survival_table
+from drosurv.tables.doubts import doubts
+from drosurv.tables.spellings import alike
+
+
+def said(frame, **options):
+    options = {"features": [name for name in frame.columns if name not in ("days", "died")], **options}
+    return [str(doubt) for doubt in doubts(frame, target=("days", "died"), **options)]
+
+
+@pytest.fixture(scope="module")
+def clean():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "days": rng.exponential(100, 200).round(1) + 1,
+            "died": rng.integers(0, 2, 200),
+            "age": rng.normal(60, 9, 200).round(),
+            "sex": rng.choice(["female", "male"], 200),
+            "marker": rng.lognormal(3, 1, 200),
+        }
+    )
+
+
+def test_a_clean_table_raises_no_doubt(clean):
+    assert said(clean) == []
+
+
+@pytest.mark.parametrize("load", [load_gbsg2, load_whas500])
+def test_real_tables_are_only_asked_about_their_codes(load):
+    X, y = load()
+    frame = X.assign(days=y[y.dtype.names[1]], died=y[y.dtype.names[0]])
+    assert all(text.startswith("codes or amounts?") for text in said(frame))
+
+
+def test_copies_of_rows_are_counted_and_the_first_is_named(clean):
+    (text,) = said(pd.concat([clean, clean.iloc[[3, 7]]]))
+    assert text.startswith("2 rows are copies of another row (first: row 201 of row 4).")
+
+
+def test_copies_are_found_although_the_rows_are_numbered(clean):
+    frame = pd.concat([clean, clean.iloc[[3]]])
+    (text,) = said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]))
+    assert "1 rows are copies" in text
+
+
+def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
+    frame = clean.assign(patient_id=[f"p{k // 2 if k < 20 else k}" for k in range(200)])
+    (text,) = said(frame, features=["age"])
+    assert text == (
+        "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, pass "
+        "id='patient_id'."
+    )
+    assert said(frame, features=["age"], id="patient_id") == []
+
+
+def test_few_whole_numbers_and_code_names_are_asked_about_once(clean):
+    rng = np.random.default_rng(1)
+    frame = clean.assign(
+        race=rng.integers(1, 4, 200), zip=rng.integers(10_000, 10_400, 200), flag=rng.integers(0, 2, 200)
+    )
+    (text,) = said(frame)
+    assert "'race': 1, 2, 3; 'zip': 10004, " in text
+    assert "flag" not in text
+    assert text.endswith("Name codes in categorical, amounts in numeric.")
+    assert said(frame, categorical=["race"], numeric=["zip"]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "column"), [(-9, "age"), (999, "age"), (-1, "marker"), (99999, "marker"), (9999, "days")]
+)
+def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
+    frame = clean.copy()
+    frame.loc[:4, column] = value
+    (text,) = said(frame)
+    assert text.startswith(f"column {column!r} holds {value} in 5 rows, far outside the rest (")
+    assert text.endswith(f"pass missing='{column}={value}'.")
+
+
+def test_numbers_that_only_look_like_sentinels_are_not_flagged(clean):
+    ages = clean.assign(age=np.where(np.arange(200) < 5, 88, clean["age"]))
+    temperatures = clean.assign(marker=np.random.default_rng(2).integers(-20, 20, 200))
+    assert said(ages) == said(temperatures, numeric=["marker"]) == []
+
+
+def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
+    sex = np.resize(["female", "male", "Female", "F", "m"], 200)
+    (text,) = said(clean.assign(sex=sex))
+    assert "column 'sex' holds labels that may mean the same" in text
+    assert all(pair in text for pair in ("'F' and 'Female'", "'Female' and 'female'", "'m' and 'male'"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("F", "f", True),
+        ("Y", "yes", True),
+        ("ER-positive", "ER positive", True),
+        ("Caucasian", "Caucasion", True),
+        ("caucasian", "cuacasian", True),
+        ("smoker", "smokers", True),
+        ("male", "female", False),
+        ("stage 1", "stage 2", False),
+        ("grade A", "grade B", False),
+        ("I", "II", False),
+        ("A", "AB", False),
+        ("treated", "untreated", False),
+        ("hypertension", "hypotension", False),
+    ],
+)
+def test_what_counts_as_another_spelling(first, second, same):
+    assert alike(first, second) == alike(second, first) == same
+
+
+def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
+    frame = clean.copy()
+    frame.loc[:2, "age"] = 999
+    frame.loc[:50, "sex"] = "Female"
+    frame.loc[5, "days"] = 0
+    pd.concat([frame, frame.iloc[[9]]]).to_csv(tmp_path / "messy.csv", index=False)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        read_survival_table(tmp_path / "messy.csv", time="days", event="died")
+    texts = [str(warning.message) for warning in found]
+    starts = (
+        "1 patients have the time 0",
+        "1 rows are copies",
+        "column 'age' holds 999",
+        "column 'sex' holds labels",
+    )
+    assert len(texts) == len(starts)
+    assert all(text.startswith(start) for text, start in zip(texts, starts, strict=True))
+
+
+def test_a_number_can_mean_missing_in_one_column_only(clean, tmp_path):
+    clean.assign(age=999, marker=999.0).to_csv(tmp_path / "t.csv", index=False)
+    table = read_survival_table(tmp_path / "t.csv", time="days", event="died", missing=["age=999"])
+    assert table.X["age"].isna().all()
+    assert (table.X["marker"] == 999).all()
