@@ -20,6 +20,7 @@ LAYERS = [
     {"tuning", "insight"},
     {"repairs"},
     {"paper", "audit", "demo", "benchmark", "distributed"},
+    {"workflows"},
     {"cli"},
     {"__main__"},
 ]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from drosurv.cli.audit import audit
 from drosurv.cli.fit import fit
-from drosurv.cli.plain_messages import PlainMessages
+from drosurv.cli.messages import PlainMessages
 from drosurv.datasets import make_hidden_minority
 
 

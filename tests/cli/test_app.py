@@ -44,4 +44,4 @@ def test_the_installed_command_runs():
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr == "Error: no-model: No such file or directory.\n"
+    assert result.stderr == "Error: no-model is not a file: name a model that was saved.\n"

@@ -66,7 +66,7 @@ def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
     found = drosurv.json("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0")
     assert number(found, "share_of_gain") == 1
     told = drosurv.ok("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0").stdout
-    assert f"keeps 100 % of {held_out[0].name}'s likelihood gain" in told
+    assert f"keeps 100.0 % of {held_out[0].name}'s information" in told
 
 
 def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
@@ -78,7 +78,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "sex: m",
         "Between groups",
         "p (no gap)",
-        "of plain Cox's likelihood gain over no model",
+        "of plain Cox's information",
         "[",
     ):
         assert words in output
@@ -143,7 +143,7 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
         (["-o", "{model}"], "is an input, which would be overwritten"),
         (["-o", "nowhere/out.csv"], "there is no folder nowhere: make it first"),
         (["--groups", "age>=60"], "neither a column nor a cut"),
-        (["--reference", "nothing"], "nothing: No such file or directory."),
+        (["--reference", "nothing"], "nothing is not a file: name a model that was saved."),
     ],
 )
 def test_bad_input_is_one_line(drosurv, held_out, options, words):

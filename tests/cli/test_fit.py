@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from drosurv.cli.fit import make_estimator
+from drosurv.cli.models import make_estimator
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.persistence import load, read_saved_model
@@ -136,13 +136,13 @@ class TestBadInput:
             (["--event", "stage"], "event column 'stage' is empty in 16 rows"),
             (["--drop", "idd"], "drop column 'idd' is not in the table"),
             (["--categorical", "sexx"], "Did you mean 'sex'?"),
-            (["--alpha", "0"], "Error: alpha "),
+            (["--alpha", "0"], "Error: --alpha must lie in (0, 1], got 0.0."),
             (["--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
             (["--hidden", "a"], "hidden must be widths"),
             (["--model", "forest"], "model 'forest' is not one of CoxPH, DROCox"),
             (["--model", "cox", "--alpha", "0.2"], "alpha has no meaning for CoxPH"),
-            (["--set", "max_iter=many"], "max_iter must be a whole number"),
+            (["--set", "max_iter=many"], "--set max_iter must be a whole number"),
             (["--set", "hidden=3", "--network", "mlp"], "hidden must list widths"),
             (["--decimal", ""], "decimal must be one character"),
             (["--separator", "ab"], "separator must be one character"),
@@ -150,7 +150,6 @@ class TestBadInput:
             (["--hold-out", "m", "-o", "m"], "would be written twice"),
             (["--set", "lr"], "--set needs NAME=VALUE"),
             (["--set", "speed=3"], "speed has no meaning for DROCox"),
-            (["--groups", "sex"], "trained without groups"),
             (["--unseen", "guess"], "unseen must be one of"),
             (["--separator", ";"], "pass --separator ','"),
             (["--hold-out", "x.csv", "--hold-out-share", "2"], "share must lie between 0 and 1"),
@@ -166,8 +165,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("status", "question"),
         [
-            (["yes", "no"], "pass --event-value 'yes' or --event-value 'no'"),
-            ([1, 2], "pass --event-value '1' or --event-value '2'"),
+            (["cancer", "stroke"], "pass --event-value 'cancer' or --event-value 'stroke'"),
+            ([3, 4], "pass --event-value '3' or --event-value '4'"),
             ([0, 1, 2], "as --event-value; every other then means censored"),
         ],
     )

@@ -4,7 +4,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.plain_messages import PlainMessages, in_options, printable
+from drosurv.cli.messages import PlainMessages, Spelling, printable
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)
 
@@ -12,7 +13,13 @@ app = typer.Typer(cls=PlainMessages)
 @app.command()
 def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     if kind == "value":
-        raise ValueError("which value?\n  Pass event_value, for example event_value='yes'.")
+        raise ArgumentError(
+            "which value?\n  Pass ",
+            Argument("event_value"),
+            ", for example ",
+            Argument("event_value", "yes"),
+            ".",
+        )
     if kind == "file":
         open("/nonexistent/file")  # noqa: SIM115 - never opens
     if kind == "own file":
@@ -26,7 +33,7 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     for _ in range(2):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.warn("pass sensitive_features", UserWarning, stacklevel=1)
+            warnings.warn(ArgumentWarning("pass ", Argument("sensitive_features")), stacklevel=1)
     warnings.warn("old", DeprecationWarning, stacklevel=1)
     typer.echo("done")
 
@@ -76,27 +83,32 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("argument", "expected"),
     [
-        ("pass separator=';'.", "pass --separator ';'."),
-        (
-            "name those texts in missing; or name it in categorical",
-            "name those texts in --missing; or name it in --categorical",
-        ),
-        ("alpha must lie in (0, 1], got 3", "alpha must lie in (0, 1], got 3"),
-        ("does not occur in missing column", "does not occur in missing column"),
-        ("hold_out_share must lie", "--hold-out-share must lie"),
-        ("set l2 > 0, missing values", "set l2 > 0, missing values"),
-        ("n_jobs must be at least 1", "jobs must be at least 1"),
-        ("cv=9 folds are too many", "--folds 9 folds are too many"),
-        ("as_json is not for set_", "--json is not for --set"),
-        ("penalty='keya_group' compares groups", "penalty='keya_group' compares groups"),
+        (Argument("separator", ";"), "--separator ';'"),
+        (Argument("missing"), "--missing"),
+        (Argument("hold_out_share"), "--hold-out-share"),
+        (Argument("share"), "--hold-out-share"),
+        (Argument("n_jobs"), "--jobs"),
+        (Argument("cv", 9), "--folds 9"),
+        (Argument("as_json"), "--json"),
+        # A parameter of an estimator without an option of its own.
+        (Argument("min_group", 37), "--set min_group=37"),
+        (Argument("hidden", (24, 24)), "--set hidden=[24, 24]"),
+        (Argument("penalty", "keya_group"), "--set penalty=keya_group"),
+        # What the command line does not know stays as the library writes it.
+        (Argument("X"), "X"),
+        (Argument("y_train", 3), "y_train=3"),
     ],
 )
-def test_arguments_are_named_as_options(message, expected):
-    names = ("separator", "missing", "categorical", "alpha", "hold_out_share", "l2", "jobs", "folds")
+def test_arguments_are_named_as_options(argument, expected):
+    names = ("separator", "missing", "hold_out_share", "jobs", "folds")
     options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
-    assert in_options(message, options) == expected
+    assert Spelling(options)(argument) == expected
+
+
+def test_a_command_without_settings_names_parameters_as_python_does():
+    assert Spelling({"jobs": "--jobs"})(Argument("min_group", 37)) == "min_group=37"
 
 
 def test_control_characters_do_not_reach_the_terminal():

@@ -13,7 +13,7 @@ from drosurv.cli.certify import certify
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
-from drosurv.cli.plain_messages import PlainMessages
+from drosurv.cli.messages import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.reproduce import reproduce
 from drosurv.cli.tune import tune

@@ -7,27 +7,36 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.model_input import OpenedModel
-from drosurv.cli.options import AsJson, DataFile, Decimal, Missing, ModelFile, Separator, listed
-from drosurv.cli.outputs import check_outputs, check_picture
-from drosurv.cli.plain_messages import printable
+from drosurv.cli.messages import printable
+from drosurv.cli.options import (
+    AsJson,
+    DataFile,
+    FileOptions,
+    ModelFile,
+    OtherEvent,
+    TargetOptions,
+    with_options,
+)
+from drosurv.cli.outputs import check_outputs, check_picture, write_picture
 from drosurv.cli.rendering import print_frame, print_json
+from drosurv.errors import ArgumentError
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
+@with_options
 def certify(
     model: ModelFile,
     data: DataFile,
     horizon: Annotated[float, typer.Option(help="Time at which predictions are judged.")],
+    target: TargetOptions,
+    file: FileOptions,
+    event: OtherEvent = None,
     tolerance: Annotated[
         float | None, typer.Option(help="Brier loss to stay under: prints the smallest group that does.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the band and of the guarantee.")] = 0.95,
-    time: Annotated[str | None, typer.Option(help="Column of times, if not the one trained on.")] = None,
-    event: Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")] = None,
-    event_value: Annotated[str | None, typer.Option(help="The value that means the event.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of folds, trees and band.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file to write the curves to.")
@@ -35,9 +44,6 @@ def certify(
     plot: Annotated[
         Path | None, typer.Option(help="Picture to draw the curves into (PNG, SVG, PDF).")
     ] = None,
-    missing: Missing = None,
-    separator: Separator = ",",
-    decimal: Decimal = ".",
     as_json: AsJson = False,
 ) -> None:
     """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
@@ -45,19 +51,18 @@ def certify(
     Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
     """
     from drosurv.insight import certify as certified
-    from drosurv.tables import read_frame
+    from drosurv.workflows import OpenedModel
 
     check_outputs([output, plot], [model, data])
     check_picture(plot)
     if not 0 < horizon < float("inf"):
-        raise ValueError(f"horizon must be a time above 0, such as 24, got {horizon:g}.")
+        raise ArgumentError.must("horizon", "be a time above 0, such as 24", horizon)
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
-    frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
-    table = opened.table(frame, groups=[], time=time, event=event, event_value=event_value)
+    table = opened.table(file.format.read(data), event=event, **target.arguments())
     certificate = certified(
         opened.estimator,
-        opened.features(frame),
+        opened.features(table.frame),
         table.y,
         horizon=horizon,
         confidence=confidence,
@@ -66,13 +71,13 @@ def certify(
     curves = certificate.to_frame()
     smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
     if output is not None:
-        curves.to_csv(output, index=False)
+        file.format.write(curves, output)
     if plot is not None:
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
         certificate.plot(figure.subplots(), tolerance=tolerance)
-        figure.savefig(plot)
+        write_picture(figure, plot)
     if as_json:
         print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
         return

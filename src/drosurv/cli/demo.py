@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drosurv.cli.audit import report_view
+from drosurv.cli.messages import printable
 from drosurv.cli.options import AsJson
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.plain_messages import printable
 from drosurv.cli.rendering import print_frame, print_json, records
 
 if TYPE_CHECKING:

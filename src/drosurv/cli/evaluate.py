@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.model_input import OpenedModel
-from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, ModelFile, Separator, listed
+from drosurv.cli.messages import printable
+from drosurv.cli.options import (
+    AsJson,
+    DataFile,
+    FileOptions,
+    Groups,
+    ModelFile,
+    OtherEvent,
+    TargetOptions,
+    listed,
+    with_options,
+)
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.plain_messages import in_options, printable
 from drosurv.cli.rendering import print_frame, print_json
 
 if TYPE_CHECKING:
@@ -40,17 +49,18 @@ _GAPS = {
 }
 
 
+@with_options
 def evaluate(
     model: ModelFile,
     data: DataFile,
+    target: TargetOptions,
+    file: FileOptions,
+    event: OtherEvent = None,
     groups: Groups = None,
     reference: Annotated[
         Path | None,
         typer.Option(help="Saved model to hold this one against; plain Cox, as noted by fit, if not given."),
     ] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times, if not the one trained on.")] = None,
-    event: Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")] = None,
-    event_value: Annotated[str | None, typer.Option(help="The value that means the event.")] = None,
     intersections: Annotated[
         bool, typer.Option("--intersections", help="Also show the intersections of all groups.")
     ] = False,
@@ -59,9 +69,6 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file to write every number to.")
     ] = None,
-    missing: Missing = None,
-    separator: Separator = ",",
-    decimal: Decimal = ".",
     as_json: AsJson = False,
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
@@ -69,13 +76,13 @@ def evaluate(
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
     """
     from drosurv.evaluation import evaluate as evaluated
-    from drosurv.tables import read_frame
+    from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model, data, reference])
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
-    frame = read_frame(data, separator=separator, decimal=decimal, missing=listed(missing))
-    table = opened.table(frame, groups=listed(groups), time=time, event=event, event_value=event_value)
+    table = opened.table(file.format.read(data), groups=listed(groups), event=event, **target.arguments())
+    frame = table.frame
     features = opened.features(frame)
     held_against = opened.plain_cox()
     if reference is not None:
@@ -95,7 +102,7 @@ def evaluate(
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
-        result.to_frame().to_csv(output, index=False)
+        file.format.write(result.to_frame(), output)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -109,7 +116,7 @@ def _show(result: EvaluationResult, title: str) -> None:
         rows = table[(table["kind"] == kind) & table["metric"].isin(names)]
         if len(rows):
             print_frame(_numbers(rows, names), heading)
-    typer.echo(printable(in_options(result.summary(), {"groups": "--groups", "bootstrap": "--bootstrap"})))
+    typer.echo(printable(result.summary()))
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

@@ -37,13 +37,15 @@ class PlainMessages(TyperGroup):
             warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
+            from drosurv.tables import TableNote
+
             said: set[str] = set()
 
             def show(message: Any, *_: Any, **__: Any) -> None:
                 # Each fold of a search, for one, has the same to say.
                 if str(message) not in said:
                     said.add(str(message))
-                    say("Warning", message, self._spelling(ctx))
+                    say("Note" if isinstance(message, TableNote) else "Warning", message, self._spelling(ctx))
 
             warnings.showwarning = show
             try:
@@ -112,7 +114,7 @@ def printable(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str) and not value.isupper() else str(value)
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _setting(value: Any) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import csv
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from drosurv.tables import FileFormat
 
 
 def _mark(text: str) -> str:
@@ -22,13 +28,130 @@ Groups = Annotated[
         help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
     ),
 ]
-Separator = Annotated[str, typer.Option(help="Separator of a CSV file, such as ';' or tab.", callback=_mark)]
-Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.")]
-Missing = Annotated[
+EventColumn = Annotated[str, typer.Option(help="Column of events: 1, True, yes, dead ... where it happened.")]
+OtherEvent = Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Settings = Annotated[
     list[str] | None,
-    typer.Option(help="Texts that mean a missing value, besides empty, NA, N/A, NaN and null."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the estimator, such as lr=0.001."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How the files are written."""
+
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts that mean a missing value, besides empty, NA, N/A, NaN and null; age=999 in one column."
+        ),
+    ] = None
+    separator: Annotated[
+        str, typer.Option(help="Separator of a CSV file, such as ';' or tab.", callback=_mark)
+    ] = ","
+    decimal: Annotated[str, typer.Option(help="Decimal mark of a CSV file.")] = "."
+    encoding: Annotated[str, typer.Option(help="Encoding of a CSV file, such as cp1252.")] = "utf-8"
+
+    @property
+    def format(self) -> FileFormat:
+        """The same for the library."""
+        from drosurv.tables import FileFormat
+
+        return FileFormat(self.separator, self.decimal, self.encoding, listed(self.missing))
+
+    def words(self) -> list[str]:
+        """The options that read a file which these marks wrote."""
+        marks = {
+            "--separator": (self.separator, ","),
+            "--decimal": (self.decimal, "."),
+            "--encoding": (self.encoding, "utf-8"),
+        }
+        return [
+            word
+            for option, (mark, usual) in marks.items()
+            if mark != usual
+            for word in (option, "tab" if mark == "\t" else mark)
+        ]
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Where the target stands; the event's column is named by each command."""
+
+    time: Annotated[str | None, typer.Option(help="Column of times: numbers, such as days of follow-up.")] = (
+        None
+    )
+    start: Annotated[str | None, typer.Option(help="Instead of --time: column of first dates.")] = None
+    end: Annotated[str | None, typer.Option(help="Column of last dates; the time is in days.")] = None
+    event_value: Annotated[
+        str | None, typer.Option(help="The value that means the event, where that is not plain.")
+    ] = None
+    id: Annotated[
+        str | None, typer.Option(help="Column that names the patient, whose rows are kept together.")
+    ] = None
+    drop_missing_target: Annotated[
+        bool, typer.Option("--drop-missing-target", help="Leave out rows without a time or an event.")
+    ] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """By the library's names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the columns of a table to train on are."""
+
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns not to use as features, such as patient numbers.")
+    ] = None
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Columns that are categories although they hold numbers.")
+    ] = None
+    numeric: Annotated[
+        list[str] | None, typer.Option(help="Columns that are amounts although they look like codes.")
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """By the library's names."""
+        return {field.name: listed(getattr(self, field.name)) for field in fields(self)}
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take bundles of options: a parameter that is one stands for an option per field."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    bundles: dict[str, tuple[type[Any], list[str]]] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        hint = hints[name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            own = get_type_hints(hint, include_extras=True)
+            bundles[name] = (hint, [field.name for field in fields(hint)])
+            parameters += [
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                    annotation=own[field.name],
+                )
+                for field in fields(hint)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
+
+    def run(**given: Any) -> None:
+        made = {
+            name: bundle(**{field: given.pop(field) for field in names})
+            for name, (bundle, names) in bundles.items()
+        }
+        command(**given, **made)
+
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def listed(values: list[str] | None) -> tuple[str, ...]:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drosurv.errors import Argument, ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -35,7 +41,17 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None])
 def check_picture(path: Path | None) -> None:
     """Raise if a picture's name does not say which kind it is."""
     if path is not None and path.suffix.lower() not in _PICTURES:
-        raise ValueError(f"plot={str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
+        raise ArgumentError(
+            Argument("plot", str(path)), f" must end in {', '.join(_PICTURES)}, which says what to draw."
+        )
+
+
+def write_picture(figure: Figure, path: Path) -> None:
+    """Draw a figure into a file, whole or not at all."""
+    from drosurv.files import whole_file
+
+    with whole_file(path) as part:
+        figure.savefig(part, format=path.suffix.lower().removeprefix("."), dpi=150)
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from drosurv.cli.plain_messages import printable
+from drosurv.cli.messages import printable
 
 if TYPE_CHECKING:
     import pandas as pd

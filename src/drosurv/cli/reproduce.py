@@ -12,6 +12,7 @@ import typer
 from drosurv.cli.options import AsJson, listed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.paper import Reproduction
@@ -63,12 +64,14 @@ def reproduce(
     from drosurv.paper import reproduce as run
 
     if output.exists() and not output.is_dir():
-        raise ValueError(
-            f"output={str(output)!r} is a file: name a folder, which is made if it is not there."
+        raise ArgumentError(
+            Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
         )
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
-        raise ValueError(f"seer_file={str(seer_file)!r} is not a file: check its name and folder.")
+        raise ArgumentError(
+            Argument("seer_file", str(seer_file)), " is not a file: check its name and folder."
+        )
     with _progress() as report:
         found = run(
             output,

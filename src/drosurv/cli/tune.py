@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.fit import check_parameters, make_estimator
-from drosurv.cli.model_input import training_notes
-from drosurv.cli.options import AsJson, DataFile, Decimal, Groups, Missing, Separator, listed
-from drosurv.cli.outputs import check_outputs, check_picture
+from drosurv.cli.models import check_parameters, make_estimator
+from drosurv.cli.options import (
+    AsJson,
+    ColumnOptions,
+    DataFile,
+    EventColumn,
+    FileOptions,
+    Groups,
+    Seed,
+    Settings,
+    TargetOptions,
+    listed,
+    with_options,
+)
+from drosurv.cli.outputs import check_outputs, check_picture, write_picture
 from drosurv.cli.rendering import print_frame, print_json, records
 from drosurv.cli.settings import read_grid, read_settings
+from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, Rule
@@ -20,13 +32,13 @@ if TYPE_CHECKING:
 RULES = ("budget", "best", "one-se", "pareto")
 
 
+@with_options
 def tune(
     data: DataFile,
-    time: Annotated[str, typer.Option(help="Column of times: numbers, such as days of follow-up.")],
-    event: Annotated[str, typer.Option(help="Column of events: 1 or True where the event happened.")],
-    event_value: Annotated[
-        str | None, typer.Option(help="The value that means the event, where it is not 1 or True.")
-    ] = None,
+    event: EventColumn,
+    target: TargetOptions,
+    columns: ColumnOptions,
+    file: FileOptions,
     model: Annotated[str, typer.Option(help="As in `drosurv fit`.")] = "dro-cox",
     network: Annotated[str | None, typer.Option(help="linear, the default, or mlp.")] = None,
     grid: Annotated[
@@ -36,12 +48,7 @@ def tune(
             help="Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's by default.",
         ),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Any parameter to keep fixed, such as max_iter=200."
-        ),
-    ] = None,
+    set_: Settings = None,
     groups: Groups = None,
     rule: Annotated[
         str,
@@ -61,12 +68,6 @@ def tune(
     validation: Annotated[
         float | None, typer.Option(help="Instead of folds: share of patients in one validation part.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Columns not to use as features, such as patient numbers.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Columns that are categories although they hold numbers.")
-    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write the chosen model to, trained on everybody."),
@@ -77,74 +78,71 @@ def tune(
         typer.Option(help="Picture to write: the accuracy-disparity front and the shrinkage control."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    missing: Missing = None,
-    separator: Separator = ",",
-    decimal: Decimal = ".",
+    force: Annotated[
+        bool, typer.Option("--force", help="Save even a model that a leaking column has made perfect.")
+    ] = False,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """
-    from sklearn.pipeline import Pipeline
+    from dataclasses import asdict
 
-    from drosurv.persistence import save
-    from drosurv.tables import TableEncoder, read_survival_table
-    from drosurv.tuning import GridSearch
+    from drosurv.tables import read_survival_table
+    from drosurv.workflows import tune as tuned
 
     check_outputs([output, table, plot], [data])
     check_picture(plot)
     if plot is not None and not listed(groups):
-        raise ValueError("plot shows a disparity between groups: pass groups=COLUMNS.")
+        raise ArgumentError(
+            Argument("plot"), " shows a disparity between groups: pass ", Argument("groups"), " COLUMNS."
+        )
     if rule in RULES and rule != "best" and not listed(groups):
-        raise ValueError(f"rule={rule} compares groups: pass groups=COLUMNS, or rule=best.")
-    if validation is not None and not 0 < validation < 1:
-        raise ValueError(f"validation must be a share of the patients, in (0, 1), got {validation}.")
+        raise ArgumentError(
+            f"--rule {rule} compares groups: pass ", Argument("groups"), " COLUMNS, or --rule best."
+        )
     if folds < 2:
-        raise ValueError(f"folds must be at least 2, got {folds}; for a single part pass validation=SHARE.")
+        raise ArgumentError(
+            Argument("folds"), f" must be at least 2, got {folds}; for a single part pass ", Argument("validation"),
+            " SHARE.",
+        )  # fmt: skip
     if jobs == 0:
-        raise ValueError("jobs must be at least 1, or -1 for one per processor core, got 0.")
+        raise ArgumentError.must("jobs", "be at least 1, or -1 for one per processor core", jobs)
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
-    if not hasattr(estimator, "solver"):
-        raise ValueError(f"model {model!r} looks at no feature, so there is nothing to tune: choose another.")
     values = _grid_for(estimator, grid)
     rule = rule or ("budget" if listed(groups) else "best")
-    chooses = make_rule(rule, tolerance, minimise)
-    patients = read_survival_table(
-        data,
-        time=time,
-        event=event,
-        event_value=event_value,
-        groups=listed(groups),
-        drop=listed(drop),
-        separator=separator,
-        decimal=decimal,
-        missing=listed(missing),
-    )
-    labels = patients.sensitive_features if listed(groups) else None
-    search = GridSearch(
-        Pipeline([("table", TableEncoder(categorical=listed(categorical))), ("model", estimator)]),
+    search, trained = tuned(
+        read_survival_table(
+            data,
+            event=event,
+            groups=listed(groups),
+            **target.arguments(),
+            **columns.arguments(),
+            **asdict(file.format),
+        ),
+        estimator,
         values,
-        rule=chooses,
-        cv=folds if validation is None else validation,
-        metrics=None if labels is None else [minimise],
+        make_rule(rule, tolerance, minimise),
+        metrics=[minimise] if listed(groups) else None,
+        categorical=listed(columns.categorical),
+        folds=folds,
+        validation=validation,
         n_jobs=jobs,
         random_state=seed,
         verbose=False if as_json else None,
-    ).fit(patients.X, patients.y, sensitive_features=labels)
+    )
     if output is not None:
-        best = search.best_estimator_
-        notes = training_notes(data, patients.columns, best[:-1].transform(patients.X), patients.y)
-        save(best, output, notes=notes)
+        trained.save(output, data, force=force)
     if table is not None:
-        search.results_.to_csv(table)
+        file.format.write(search.results_.reset_index(), table)
     if plot is not None:
         _draw(search, plot, minimise)
     if as_json:
         print_json(_summary(search, output))
     else:
-        _show(search, output, [] if labels is None else [minimise])
+        _show(search, output, [minimise] if listed(groups) else [])
 
 
 def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
@@ -152,7 +150,7 @@ def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
     from drosurv.tuning import AccuracyBudget, BestScore, OneStandardError, ParetoPoint
 
     if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance must be a share in [0, 1), got {tolerance}.")
+        raise ArgumentError.must("tolerance", "be a share in [0, 1)", tolerance)
     if name == "budget":
         return AccuracyBudget(tolerance=tolerance, minimise=minimise)
     if name == "best":
@@ -161,13 +159,17 @@ def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
         return OneStandardError(minimise=minimise)
     if name == "pareto":
         return ParetoPoint(minimise=minimise)
-    raise ValueError(f"rule must be one of {', '.join(RULES)}, got {name!r}.")
+    raise ArgumentError.must("rule", f"be one of {', '.join(RULES)}", name)
 
 
 def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]:
     """The grid that was asked for, or else the paper's for this estimator."""
     from drosurv.tuning import default_grid
 
+    if not hasattr(estimator, "solver"):
+        raise ValueError(
+            f"model {type(estimator).__name__} looks at no feature, so there is nothing to tune: choose another."
+        )
     values = read_grid(entries)
     if values is not None:
         check_parameters(estimator, values)
@@ -228,4 +230,4 @@ def _draw(search: GridSearch, path: Path, minimise: str) -> None:
     front, shrinkage = figure.subplots(1, 2)
     search.plot_front(front, minimise=minimise)
     search.plot_shrinkage(shrinkage)
-    figure.savefig(path, dpi=150)
+    write_picture(figure, path)

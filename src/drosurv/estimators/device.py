@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.progress import maybe_bar
 from drosurv.networks import ModuleBatch, seeded
 from drosurv.solvers.adam import adam
@@ -30,8 +31,8 @@ def check_device(device: Any) -> None:
     try:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"device={device!r} is none that torch knows; use 'auto', 'cpu' or 'cuda'."
+        raise ArgumentError(
+            Argument("device", device), " is none that torch knows; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 

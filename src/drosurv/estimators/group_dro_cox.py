@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.averaged import AveragedEstimator
 from drosurv.estimators.group_labels import with_groups
-from drosurv.estimators.parameters import check_number
+from drosurv.estimators.parameters import check_share
 from drosurv.neighborhoods import known_groups
 from drosurv.objectives import CVaR
 from drosurv.objectives.objective import check_alpha
@@ -88,12 +89,14 @@ class GroupDROCox(AveragedEstimator):
     ) -> Self:
         """Fit the model; parameters as in :meth:`drosurv.RegularizedCox.fit`, ``sensitive_features`` required."""
         if self.alpha is not None:
-            check_number("alpha", self.alpha, positive=True)
+            check_share("alpha", self.alpha)
             check_alpha(self.alpha)
         training = self._check_training(X, y, sample_weight)
         if sensitive_features is None:
-            raise ValueError(
-                "GroupDROCox compares groups: pass sensitive_features to fit (one label per patient)."
+            raise ArgumentError(
+                "GroupDROCox compares groups: pass ",
+                Argument("sensitive_features"),
+                " to fit (one label per patient).",
             )
         training = with_groups(training, sensitive_features)
         if training.n_groups < 2 or training.codes is None:

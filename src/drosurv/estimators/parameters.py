@@ -24,6 +24,12 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> None:
         raise ArgumentError.must(name, f"be a finite number that is {wanted}", value)
 
 
+def check_share(name: str, value: Any) -> None:
+    """Reject what is not a number in (0, 1]."""
+    if not isinstance(value, Real) or not 0 < float(value) <= 1:
+        raise ArgumentError.must(name, "lie in (0, 1]", value)
+
+
 def check_widths(name: str, value: Any) -> None:
     """Reject what is no sequence of whole numbers of at least one."""
     listed = isinstance(value, (Sequence, np.ndarray))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES
 from drosurv.disparities import Penalty as Disparity
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.fitting import fit_batch
 from drosurv.estimators.group_labels import with_groups
@@ -136,8 +137,11 @@ class RegularizedCox(CoxEstimator):
         needed = PENALTIES[self.penalty].needs_groups
         if sensitive_features is None:
             if needed:
-                raise ValueError(
-                    f"penalty={self.penalty!r} compares groups: pass sensitive_features to fit (one label per patient)."
+                raise ArgumentError(
+                    Argument("penalty", self.penalty),
+                    " compares groups: pass ",
+                    Argument("sensitive_features"),
+                    " to fit (one label per patient).",
                 )
             return training
         if not needed:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.parameters import check_number
+from drosurv.estimators.parameters import check_share
 from drosurv.estimators.training import Training
 from drosurv.objectives import ChiSquare, CVaR, Evaluation, Mean, Objective
 from drosurv.objectives.chi_square import radius_constant
@@ -38,7 +38,7 @@ class RobustEstimator(CoxEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("alpha", self.alpha, positive=True)
+        check_share("alpha", self.alpha)
         check_alpha(self.alpha)
         if self.ball not in BALLS:
             raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.estimators.averaged import AveragedEstimator
-from drosurv.estimators.parameters import check_count, check_number
+from drosurv.estimators.parameters import check_count, check_share
 from drosurv.estimators.training import Training
 from drosurv.neighborhoods import (
     Neighborhoods,
@@ -128,7 +128,7 @@ class SubgroupRobustCox(AveragedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("alpha", self.alpha, positive=True)
+        check_share("alpha", self.alpha)
         check_alpha(self.alpha)
         if self.ball not in BALLS:
             raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")

@@ -380,5 +380,5 @@ def _left_out(panel: Panel) -> list[str]:
             f"{risk.max():g}."
         )
     if not panel.attributes:
-        notes.append("nothing is shown by group: no sensitive_features were given.")
+        notes.append("nothing is shown by group: no groups were given.")
     return notes

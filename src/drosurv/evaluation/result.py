@@ -159,7 +159,7 @@ class EvaluationResult:
         found = [statement.text for statement in self.statements()]
         if not self.settings.n_bootstrap:
             found.append(
-                "No intervals were computed (n_bootstrap=0), so noise cannot be told from difference."
+                "No intervals were computed (no bootstrap replicates), so noise cannot be told from difference."
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.plan import TUNINGS, Experiment
 from drosurv.paper.result import CONTROLS, PARAMETERS
@@ -80,7 +81,7 @@ def parse_select_on(value: str) -> SelectOn:
         return "validation"
     if value == "test":
         return "test"
-    raise ValueError(f"select_on must be 'validation' or 'test', got {value!r}.")
+    raise ArgumentError.must("select_on", "be 'validation' or 'test'", value)
 
 
 def _choices(

@@ -1,7 +1,8 @@
 """Tables: the front door for a user's own CSV or Parquet file, down to the numbers a model takes."""
 
-from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn
+from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.file_format import FileFormat
 from drosurv.tables.group_columns import group_labels
 from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.reading import read_frame
@@ -11,6 +12,7 @@ from drosurv.tables.target_columns import TableNote, TargetColumns
 
 __all__ = [
     "CategoryColumn",
+    "FileFormat",
     "LeakWarning",
     "LeftOutColumn",
     "NumberColumn",
@@ -18,6 +20,7 @@ __all__ = [
     "TableEncoder",
     "TableNote",
     "TargetColumns",
+    "UnseenLevelWarning",
     "find_leaks",
     "group_labels",
     "patients_not_in",

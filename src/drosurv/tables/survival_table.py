@@ -95,6 +95,26 @@ class SurvivalTable:
             patients=self.patients[rows],
         )
 
+    def divided(self, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
+        """Rows to train on and rows to keep away, by position; parameters as in :meth:`hold_out`."""
+        from sklearn.model_selection import train_test_split
+
+        if not 0 < share < 1:
+            raise ArgumentError.must("share", "lie between 0 and 1", share)
+        names, own = np.unique(self.patients, return_inverse=True)
+        event = np.zeros(len(names), dtype=np.bool_)
+        np.logical_or.at(event, own, self.y[self.columns.event])
+        try:
+            _, away = train_test_split(
+                np.arange(len(names)), test_size=share, stratify=event, random_state=seed
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
+            ) from error
+        held = np.isin(own, away)
+        return np.flatnonzero(~held), np.flatnonzero(held)
+
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
         """Split the patients at random into a part to train on and a part to keep away, with equal event rates.
 
@@ -105,22 +125,8 @@ class SurvivalTable:
         seed : int
             Draws them.
         """
-        from sklearn.model_selection import train_test_split
-
-        if not 0 < share < 1:
-            raise ArgumentError.must("share", "lie between 0 and 1", share)
-        names, own = np.unique(self.patients, return_inverse=True)
-        event = np.zeros(len(names), dtype=np.bool_)
-        np.logical_or.at(event, own, self.y[self.columns.event])
-        try:
-            kept, away = train_test_split(
-                np.arange(len(names)), test_size=share, stratify=event, random_state=seed
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
-            ) from error
-        return self.take(np.flatnonzero(np.isin(own, kept))), self.take(np.flatnonzero(np.isin(own, away)))
+        kept, away = self.divided(share, seed)
+        return self.take(kept), self.take(away)
 
     def folds(self, n_folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
         """Rows to train on and rows to score, fold by fold, with equal event rates and patients kept together."""

@@ -1,0 +1,59 @@
+"""Estimators by their names on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from drosurv.errors import Argument, ArgumentError
+
+
+def model_classes() -> dict[str, type[Any]]:
+    """Every estimator by its plain name, such as ``dro-cox``."""
+    from sklearn.base import BaseEstimator
+
+    from drosurv import estimators
+
+    exported = [getattr(estimators, entry) for entry in estimators.__all__]
+    classes = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
+    return {_plain(cls.__name__): cls for cls in classes}
+
+
+def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
+    """An estimator by its name on the command line.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``dro-cox``; the class's own name works too.
+    common : dict
+        Parameters most estimators have; None keeps the default, and one that this estimator lacks is an error.
+    others : dict
+        Any further parameters.
+    seed : int
+        Of an estimator that draws anything at random.
+    """
+    classes = model_classes()
+    cls = classes.get(_plain(name))
+    if cls is None:
+        known = ", ".join(sorted(found.__name__ for found in classes.values()))
+        raise ArgumentError(Argument("model"), f" {name!r} is not one of {known}.")
+    wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
+    check_parameters(cls(), wanted)
+    drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}
+    return cls(**{**drawn, **wanted})
+
+
+def check_parameters(estimator: Any, names: Iterable[str]) -> None:
+    """Raise if an estimator has no parameter of a given name."""
+    taken = estimator.get_params()
+    for name in names:
+        if name not in taken:
+            raise ArgumentError(
+                Argument(name),
+                f" has no meaning for {type(estimator).__name__}, which takes {', '.join(taken)}.",
+            )
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").lower().removesuffix("ph")

@@ -1,0 +1,197 @@
+"""A saved model opened together with the tables that it is used on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.persistence import read_saved_model
+from drosurv.tables import SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
+from drosurv.tables.reading import require_columns
+from drosurv.target import FloatArray
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class PlainCox:
+    """Plain Cox as a model's notes keep it: able to tell risks, not curves.
+
+    Attributes
+    ----------
+    coefficients : (d,) float64
+        Of the estimator's features.
+    """
+
+    coefficients: FloatArray
+
+    def predict(self, X: pd.DataFrame) -> FloatArray:
+        """Log risks, (n,)."""
+        risk: FloatArray = X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
+        return risk
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedModel:
+    """What a model's file holds, and what can be done with it and a table.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    encoder : TableEncoder or None
+        Makes features of a table; None for a model that was saved without one.
+    estimator : estimator
+        Takes those features.
+    notes : dict
+        What :meth:`Trained.save` noted; empty for a model saved in Python.
+    """
+
+    path: Path
+    encoder: TableEncoder | None
+    estimator: Any
+    notes: dict[str, Any]
+
+    @staticmethod
+    def open(path: Path) -> OpenedModel:
+        """Open a model's file."""
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file: name a model that was saved.")
+        saved = read_saved_model(path)
+        model, encoder = saved.model, None
+        if isinstance(model, Pipeline) and len(model) == 2 and isinstance(model[0], TableEncoder):
+            encoder, model = model[0], model[1]
+        return OpenedModel(path, encoder, model, saved.notes)
+
+    def features(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The estimator's features of a table."""
+        if self.encoder is not None:
+            return self.encoder.transform(frame)
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is None:
+            raise ValueError(
+                f"{self.path} was trained on an array without column names, so no column of a table can be told to "
+                "be its feature: fit it on a DataFrame."
+            )
+        require_columns(frame, list(names), "feature")
+        return frame[list(names)]
+
+    def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
+        """Columns that rules may speak about: those the model uses, and those that define groups."""
+        if self.encoder is None:
+            used = [str(name) for name in self.estimator.feature_names_in_]
+        else:
+            used = [column.name for column in self.encoder.columns_ if column.features]
+        return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
+
+    def plain_cox(self) -> PlainCox | None:
+        """Plain Cox trained on the same patients; None if the file does not hold it."""
+        coefficients = self.notes.get("plain_cox")
+        return None if coefficients is None else PlainCox(np.array(coefficients))
+
+    def predictions(
+        self, frame: pd.DataFrame, *, times: Sequence[str] = (), keep: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Predictions for the patients of a table.
+
+        Parameters
+        ----------
+        frame : DataFrame, (n, ...)
+            The table.
+        times : sequence of str
+            Numbers, as they are to stand in the columns' names.
+        keep : sequence of str
+            Columns of the table to copy.
+
+        Returns
+        -------
+        DataFrame, (n, ...)
+            Columns kept, ``log_risk``, and ``survival_TIME`` for every time.
+        """
+        require_columns(frame, keep, "keep")
+        at = _numbers(times)
+        with warnings.catch_warnings():
+            # `findings` says it with its rows.
+            warnings.simplefilter("ignore", UnseenLevelWarning)
+            features = self.features(frame)
+        found = frame[list(keep)].assign(log_risk=self.estimator.predict(features))
+        if at:
+            survival = self.estimator.predict_survival_function(features, times=at)
+            found = found.assign(**{f"survival_{time}": survival[:, k] for k, time in enumerate(times)})
+        return found
+
+    def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """What was made up or left aside in a table, apart from the target's columns."""
+        if self.encoder is None:
+            return pd.DataFrame({"column": [], "rows": [], "done": []})
+        target = self.notes.get("target", {}).values()
+        return self.encoder.findings(frame[[name for name in frame.columns if name not in target]])
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        *,
+        groups: Sequence[str] = (),
+        time: str | None = None,
+        event: str | None = None,
+        event_value: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        id: str | None = None,
+        drop_missing_target: bool = False,
+    ) -> SurvivalTable:
+        """The patients of a table with their target, read from the columns named here or else at training."""
+        noted = self.notes.get("target", {})
+        if time is None and start is None and end is None:
+            time, start, end = (noted.get(name) for name in ("time", "start", "end"))
+        event = event or noted.get("event")
+        if event is None or (time is None and start is None and end is None):
+            raise ArgumentError(
+                f"{self.path} does not say which columns hold time and event: pass ", Argument("time"),
+                " COLUMN and ", Argument("event"), " COLUMN.",
+            )  # fmt: skip
+        if event_value is None and event == noted.get("event"):
+            event_value = noted.get("event_value")
+        if len(frame) < 2:
+            raise ValueError("the table holds a single patient: a model is judged on at least two.")
+        columns = TargetColumns(time, event, event_value, start, end)
+        table = SurvivalTable.parse(
+            frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
+        )
+        if not table.y[event].any():
+            raise ArgumentError(
+                f"event column {event!r} holds no event, so there is nothing to judge a model by: pass ",
+                Argument("event_value"),
+                " if another value means the event, or more patients.",
+            )
+        return table
+
+    def warn_if_trained_on(self, data: Path) -> None:
+        """Say so if the table is the one the model was trained on: every number is then too good."""
+        if data.is_file() and self.notes.get("trained_on") == fingerprint(data):
+            warnings.warn(
+                ArgumentWarning(
+                    f"{self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
+                    "`drosurv fit ... --hold-out test.csv` and use that file here."
+                ),
+                stacklevel=2,
+            )
+
+
+def _numbers(texts: Sequence[str]) -> list[float]:
+    try:
+        return [float(text) for text in texts]
+    except ValueError as error:
+        raise ArgumentError.must("times", "be numbers separated by commas", ",".join(texts)) from error

@@ -1,0 +1,174 @@
+"""From a table of patients to a trained model and its file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.estimators import CoxPH
+from drosurv.persistence import save
+from drosurv.tables import SurvivalTable, TableEncoder, find_leaks
+from drosurv.workflows.opened_model import fingerprint
+
+# With fewer events for each feature, coefficients are mostly chance.
+_EVENTS_PER_FEATURE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model with the preparation of its table.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        A :class:`TableEncoder` and an estimator, fitted.
+    table : SurvivalTable
+        The patients trained on.
+    leaks : dict
+        Columns used that may give the outcome away, with the reason.
+    """
+
+    pipeline: Pipeline
+    table: SurvivalTable
+    leaks: dict[str, str]
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What makes features of the table."""
+        encoder: TableEncoder = self.pipeline[0]
+        return encoder
+
+    @property
+    def estimator(self) -> Any:
+        """What takes the features."""
+        return self.pipeline[-1]
+
+    def save(self, path: Path, data: Path, *, force: bool = False) -> None:
+        """Write the model to a file, with what the commands that use it need besides it; no row of the table.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        data : Path
+            The table trained on, whose fingerprint is noted.
+        force : bool
+            Save even a model that tells the outcome from a column that gives it away.
+        """
+        if self.leaks and getattr(self.estimator, "status_", "") == "separated" and not force:
+            raise ArgumentError(
+                f"the model is not saved: column {next(iter(self.leaks))!r} gives the outcome away, and with it "
+                "patients are told apart perfectly. Name it in ",
+                Argument("drop"),
+                ", or pass ",
+                Argument("force"),
+                " if it is known beforehand.",
+            )
+        target = {name: value for name, value in asdict(self.table.columns).items() if value is not None}
+        features = self.encoder.transform(self.table.X)
+        notes = {
+            "target": target,
+            "trained_on": fingerprint(data),
+            "plain_cox": _plain_cox(features, self.table.y),
+        }
+        save(self.pipeline, path, notes=notes)
+
+    def summary(self) -> dict[str, Any]:
+        """The model in numbers and words."""
+        columns, y = self.table.columns, self.table.y
+        return {
+            "estimator": type(self.estimator).__name__,
+            "parameters": self.estimator.get_params(),
+            "event": f"{columns.event_value!r} of column {columns.event!r}",
+            "time": columns.time_name,
+            "patients": self.estimator.n_patients_,
+            "events": self.estimator.n_events_,
+            "training_c_index": self.pipeline.score(self.table.X, y),
+            "objective": self.estimator.objective_,
+            "status": getattr(self.estimator, "status_", "solved"),
+            "coefficients": _coefficients(self.estimator),
+        }
+
+
+def train(
+    table: SurvivalTable,
+    estimator: Any,
+    *,
+    categorical: Sequence[str] = (),
+    unseen: str = "reference",
+    verbose: bool = False,
+) -> Trained:
+    """Train a model on a table.
+
+    Parameters
+    ----------
+    table : SurvivalTable
+        The patients. Their groups go to estimators that are trained with groups.
+    estimator : estimator
+        Not fitted.
+    categorical, unseen
+        As in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
+    verbose : bool
+        Whether an estimator that can tell of its progress does.
+    """
+    encoder = table_encoder(table, categorical, unseen)
+    pipeline = Pipeline([("table", encoder), ("model", estimator)])
+    talks = "verbose" in estimator.get_params()
+    if talks:
+        estimator.set_params(verbose=verbose)
+    pipeline.fit(table.X, table.y, **_groups_for(estimator, table))
+    if talks:
+        estimator.set_params(verbose=False)
+    _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
+    used = [column.name for column in encoder.columns_ if column.features]
+    return Trained(pipeline, table, find_leaks(table.X[used], table.y))
+
+
+def table_encoder(
+    table: SurvivalTable, categorical: Sequence[str], unseen: str = "reference"
+) -> TableEncoder:
+    """The encoder of a table, for which codes that name groups are categories."""
+    codes = [name for name in table.codes if name in table.X.columns]
+    return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
+
+
+def _groups_for(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
+    if "sensitive_features" in signature(estimator.fit).parameters and table.sensitive_features.shape[1]:
+        return {"model__sensitive_features": table.sensitive_features}
+    return {}
+
+
+def _warn_of_few_events(estimator: Any, n_features: int) -> None:
+    if estimator.n_events_ < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "solver"):
+        warnings.warn(
+            ArgumentWarning(
+                f"{estimator.n_events_:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
+                "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as ",
+                Argument("l2", 0.1),
+                ".",
+            ),
+            stacklevel=3,
+        )
+
+
+def _plain_cox(features: pd.DataFrame, y: NDArray[Any]) -> list[float] | None:
+    """Coefficients of plain Cox on the same features: what a model is held against to see if it has only shrunk."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = CoxPH().fit(features, y)
+    return [float(value) for value in plain.coef_] if plain.converged_ else None
+
+
+def _coefficients(estimator: Any) -> dict[str, float] | None:
+    if not hasattr(estimator, "coef_"):
+        return None
+    return dict(zip(estimator.feature_names_in_.tolist(), estimator.coef_.tolist(), strict=True))

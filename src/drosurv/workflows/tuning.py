@@ -1,0 +1,76 @@
+"""From a table of patients to the settings that serve them best, and the model trained with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from drosurv.errors import ArgumentError
+from drosurv.tables import SurvivalTable, find_leaks
+from drosurv.tuning import GridSearch, Rule
+from drosurv.workflows.training import Trained, table_encoder
+
+
+def tune(
+    table: SurvivalTable,
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    rule: Rule,
+    *,
+    metrics: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    folds: int = 5,
+    validation: float | None = None,
+    n_jobs: int = 1,
+    random_state: int = 0,
+    verbose: bool | None = False,
+) -> tuple[GridSearch, Trained]:
+    """Search a grid of settings on a table, on parts that no patient straddles.
+
+    Parameters
+    ----------
+    table : SurvivalTable
+        The patients.
+    estimator, grid, rule, metrics, n_jobs, random_state, verbose
+        As in :class:`GridSearch`.
+    categorical : sequence of str
+        As in :class:`TableEncoder`.
+    folds : int
+        Parts that every setting is scored on.
+    validation : float, optional
+        Instead of folds: share of the patients in one part.
+
+    Returns
+    -------
+    (GridSearch, Trained)
+        The search, and the chosen model trained on everybody.
+    """
+    if validation is not None and not 0 < validation < 1:
+        raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)
+    search = GridSearch(
+        Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
+        {name: list(values) for name, values in grid.items()},
+        rule=rule,
+        cv=_parts(table, folds, validation, random_state),
+        metrics=metrics,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    groups = table.sensitive_features if table.sensitive_features.shape[1] else None
+    search.fit(table.X, table.y, sensitive_features=groups)
+    best = search.best_estimator_
+    used = [column.name for column in best[0].columns_ if column.features]
+    return search, Trained(best, table, find_leaks(table.X[used], table.y))
+
+
+def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
+    """How to divide the patients: by row unless some have several."""
+    alone = len(set(table.patients.tolist())) == len(table)
+    if alone:
+        return folds if validation is None else validation
+    if validation is None:
+        return table.folds(folds, seed)
+    return [table.divided(validation, seed)]
