@@ -399,3 +399,42 @@ def test_a_group_that_the_null_model_errs_nothing_on_has_no_skill_and_stops_noth
     with pytest.warns(UndefinedMetricWarning, match="worst_group_brier_skill is undefined .* site early"):
         worst = model_with_groups(model, held_out.X, y, sensitive_features={"site": site})
     assert worst == pytest.approx(min(found.value("brier_skill", "site", group) for group in "ab"))
+
+
+def test_training_features_are_taken_by_name(model, train, held_out):
+    names = ["a", "b", "c"]
+    X, X_train = (pd.DataFrame(part.X * [1.0, 5.0, 0.2], columns=names) for part in (held_out, train))
+    risk = model.predict(held_out.X)
+    one, other = (
+        quick(risk, train, held_out, X=X, X_train=table).to_frame()
+        for table in (X_train, X_train[["c", "a", "b"]])
+    )
+    pd.testing.assert_frame_equal(one, other)
+    with pytest.raises(ValueError, match="only one of them has c, d"):
+        quick(risk, train, held_out, X=X, X_train=X_train.rename(columns={"c": "d"}))
+
+
+def test_a_gap_says_what_it_is_alone_and_among_all_attributes(result):
+    table = result.to_frame()
+    gaps = table[(table["metric"] == "concordance_index") & (table["kind"] == "gap")].set_index("attribute")
+    assert len(gaps) == 3
+    # Holm's method by hand.
+    order = gaps["p_value"].sort_values().index
+    expected = np.minimum(np.maximum.accumulate(gaps.loc[order, "p_value"] * [3, 2, 1]), 1.0)
+    np.testing.assert_allclose(gaps.loc[order, "p_adjusted"], expected)
+    assert (gaps["high_adjusted"] >= gaps["high"]).all()
+    assert (gaps["low_adjusted"] <= gaps["low"]).all()
+    # Where the test finds no gap, the interval holds none.
+    assert (gaps.loc[gaps["p_value"] >= 0.05, "low"] == 0).all()
+    assert table.loc[table["kind"] == "group", "p_adjusted"].isna().all()
+
+
+def test_no_interval_leaves_what_is_possible(model, train, held_out):
+    few = pd.DataFrame({"few": np.where(np.arange(len(held_out.y)) < 12, "few", "others")})
+    with pytest.warns(UserWarning, match=r"undefined|small"):
+        table = quick(
+            model, train, held_out, sensitive_features=few, n_bootstrap=60, min_group=30, min_events=5
+        ).to_frame()
+    bounded = table[table["metric"].isin(["concordance_index", "uno_concordance", "concordance_imparity"])]
+    assert bounded["high"].max() <= 1
+    assert bounded["low"].min() >= 0

@@ -12,8 +12,9 @@ from sksurv.svm import FastSurvivalSVM
 from drosurv import metrics
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import get_scorer, make_scorers
-from drosurv.evaluation.scorers import SCORES
+from drosurv.evaluation.scorers import known_scores
 
+SCORES = known_scores()
 GROUPED = [name for name, score in SCORES.items() if score.over != "all"]
 
 
@@ -32,6 +33,11 @@ def expected_scores(model, train, held_out):
     gains = metrics.likelihood_gains(train.y, y, curves)
     # Groups are scored at the times of all patients.
     auc_times = metrics.dynamic_auc_curve(train.y, y, risk).times
+
+    horizon = np.median(train.y["time"][train.y["event"]])
+
+    def ici(rows):
+        return metrics.integrated_calibration_index(y[rows], curves[rows], horizon)
 
     def lowest(metric):
         return min(metric(rows) for rows in members)
@@ -54,6 +60,11 @@ def expected_scores(model, train, held_out):
             metrics.concordance_imparity(y, risk, groups[name]) for name in groups
         ),
         "neg_group_disparity": -max(metrics.group_disparity(risk, groups[name]) for name in groups),
+        "neg_intersectional_disparity": -metrics.intersectional_disparity(risk, groups),
+        "gain_over_null": metrics.gain_over_null(y, risk),
+        "worst_group_neg_ibs": lowest(lambda rows: -brier.model[rows].mean()),
+        "neg_ici": -ici(np.ones(len(y), dtype=bool)),
+        "worst_group_neg_ici": lowest(lambda rows: -ici(rows)),
     }
 
 

@@ -104,7 +104,7 @@ _RECORDS = (
         test=test.studentized_concordance,
         lowest=0.0,
         highest=1.0,
-        short="c",
+        short="c_index",
     ),
     Metric(
         "concordance_imparity",

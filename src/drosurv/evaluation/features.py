@@ -35,7 +35,7 @@ class Features:
 
 def standardised_features(X: Any, X_train: Any) -> Features:
     """Features scaled to mean 0 and deviation 1 by the training patients, if given, else as they are."""
-    test, train = _as_numbers(X), _as_numbers(X_train)
+    test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
     if test is None:
         reason = "X was not given" if X is None else "X holds text or missing values"
         return Features(
@@ -77,6 +77,17 @@ def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None,
             f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
         )
     return CoxPH().fit(features.train, y_train).predict(features.test), ""
+
+
+def _in_order_of(X: Any, X_train: Any) -> Any:
+    """Training features in the order of the scored patients' columns, where both have names."""
+    if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
+        return X_train
+    wanted, given = list(X.columns), list(X_train.columns)
+    if sorted(map(str, wanted)) != sorted(map(str, given)):
+        odd = sorted({str(name) for name in wanted} ^ {str(name) for name in given})
+        raise ValueError(f"X_train and X must have the same columns; only one of them has {', '.join(odd)}.")
+    return X_train[wanted]
 
 
 def _as_numbers(X: Any) -> FloatArray | None:

@@ -79,7 +79,8 @@ class EvaluationResult:
             higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values
             are good), ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value``
             of "no gap" and the ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and
-            ``status`` ("ok", "small group" or "undefined").
+            ``status`` ("ok", "small group" or "undefined"). A gap's ``p_adjusted``, ``low_adjusted`` and
+            ``high_adjusted`` allow for all attributes in which the metric was compared.
         """
         import pandas as pd
 

@@ -11,9 +11,9 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.engine import ALL, EVERYONE, Panel
+from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
 from drosurv.evaluation.sheet import Place, Sheet
-from drosurv.inference import Extreme
+from drosurv.inference import Extreme, Gap, judge_gaps
 from drosurv.presentation import with_interval
 
 Kind = Literal["overall", "group", "gap"]
@@ -43,6 +43,8 @@ class Row:
         Patients, events and share of censored patients that the number stands on.
     status : "ok", "small group" or "undefined"
         Whether it can be relied on.
+    p_adjusted, low_adjusted, high_adjusted : float
+        Of a gap, allowing for all attributes in which the metric was compared; NaN for other numbers.
     """
 
     attribute: str
@@ -60,6 +62,9 @@ class Row:
     events: int
     censoring: float
     status: str
+    p_adjusted: float = float("nan")
+    low_adjusted: float = float("nan")
+    high_adjusted: float = float("nan")
 
     @property
     def verdict(self) -> str:
@@ -80,7 +85,7 @@ class Row:
 def rows_of(
     panel: Panel,
     sheet: Sheet,
-    p_values: Mapping[tuple[str, str], float],
+    p_values: Mapping[Key, float],
     small: Collection[tuple[str, str]],
     level: float,
 ) -> tuple[Row, ...]:
@@ -99,41 +104,40 @@ def rows_of(
     level : float
         Nominal coverage of intervals.
     """
+    overall = panel.overall(sheet)
+    gaps = panel.gaps(sheet, overall)
+    judged = _judged(overall, gaps, p_values, level)
 
     def row(place: Place, kind: Kind, number: Number, count: Count) -> Row:
         metric = CATALOGUE[place.metric]
-        interval = number.interval(level)
-        p_value, test = float("nan"), ""
-        if isinstance(number, Extreme):
-            permuted = p_values.get((place.attribute, place.metric))
-            p_value = number.p_value if permuted is None else permuted
-            test = "" if np.isnan(p_value) else "bootstrap" if permuted is None else "permutation"
         status = "ok"
         if np.isnan(number.estimate):
             status = "undefined"
         elif kind == "group" and (place.attribute, place.group) in small:
             status = "small group"
+        gap = None if kind == "group" else judged.get((place.attribute, place.metric))
+        sure = gap or number.interval(level)
         return Row(
             *place,
             kind,
             "lower" if kind == "gap" else metric.better,
             number.estimate,
-            interval.low,
-            interval.high,
-            interval.standard_error,
-            p_value,
-            test,
+            sure.low,
+            sure.high,
+            sure.standard_error,
+            gap.p_value if gap else float("nan"),
+            gap.test if gap else "",
             count.n,
             count.events,
             count.censoring,
             status,
+            *((gap.p_adjusted, gap.low_adjusted, gap.high_adjusted) if gap else ()),
         )
 
-    everyone, overall = Count.of(panel.everyone.target), panel.overall(sheet)
+    everyone = Count.of(panel.everyone.target)
     rows = [
         row(Place(EVERYONE, ALL, metric), "overall", number, everyone) for metric, number in overall.items()
     ]
-    gaps = panel.gaps(sheet, overall)
     shown = [metric for metric in panel.metrics if metric.label]
     for attribute in panel.attributes:
         for label in attribute.labels:
@@ -148,6 +152,21 @@ def rows_of(
                 place = Place(attribute.name, _between(sheet, attribute, metric), metric.name)
                 rows.append(row(place, "gap", gaps[attribute.name, metric.name], count))
     return tuple(rows)
+
+
+def _judged(
+    overall: Mapping[str, Number], gaps: Mapping[Key, Number], p_values: Mapping[Key, float], level: float
+) -> dict[Key, Gap]:
+    """Gaps with their tests; those of one metric, over all attributes, are one family."""
+    families: dict[tuple[str, bool], dict[Key, Extreme]] = {}
+    everything = {**{(EVERYONE, metric): number for metric, number in overall.items()}, **gaps}
+    for key, number in everything.items():
+        if isinstance(number, Extreme):
+            families.setdefault((key[1], key[0] == EVERYONE), {})[key] = number
+    found: dict[Key, Gap] = {}
+    for family in families.values():
+        found |= judge_gaps(family, level=level, p_values=p_values)
+    return found
 
 
 def _between(sheet: Sheet, attribute: Attribute, metric: Metric) -> str:

@@ -1,129 +1,19 @@
-"""Scorers for scikit-learn's model selection, those that compare groups among them."""
+"""Scorers for scikit-learn's model selection, those that compare groups among them: views of the engine."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
-from drosurv.evaluation.predictions import predict_curves, predict_risk, training_follow_up
-from drosurv.metrics import (
-    BrierAgainstNull,
-    FollowUp,
-    brier_against_null,
-    concordance_imparity,
-    concordance_index,
-    dynamic_auc,
-    group_disparity,
-    likelihood_gains,
-    log_partial_likelihood,
-    uno_concordance,
-)
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.metrics.scores import warn_undefined
-from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.metrics.time_grid import auc_times, auc_times_of
-from drosurv.target import FloatArray, IntArray, Target, parse_target
-
-
-class Fold:
-    """Held-out patients of one fold, and what a fitted model says of them, asked for when needed."""
-
-    def __init__(self, model: Any, X: Any, y: Any, y_train: Any) -> None:
-        self.model, self.X, self.y_train = model, X, y_train
-        self.target: Target = parse_target(y, require_event=False)
-
-    @cached_property
-    def risk(self) -> FloatArray:
-        """Risk scores."""
-        return predict_risk(self.model, self.X, len(self.target), name="estimator")
-
-    @cached_property
-    def follow_up(self) -> FollowUp:
-        """Follow-up of the training patients: what the fitted model kept of it."""
-        kept = self.y_train if self.y_train is not None else training_follow_up(self.model)
-        if kept is None:
-            raise ValueError(
-                f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
-                "weights come: build the scorer with y_train=..., or use an estimator of drosurv."
-            )
-        return FollowUp.parse(kept)
-
-    @cached_property
-    def auc_times(self) -> FloatArray:
-        """Times of the dynamic AUC, the same for all groups."""
-        return auc_times(self.follow_up, self.target) if self.target.event.any() else np.empty(0)
-
-    @cached_property
-    def brier(self) -> BrierAgainstNull:
-        """Per-patient Brier scores, at the same times for all groups."""
-        return brier_against_null(self.follow_up, self.target, self._curves)
-
-    @cached_property
-    def gains(self) -> FloatArray:
-        """Per-patient likelihood gains over the null model."""
-        return likelihood_gains(self.follow_up, self.target, self._curves)
-
-    @cached_property
-    def _curves(self) -> SurvivalCurves:
-        curves = predict_curves(self.model, self.X, len(self.target))
-        if curves is None:
-            raise ValueError(
-                f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
-                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead."
-            )
-        return curves
-
-
-def _c_index(fold: Fold, rows: IntArray) -> float:
-    return concordance_index(fold.target.take(rows), fold.risk[rows])
-
-
-def _uno_c(fold: Fold, rows: IntArray) -> float:
-    return uno_concordance(fold.follow_up, fold.target.take(rows), fold.risk[rows])
-
-
-def _auc(fold: Fold, rows: IntArray) -> float:
-    target = fold.target.take(rows)
-    at = auc_times_of(target, fold.auc_times)
-    if len(at) == 0:
-        warn_undefined("the dynamic AUC is undefined (NaN): at no time is there a case and a control.")
-        return float("nan")
-    return dynamic_auc(fold.follow_up, target, fold.risk[rows], at)
-
-
-def _log_partial_likelihood(fold: Fold, rows: IntArray) -> float:
-    return log_partial_likelihood(fold.target.take(rows), fold.risk[rows])
-
-
-def _neg_ibs(fold: Fold, rows: IntArray) -> float:
-    return -float(fold.brier.model[rows].mean())
-
-
-def _brier_skill(fold: Fold, rows: IntArray) -> float:
-    null = float(fold.brier.null[rows].sum())
-    if null == 0:
-        warn_undefined(
-            "the Brier skill is undefined (NaN): the null model's Brier score of these patients is 0."
-        )
-        return float("nan")
-    return 1.0 - float(fold.brier.model[rows].sum()) / null
-
-
-def _likelihood_gain(fold: Fold, rows: IntArray) -> float:
-    return float(fold.gains[rows].mean())
-
-
-def _imparity(fold: Fold, attribute: Attribute, *, sign: int) -> float:
-    return sign * concordance_imparity(fold.target, fold.risk, attribute.groups)
-
-
-def _neg_group_disparity(fold: Fold, attribute: Attribute) -> float:
-    return -group_disparity(fold.risk, attribute.groups)
+from drosurv.target import parse_target
 
 
 @dataclass(frozen=True)
@@ -132,33 +22,42 @@ class Score:
 
     Parameters
     ----------
-    function : callable
-        Of the fold and rows; or, if `over` is "attributes", of the fold and an attribute.
+    metric : Metric
+        Which metric.
     over : "all", "groups" or "attributes"
-        All patients at once; the lowest value over all groups; the value furthest from 0 over attributes.
+        All patients at once; the lowest score over all groups; the value furthest from 0 over attributes.
+    sign : 1 or -1
+        What the metric is multiplied by, so that higher is better.
     """
 
-    function: Callable[[Fold, Any], float]
+    metric: Metric
     over: Literal["all", "groups", "attributes"] = "all"
+    sign: int = 1
 
 
-SCORES: dict[str, Score] = {
-    "c_index": Score(_c_index),
-    "uno_c": Score(_uno_c),
-    "auc": Score(_auc),
-    "log_partial_likelihood": Score(_log_partial_likelihood),
-    "neg_ibs": Score(_neg_ibs),
-    "brier_skill": Score(_brier_skill),
-    "likelihood_gain": Score(_likelihood_gain),
-    "worst_group_c": Score(_c_index, "groups"),
-    "worst_group_uno_c": Score(_uno_c, "groups"),
-    "worst_group_auc": Score(_auc, "groups"),
-    "worst_group_brier_skill": Score(_brier_skill, "groups"),
-    "worst_group_likelihood_gain": Score(_likelihood_gain, "groups"),
-    "concordance_imparity": Score(partial(_imparity, sign=1), "attributes"),
-    "neg_concordance_imparity": Score(partial(_imparity, sign=-1), "attributes"),
-    "neg_group_disparity": Score(_neg_group_disparity, "attributes"),
-}
+def known_scores() -> dict[str, Score]:
+    """Every score by name, from the catalogue.
+
+    A metric of which less is better is scored as ``neg_...``. ``worst_group_...`` is the lowest score over groups.
+    Left out are metrics that need more than a model and its patients, p-values, and those that are best in between.
+    """
+    found: dict[str, Score] = {}
+    for metric in CATALOGUE.values():
+        needs_more = {"features", "reference"} & set(metric.needs)
+        if metric.better not in ("higher", "lower") or needs_more or not metric.resampled:
+            continue
+        sign, prefix = (1, "") if metric.better == "higher" else (-1, "neg_")
+        short = metric.short or metric.name
+        if metric.of == "patients":
+            found[prefix + short] = Score(metric, "all", sign)
+            if metric.by_group:
+                name = f"worst_group_{prefix}{short.removesuffix('_index')}"
+                found[name] = Score(metric, "groups", sign)
+        elif metric.of in ("attribute", "everybody"):
+            found[prefix + short] = Score(metric, "attributes", sign)
+    # The gap itself, to report.
+    found["concordance_imparity"] = Score(CATALOGUE["concordance_imparity"], "attributes")
+    return found
 
 
 class SurvivalScorer:
@@ -175,8 +74,8 @@ class SurvivalScorer:
     """
 
     def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
-        if name not in SCORES:
-            raise ValueError(f"name must be one of {sorted(SCORES)}, got {name!r}.")
+        if name not in known_scores():
+            raise ValueError(f"name must be one of {sorted(known_scores())}, got {name!r}.")
         self.name, self.y_train, self.intersections = name, y_train, intersections
 
     def __repr__(self) -> str:
@@ -196,22 +95,33 @@ class SurvivalScorer:
         sensitive_features : DataFrame, Series, (n,) or (n, J) labels
             Their groups, for scores that compare groups.
         """
-        score = SCORES[self.name]
-        fold = Fold(estimator, X, y, self.y_train)
-        if score.over == "all":
-            return float(score.function(fold, np.arange(len(fold.target))))
-        attributes = self._attributes(sensitive_features, len(fold.target))
-        if score.over == "attributes":
-            values = [score.function(fold, attribute) for attribute in attributes]
-            return max((value for value in values if not np.isnan(value)), key=abs, default=float("nan"))
-        return _worst(score.function, fold, attributes, self.name)
+        score = known_scores()[self.name]
+        target = parse_target(y, require_event=False)
+        attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
+        intersection = intersection_of(attributes) if attributes else None
+        patients = Patients(Scoring(estimator, X, target, self.y_train, name="estimator"))
+        panel = Panel(patients, attributes, intersection, wanted=[score.metric.name])
+        if "survival" in score.metric.needs:
+            # Asked for here, so that a model without curves is named.
+            _ = patients.scoring.curves
+        found = {who: score.sign * value for who, value in _values(panel, score).items()}
+        undefined = [who for who, value in found.items() if np.isnan(value)]
+        if undefined:
+            warn_undefined(
+                f"{self.name} is undefined (NaN) for {', '.join(undefined)}, which it leaves out: too few patients "
+                "or events in this fold."
+            )
+        defined = [value for value in found.values() if not np.isnan(value)]
+        if not defined:
+            return float("nan")
+        return max(defined, key=abs) if score.over == "attributes" else min(defined)
 
     def get_metadata_routing(self) -> Any:
         """Ask scikit-learn for ``sensitive_features`` where the score needs groups."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=repr(self))
-        if SCORES[self.name].over != "all":
+        if known_scores()[self.name].over != "all":
             request.score.add_request(param="sensitive_features", alias=True)
         return request
 
@@ -233,11 +143,11 @@ class SurvivalScorer:
 def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -> SurvivalScorer:
     """A scorer for ``scoring=`` of scikit-learn's cross-validation and searches.
 
-    Overall: "c_index", "uno_c", "auc", "log_partial_likelihood", "neg_ibs", "brier_skill", "likelihood_gain".
-    Lowest over the groups of all attributes: "worst_group_c", "worst_group_uno_c", "worst_group_auc",
-    "worst_group_brier_skill", "worst_group_likelihood_gain". Largest over attributes:
-    "concordance_imparity" is the gap itself, to report; a search that maximises its score takes
-    "neg_concordance_imparity"; and "neg_group_disparity".
+    Overall: "c_index", "uno_c", "auc", "log_partial_likelihood", "gain_over_null", "neg_ibs", "brier_skill",
+    "likelihood_gain", "neg_ici". Lowest over the groups of all attributes: "worst_group_c", "worst_group_uno_c",
+    "worst_group_auc", "worst_group_neg_ibs", "worst_group_brier_skill", "worst_group_likelihood_gain",
+    "worst_group_neg_ici". Largest over attributes: "concordance_imparity" is the gap itself, to report; a search that
+    maximises its score takes "neg_concordance_imparity"; "neg_group_disparity"; "neg_intersectional_disparity".
 
     Scores that compare groups ask scikit-learn's metadata routing for ``sensitive_features``. Censoring weights
     come from the curves that a fitted estimator of this library keeps of its training patients.
@@ -279,9 +189,9 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
 
 
 def make_scorers(
-    names: Iterable[str] = tuple(SCORES), *, y_train: Any = None, intersections: bool = False
+    names: Iterable[str] | None = None, *, y_train: Any = None, intersections: bool = False
 ) -> dict[str, SurvivalScorer]:
-    """Several scorers by name, for ``scoring=`` of a cross-validation; parameters as in :func:`get_scorer`.
+    """Several scorers by name, by default all; for ``scoring=`` of a cross-validation; else as :func:`get_scorer`.
 
     Examples
     --------
@@ -289,28 +199,24 @@ def make_scorers(
     >>> sorted(make_scorers(["neg_ibs", "worst_group_c"]))
     ['neg_ibs', 'worst_group_c']
     """
-    return {name: get_scorer(name, y_train=y_train, intersections=intersections) for name in names}
+    wanted = known_scores() if names is None else names
+    return {name: get_scorer(name, y_train=y_train, intersections=intersections) for name in wanted}
 
 
-def _worst(
-    function: Callable[[Fold, IntArray], float], fold: Fold, attributes: Sequence[Attribute], name: str
-) -> float:
-    """Lowest value over all groups that have one."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
-    found: dict[str, float] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        for attribute in attributes:
-            for label, rows in zip(attribute.labels, attribute.rows, strict=True):
-                found[f"{attribute.name} {label}"] = function(fold, rows)
-    undefined = [group for group, value in found.items() if np.isnan(value)]
-    if undefined:
-        warnings.warn(
-            f"{name} is undefined (NaN) for {', '.join(undefined)}, which it leaves out: too few patients or "
-            "events in this fold.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
-    defined = [value for value in found.values() if not np.isnan(value)]
-    return min(defined) if defined else float("nan")
+def _values(panel: Panel, score: Score) -> dict[str, float]:
+    """Whose value it is, to the value."""
+    metric, sheet = score.metric.name, panel.sheet()
+    if panel.lacks(score.metric):
+        return {"all": float("nan")}
+    if score.over == "groups":
+        return {
+            f"{attribute.name} {label}": float(value)
+            for attribute in panel.attributes
+            for label, value in zip(
+                attribute.labels, sheet.groups(attribute.name, attribute.labels, metric)[0], strict=True
+            )
+        }
+    overall = panel.overall(sheet)
+    if metric in overall:
+        return {"all": overall[metric].estimate}
+    return {attribute: number.estimate for (attribute, _), number in panel.gaps(sheet, overall).items()}
