@@ -305,7 +305,7 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
         found = quick(model, train, held_out, sensitive_features={"site": site}, min_group=20)
     marked = {row.group for row in found.rows if row.status == "small group"}
     assert marked == {"few"}
-    assert "site few is a small group" in found.summary()
+    assert "Too small to be judged: site few." in found.summary()
 
 
 @pytest.mark.parametrize(

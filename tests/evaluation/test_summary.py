@@ -10,6 +10,7 @@ from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_gaps
+from drosurv.inference import holm, widening
 
 NAN = float("nan")
 
@@ -38,11 +39,29 @@ def gap_of(attribute, values, p_value, *, small=()):
     ]
 
 
+def adjusted(rows):
+    """Rows whose gaps allow for each other, as an evaluation makes them."""
+    gaps = [row for row in rows if row.kind == "gap"]
+    wider = widening(0.95, len(gaps))
+    raised = dict(zip(map(id, gaps), holm([row.p_value for row in gaps]), strict=True))
+    return [
+        row
+        if row.kind != "gap"
+        else replace(
+            row,
+            p_adjusted=raised[id(row)],
+            low_adjusted=0.0 if raised[id(row)] >= 0.05 else row.value - wider * (row.value - row.low),
+            high_adjusted=row.value + wider * (row.high - row.value),
+        )
+        for row in rows
+    ]
+
+
 def result_of(*rows, control=None):
     empty = pd.DataFrame()
     settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0))
     everyone = row("overall", "all", "concordance_index", "overall", 0.8)
-    return EvaluationResult((everyone, *rows), empty, empty, empty, empty, control, (), settings)
+    return EvaluationResult((everyone, *adjusted(rows)), empty, empty, empty, empty, control, (), settings)
 
 
 def told(result, code):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Row
-from drosurv.inference import holm, widening
+from drosurv.inference import widening
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
@@ -86,11 +86,9 @@ def judged_gaps(rows: Sequence[Row], metric: str, level: float) -> list[GroupGap
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
     tested = [row for row in rows if row.metric == metric and row.kind == "gap"]
-    adjusted = holm([row.p_value for row in tested])
     looks = sum(not isnan(row.p_value) for row in tested)
-    wider = widening(level, looks)
     found = []
-    for row, p_value in zip(tested, adjusted, strict=True):
+    for row in tested:
         groups = sorted(
             (
                 group
@@ -103,20 +101,17 @@ def judged_gaps(rows: Sequence[Row], metric: str, level: float) -> list[GroupGap
         if len(groups) < 2:
             continue
         worst, best = groups[0], groups[-1]
-        beyond = bool(p_value < 1 - level)
-        # Where the test finds no gap, the interval holds "none", so that words and interval agree.
-        low = row.value - wider * (row.value - row.low) if beyond else 0.0
         found.append(
             GroupGap(
                 attribute=row.attribute,
                 worst=(worst.group, worst.value),
                 best=(best.group, best.value),
-                low=float("nan") if isnan(row.low) else max(0.0, low),
-                high=min(row.value + wider * (row.high - row.value), 1.0),
-                p_value=p_value,
+                low=row.low_adjusted,
+                high=row.high_adjusted,
+                p_value=row.p_adjusted,
                 p_alone=row.p_value,
                 looks=looks,
-                beyond_chance=beyond,
+                beyond_chance=bool(row.p_adjusted < 1 - level),
                 with_small=abs(best.value - worst.value - row.value) > 1e-9,
             )
         )
