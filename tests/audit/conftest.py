@@ -1,6 +1,8 @@
 import pytest
 
-from drosurv.audit import AuditReport, Column, ModelAudit, Statement, Table, WorstOffAudit
+from drosurv.audit import AuditReport, ModelAudit
+from drosurv.audit.sections.section import Part
+from drosurv.presentation import Column, Statement, Table
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"
 ENDS = ("low", "high")
@@ -23,8 +25,8 @@ def group_row(attribute, group, c_index, *, worst=False, note=""):
     }
 
 
-def make_model(alpha, c_index, name="age", label=">65", *, audited=False):
-    title = f"DROCox, alpha {alpha:g}"
+def tables_of(c_index, name, label):
+    """The tables of one model, by section."""
     metric = (Column("metric", "Measure"), Column("estimate", "Estimate", "value", ENDS))
     place = (Column("group", "Group"), Column("attribute", "Attribute"))
     shares = (Column("predicted", "Predicted", "share"), Column("observed", "Observed", "share", ENDS))
@@ -50,46 +52,32 @@ def make_model(alpha, c_index, name="age", label=">65", *, audited=False):
         group_row(name, label, c_index - 0.1, worst=True),
         group_row(name, "others", c_index - 0.02, note="few events"),
     )
-    horizon = Column("horizon", "Time", "time")
-    return ModelAudit(
-        name=title,
-        alpha=alpha,
-        audited=audited,
-        statements=(Statement("worst_group", f"{title} serves {name} {label} worst.", concern=True),),
-        headline={"c-index": f"{c_index:.3f}", "served worst": f"{name} {label}"},
-        accuracy=Table(
-            "accuracy",
-            "Accuracy.",
-            metric,
-            ({"metric": "c-index", "estimate": c_index, "low": 0.6, "high": 0.9},),
+    at = (*place, Column("horizon", "Time", "time"), *shares)
+    horizons = tuple({**row, "horizon": row["time"]} for row in curve[3:6])
+    over = (*place, Column("time", "Time", "time"), *shares)
+    accuracy = ({"metric": "c-index", "estimate": c_index, "low": 0.6, "high": 0.9},)
+    fairness = ({"metric": "imparity", "estimate": 0.1, "low": 0.0, "high": 0.2},)
+    shrinkage = ({"metric": "slope", "estimate": 1.1, "low": None, "high": None},)
+    return {
+        "groups": (Table("by_group", "Groups.", (*place, *strips), groups),),
+        "calibration": (
+            Table("survival", "Curves.", over, tuple(curve)),
+            Table("calibration", "Calibration.", at, horizons),
         ),
-        fairness=Table(
-            "fairness",
-            "Fairness.",
-            metric,
-            ({"metric": "imparity", "estimate": 0.1, "low": 0.0, "high": 0.2},),
+        "accuracy": (
+            Table("accuracy", "Accuracy.", metric, accuracy),
+            Table("fairness", "Fairness.", metric, fairness),
         ),
-        groups=Table("by_group", "Groups.", (*place, *strips), groups),
-        calibration=Table(
-            "calibration",
-            "Calibration.",
-            (*place, horizon, *shares),
-            tuple({**row, "horizon": row["time"]} for row in curve[3:6]),
-        ),
-        survival=Table(
-            "survival", "Curves.", (*place, Column("time", "Time", "time"), *shares), tuple(curve)
-        ),
-        shrinkage=Table(
-            "shrinkage",
-            "Shrinkage.",
-            metric,
-            ({"metric": "slope", "estimate": 1.1, "low": None, "high": None},),
-        ),
-    )
+        "trade-off": (Table("shrinkage", "Shrinkage.", metric, shrinkage),),
+    }
 
 
 def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2), title="Audit of a test"):
-    models = tuple(make_model(a, 0.8 - 0.1 * (1 - a), name, label, audited=a == 0.5) for a in alphas)
+    names = [f"DROCox, alpha {alpha:g}" for alpha in alphas]
+    own = [tables_of(0.8 - 0.1 * (1 - alpha), name, label) for alpha in alphas]
+    said = tuple(
+        (Statement("worst_group", f"{model} serves {name} {label} worst.", concern=True),) for model in names
+    )
     trade_off = (
         Column("model", "Model"),
         Column("concordance_index", "c-index", "value"),
@@ -99,46 +87,89 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
     )
     rows = tuple(
         {
-            "model": m.name,
-            "alpha": m.alpha,
-            "stop": m.stop_label,
-            "concordance_index": 0.8 - 0.1 * (1 - m.alpha),
+            "model": model,
+            "alpha": alpha,
+            "stop": f"{alpha:g}",
+            "concordance_index": 0.8 - 0.1 * (1 - alpha),
+            f"imparity {name}": 0.05 * alpha,
+            "share_of_gain": alpha,
+            f"group_disparity {name}": alpha,
         }
-        | {f"imparity {name}": 0.05 * m.alpha, "share_of_gain": m.alpha, f"group_disparity {name}": m.alpha}
-        for m in models
+        for model, alpha in zip(names, alphas, strict=True)
     )
     control = tuple(
         {"factor": c / 4, "share_of_gain": c / 4, f"group_disparity {name}": c / 4} for c in range(5)
     )
-    facts = Table(
-        "data", "Data.", (Column("name", "Fact"), Column("value", "Value")), ({"name": name, "value": label},)
+    two = (Column("name", "Fact"), Column("value", "Value"))
+    verdict = (
+        Column("group", "Group"),
+        Column("of_100", "Of 100 patients", "count"),
+        Column("no_model", "Served"),
     )
-    rules = ({"rule": rule, "verdict": "harmed", "patients": 60},)
+    rules = (Column("rule", "Rule"), Column("patients", "Patients", "count"))
+    parts = {
+        "verdict": Part(
+            statements=(
+                Statement("verdict", f"Not fit for {name} {label}.", True),
+                Statement("next_step", f"Find out why {name} {label} is served worst."),
+            ),
+            tables=(
+                Table(
+                    "verdict", "For whom.", verdict, ({"group": label, "of_100": 40, "no_model": "worse"},)
+                ),
+            ),
+            facts={
+                "status": "harm",
+                "per_100": {"no_model": {"worse": 40, "not shown": 10, "too few": 5, "better": 45}},
+                "reference": "plain Cox",
+                "ranks_only": False,
+            },
+        ),
+        "groups": Part(by_model=tuple(tables["groups"] for tables in own), said_by_model=said),
+        "calibration": Part(
+            by_model=tuple(tables["calibration"] for tables in own), facts={"time_unit": "days"}
+        ),
+        "worst-off": Part(
+            statements=(Statement("rules", f"Served worse than by no model: {rule}.", True),),
+            tables=(Table("worst_off", "Rules.", rules, ({"rule": rule, "patients": 60},)),),
+            facts={"note": "Harm is a loss."},
+        ),
+        "trade-off": Part(
+            tables=(
+                Table("trade_off", "Models.", trade_off, rows),
+                Table(
+                    "control", "Shrinking.", (Column("factor", "Factor", "value"), *trade_off[3:]), control
+                ),
+            ),
+            by_model=tuple(tables["trade-off"] for tables in own),
+            facts={"attributes": [name]},
+        ),
+        "accuracy": Part(by_model=tuple(tables["accuracy"] for tables in own)),
+        "method": Part(
+            tables=(Table("data", "Data.", two, ({"name": name, "value": label},)),),
+            facts={"missing": [], "limits": ["Groups are as recorded."]},
+        ),
+    }
+    models = tuple(
+        ModelAudit(
+            name=model,
+            alpha=alpha,
+            audited=alpha == 0.5,
+            statements=said[k],
+            headline={"c-index": f"{0.8 - 0.1 * (1 - alpha):.3f}", "served worst": f"{name} {label}"},
+            tables={table.key: table for tables in own[k].values() for table in tables},
+        )
+        for k, (model, alpha) in enumerate(zip(names, alphas, strict=True))
+    )
     return AuditReport(
         title=title,
         subtitle=f"1,200 patients, groups by {name}.",
         created="2025-01-31",
         version="1.2.3",
         level="95 %",
-        time_title="days",
-        attributes=(name,),
+        time_unit="days",
         models=models,
-        trade_off=Table("trade_off", "Models.", trade_off, rows),
-        control=Table(
-            "control", "Shrinking.", (Column("factor", "Factor", "value"), *trade_off[3:]), control
-        ),
-        worst_off=WorstOffAudit(
-            f"Served worse than by no model: {rule}.",
-            Table(
-                "worst_off",
-                "Rules.",
-                (Column("rule", "Rule"), Column("patients", "Patients", "count")),
-                rules,
-            ),
-            "Harm is a loss.",
-        ),
-        method=(facts,),
-        limits=("Groups are as recorded.",),
+        parts=parts,
     )
 
 

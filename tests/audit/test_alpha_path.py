@@ -6,7 +6,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from drosurv.audit import train_alpha_path
 from drosurv.audit.stops import find_stops
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.tables import TableEncoder
 
 
@@ -42,26 +42,42 @@ def test_a_pipelines_preparation_is_used_as_fitted(data):
 
 def test_the_audited_model_takes_its_own_place_on_the_slider(data):
     model = DROCox(alpha=0.4).fit(data.X, data.y)
-    stops = find_stops(model, data.X, data.y, (1.0, 0.4, 0.2))
+    stops, skipped = find_stops(model, data.X, data.X, data.y, (1.0, 0.4, 0.2))
+    assert skipped == ()
     assert [(stop.alpha, stop.audited) for stop in stops] == [(1.0, False), (0.4, True), (0.2, False)]
     assert stops[1].model is model
     assert stops[0].name == "DROCox, alpha 1 (plain Cox)"
 
 
 def test_a_model_without_alpha_comes_first(data):
-    stops = find_stops(CoxPH().fit(data.X, data.y), data.X, data.y, (0.5,))
+    stops, _ = find_stops(CoxPH().fit(data.X, data.y), data.X, data.X, data.y, (0.5,))
     assert [(stop.name, stop.alpha) for stop in stops] == [("CoxPH", None), ("DROCox, alpha 0.5", 0.5)]
 
 
 def test_models_given_are_not_trained_again(data):
     other = DROCox(alpha=0.2).fit(data.X, data.y)
-    stops = find_stops(DROCox(alpha=0.5).fit(data.X, data.y), None, None, {0.2: other})
+    stops, _ = find_stops(DROCox(alpha=0.5).fit(data.X, data.y), data.X, None, None, {0.2: other})
     assert stops[1].model is other
 
 
 def test_without_training_patients_there_is_one_stop_and_asking_for_more_is_an_error(data):
     model = DROCox(alpha=0.4).fit(data.X, data.y)
-    assert len(find_stops(model, None, None, None)) == 1
-    assert len(find_stops(model, data.X, data.y, ())) == 1
+    assert len(find_stops(model, data.X, None, None, None)[0]) == 1
+    assert len(find_stops(model, data.X, data.X, data.y, ())[0]) == 1
     with pytest.raises(ValueError, match="pass X_train and y_train"):
-        find_stops(model, None, None, (0.5,))
+        find_stops(model, data.X, None, None, (0.5,))
+
+
+def test_shares_that_a_family_cannot_be_trained_at_are_skipped_and_named(data):
+    model = SubgroupRobustCox(alpha=0.5, min_group=60, n_trees=4).fit(data.X, data.y)
+    stops, skipped = find_stops(model, data.X, data.X, data.y, (0.5, 0.1))
+    assert [stop.alpha for stop in stops] == [0.5]
+    assert skipped == (
+        "The slider has no alpha 0.1: the model cannot be trained at that share of these patients.",
+    )
+
+
+def test_an_error_of_every_share_is_an_error(data):
+    model = DROCox(alpha=0.5).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="alpha"):
+        train_alpha_path(model, data.X, data.y, alphas=(2.0, 3.0))

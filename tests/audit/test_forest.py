@@ -19,7 +19,7 @@ def test_a_strip_without_values_draws_nothing():
 
 
 def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
-    forest = group_forests([model.groups for model in report.models])[0]
+    forest = group_forests([model.tables["by_group"] for model in report.models])[0]
     assert [(block.name, [row.group for row in block.rows]) for block in forest.blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
@@ -28,7 +28,7 @@ def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
 
 
 def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
-    tables = [model.groups for model in report.models]
+    tables = [model.tables["by_group"] for model in report.models]
     first, *others = group_forests(tables)
     assert all(forest.measures[0].axis == first.measures[0].axis for forest in others)
     wild = {**tables[0].rows[2], "c_low": -9.0, "c_high": 9.0}
@@ -37,13 +37,16 @@ def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
 
 
 def test_the_guide_is_everyone_or_for_skill_zero(report):
-    forest = group_forests([report.audited.groups])[0]
-    assert [measure.guide for measure in forest.measures] == [report.audited.groups.rows[0]["c_index"], 0.0]
+    forest = group_forests([report.audited.tables["by_group"]])[0]
+    assert [measure.guide for measure in forest.measures] == [
+        report.audited.tables["by_group"].rows[0]["c_index"],
+        0.0,
+    ]
 
 
 def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(report):
-    forest = calibration_forests([report.audited.calibration], report.audited.groups)[0]
-    row = forest.blocks[1].rows[0]
+    forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
+    row = forest.blocks[0].rows[0]
     # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
     assert row.cells[0].text == "+3.0"
     axis = forest.measures[0].axis
@@ -52,7 +55,7 @@ def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(r
 
 
 def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
-    forest = calibration_forests([report.audited.calibration], report.audited.groups)[0]
+    forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
     assert not any(row.worst for block in forest.blocks for row in block.rows)
 
 
@@ -60,7 +63,7 @@ def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
     ("predicted", "text"), [(0.8204, "0.0"), (0.8196, "0.0"), (0.81, "−1.0"), (0.83, "+1.0")]
 )
 def test_a_difference_that_rounds_to_nothing_has_no_sign(report, predicted, text):
-    (first, *others) = report.audited.calibration.rows
-    table = replace(report.audited.calibration, rows=({**first, "predicted": predicted}, *others))
-    row = calibration_forests([table], report.audited.groups)[0].blocks[1].rows[0]
+    (first, *others) = report.audited.tables["calibration"].rows
+    table = replace(report.audited.tables["calibration"], rows=({**first, "predicted": predicted}, *others))
+    row = calibration_forests([table], "days")[0].blocks[0].rows[0]
     assert row.cells[0].text == text

@@ -99,7 +99,26 @@ def test_the_embedded_tables_are_the_reports(report):
     assert json.loads(embedded.group(1)) == report.to_dict()
 
 
-@pytest.mark.parametrize("missing", ["control", "worst_off"])
-def test_parts_that_were_not_asked_for_are_left_out(report, missing):
-    Page(replace(report, **{missing: None}).to_html())
-    assert replace(report, **{missing: None}).to_markdown()
+@pytest.mark.parametrize("missing", ["verdict", "worst-off", "trade-off", "method"])
+def test_sections_that_found_nothing_are_left_out(report, missing):
+    kept = {key: part for key, part in report.parts.items() if key != missing}
+    shorter = replace(report, parts=kept)
+    ids = [attributes.get("id") for _, attributes in Page(shorter.to_html()).elements]
+    assert missing not in ids
+    assert shorter.to_markdown()
+    assert shorter.to_summary()
+
+
+def test_the_verdict_is_the_first_thing_on_the_page_and_tables_are_folded(report):
+    html = report.to_html()
+    assert html.index("Not fit for age") < html.index('id="groups"') < html.index('id="accuracy"')
+    page = Page(html)
+    folded = [place for place, (tag, _) in enumerate(page.elements) if tag == "details"]
+    assert len(folded) >= 4
+    assert all("open" not in page.elements[place][1] for place in folded)
+
+
+def test_patients_of_100_are_said_in_words_beside_the_bar(report):
+    text = " ".join(text for _, text in Page(report.to_html()).texts)
+    assert re.search(r"45\s+are in groups shown to be better served", text)
+    assert re.search(r"40\s+are in groups shown to be worse served", text)

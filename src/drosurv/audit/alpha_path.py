@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
@@ -33,7 +34,8 @@ def train_alpha_path(
     Returns
     -------
     dict
-        Alpha to fitted model, from the largest alpha to the smallest.
+        Alpha to fitted model, from the largest alpha to the smallest. A share that this family cannot be trained at,
+        such as one of fewer patients than its smallest group, is left out.
 
     Examples
     --------
@@ -48,9 +50,25 @@ def train_alpha_path(
     estimator = final_estimator(model)
     family = next((cls for cls in _FAMILIES if type(estimator) is cls), DROCox)
     wanted = sorted(set(map(float, alphas)), reverse=True)
-    path = [_relative(estimator, family, alpha) for alpha in wanted]
-    fit_grid(path, prepared(model, X_train), y_train)
-    return {alpha: _with_preparation(model, fitted) for alpha, fitted in zip(wanted, path, strict=True)}
+    path = {alpha: _relative(estimator, family, alpha) for alpha in wanted}
+    fitted = _fitted(path, prepared(model, X_train), y_train)
+    return {alpha: _with_preparation(model, fitted[alpha]) for alpha in fitted}
+
+
+def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
+    """The models that can be trained; if none can, the first error."""
+    try:
+        fit_grid(list(path.values()), X, y)
+        return path
+    except ValueError as first:
+        # A batch fails as a whole: tell the shares that fail from those that do not.
+        kept = {}
+        for alpha, estimator in path.items():
+            with suppress(ValueError):
+                kept[alpha] = estimator.fit(X, y)
+        if not kept:
+            raise first
+        return kept
 
 
 def is_of_a_family(estimator: Any) -> bool:

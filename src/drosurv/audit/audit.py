@@ -1,42 +1,24 @@
-"""The audit: evaluate a model and its relatives, describe who is worst off, put it all into one report."""
+"""The audit of a fitted model, or of a recipe that is trained on folds of the audited patients themselves."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv._version import __version__
 from drosurv.audit.alpha_path import final_estimator, prepared
-from drosurv.audit.method_card import LIMITS, audit_settings, data_facts, model_settings
-from drosurv.audit.model_tables import (
-    accuracy_table,
-    calibration_table,
-    fairness_table,
-    group_table,
-    shrinkage_table,
-    survival_table,
-)
-from drosurv.audit.observed_survival import Bands, kaplan_meier_bands
-from drosurv.audit.report import AuditReport, ModelAudit
+from drosurv.audit.case import Case, Options, report_on
+from drosurv.audit.cross_fit import CROSS_FITTED, cross_fitted, cross_fitted_cox
+from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops
-from drosurv.audit.trade_off import control_table, trade_off_table
-from drosurv.audit.worst_off import describe_worst_off
-from drosurv.evaluation import evaluate
-from drosurv.evaluation.attributes import parse_attributes
-from drosurv.evaluation.features import plain_cox_risk, standardised_features
+from drosurv.evaluation.features import standardised_features
 from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
-from drosurv.evaluation.summary import judged_gaps
-from drosurv.presentation import GroupGap, group_name, written
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.presentation import written
+from drosurv.target import Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from drosurv.evaluation import EvaluationResult
 
 
 def audit(
@@ -47,6 +29,7 @@ def audit(
     sensitive_features: Any,
     y_train: Any = None,
     X_train: Any = None,
+    folds: int | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
     reference: Any = None,
     reference_name: str = "plain Cox",
@@ -60,13 +43,15 @@ def audit(
     search_rules: bool = True,
     random_state: int = 0,
     on_step: Callable[[str, int], None] | None = None,
+    also: Mapping[str, Any] | None = None,
 ) -> AuditReport:
     """Audit a survival model on patients it was not trained on.
 
     Parameters
     ----------
     model : fitted model or Pipeline
-        Anything that :func:`drosurv.evaluate` takes.
+        Anything that :func:`drosurv.evaluate` takes. With `folds`, a recipe: an estimator or Pipeline that is copied
+        and trained anew; whether it is fitted does not matter.
     X : (n, d) array or DataFrame
         Features of the patients, as the model takes them.
     y : structured array, (n,)
@@ -77,18 +62,21 @@ def audit(
         Training target; not needed for a model of this library, which keeps what is needed of it.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
+    folds : int, optional
+        For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
+        so that every patient is audited by a model that has not seen him.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
     reference : fitted model or (n,) array, optional
-        What the shrinkage control shrinks; by default plain Cox, where training patients are given. A Pipeline takes
+        What the model is compared with; by default plain Cox, where training patients are given. A Pipeline takes
         `X`, any other model the features that the last step of `model` takes.
     reference_name : str
         What readers call it.
     features : DataFrame, (n, d'), optional
         Columns that the rules may speak about, in units and names that readers know; by default X.
     title, data_name, time_title : str
-        What the report is called, what the data are called, and what the times are, such as "days".
+        What the report is called, what the data are called, and what the times count, such as "days".
     n_bootstrap, n_bootstrap_path : int
         Bootstrap replicates and permutations for the audited model, and for each model of the slider.
     level : float
@@ -99,11 +87,13 @@ def audit(
         Seed of everything random.
     on_step : callable, optional
         Told each step's name and the number of steps.
+    also : mapping, optional
+        What further sections read, by their key.
 
     Returns
     -------
     AuditReport
-        With ``.to_html(path)``, ``.to_markdown()`` and ``.to_json()``.
+        With ``.to_html(path)``, ``.to_markdown()``, ``.to_json()`` and ``.to_summary()``.
 
     Examples
     --------
@@ -118,132 +108,126 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
+    options = Options(
+        title,
+        data_name,
+        time_title,
+        n_bootstrap,
+        n_bootstrap_path,
+        level,
+        search_rules,
+        random_state,
+        on_step,
+        dict(also or {}),
+    )
     target = parse_target(y)
     model = unwrapped(model)
+    shown = _readable(X) if features is None else features
+    if folds is not None:
+        case = _recipe_case(model, X, y, target, folds, sensitive_features, shown, random_state)
+        return report_on(case, options)
     follow_up = y_train if y_train is not None else training_follow_up(model)
+    estimator = final_estimator(model)
     if follow_up is None:
         raise ValueError(
-            f"y_train is needed: {type(final_estimator(model)).__name__} does not keep the training patients' "
-            "follow-up. Pass the training target."
+            f"y_train is needed: {type(estimator).__name__} does not keep the training patients' follow-up. Pass the "
+            "training target."
         )
-    attributes = parse_attributes(sensitive_features, len(target))
-    stops = find_stops(model, X_train, y_train, alpha_path)
-    steps = len(stops) + search_rules
-    tell = on_step or (lambda name, steps: None)
-    if hasattr(reference, "steps"):
-        reference = predict_risk(reference, X, len(target), name="reference")
-    elif reference is None and X_train is not None:
-        # Once for all models, which are compared with the same plain Cox however each prepares its patients.
-        both = standardised_features(prepared(model, X), prepared(model, X_train))
-        reference, _ = plain_cox_risk(both, follow_up)
-    given = {
-        "y_train": follow_up,
-        "sensitive_features": sensitive_features,
-        "reference": reference,
-        "level": level,
-        "random_state": random_state,
-    }
-    results = []
-    for stop in stops:
-        tell(stop.name, steps)
-        replicates = n_bootstrap if stop.audited else min(n_bootstrap, n_bootstrap_path)
-        with warnings.catch_warnings():
-            if not stop.audited:
-                # What is said of small groups is said once, of the audited model.
-                warnings.simplefilter("ignore")
-            results.append(
-                evaluate(
-                    final_estimator(stop.model),
-                    prepared(stop.model, X),
-                    y,
-                    X_train=None if X_train is None else prepared(stop.model, X_train),
-                    n_bootstrap=replicates,
-                    **given,
-                )
-            )
-    bands = kaplan_meier_bands(target, attributes, _curve_times(results), level)
-    models = tuple(
-        _model_audit(stop, result, bands, time_title, reference_name)
-        for stop, result in zip(stops, results, strict=True)
+    stops, skipped = find_stops(model, X, X_train, y_train, alpha_path)
+    compared, why = _reference(model, X, X_train, y_train, reference, len(target))
+    case = Case(
+        stops=stops,
+        y=y,
+        target=target,
+        follow_up=follow_up,
+        sensitive_features=sensitive_features,
+        reference=compared,
+        reference_name=reference_name,
+        features=shown,
+        data=_trained_on(estimator, prepared(model, X)),
+        model=model_settings(estimator),
+        missing=(*skipped, *why),
     )
-    worst_off = None
-    if search_rules:
-        tell("rules for the worst off", steps)
-        worst_off = describe_worst_off(model, X, y, follow_up, features, level, random_state)
-    names = tuple(attribute.name for attribute in attributes)
+    return report_on(case, options)
+
+
+def _recipe_case(
+    model: Any,
+    X: Any,
+    y: Any,
+    target: Target,
+    folds: int,
+    sensitive_features: Any,
+    features: Any,
+    random_state: int,
+) -> Case:
+    predictions = cross_fitted(model, X, y, folds, random_state)
+    cox = cross_fitted_cox(model, X, y, folds, random_state)
     estimator = final_estimator(model)
-    shown, result = next((m, r) for m, r in zip(models, results, strict=True) if m.audited)
-    compared = {"Bootstrap replicates, models compared": min(n_bootstrap, n_bootstrap_path)}
-    settings = {
-        "Bootstrap replicates, audited model": n_bootstrap,
-        **(compared if len(stops) > 1 else {}),
-        "Level of intervals": level,
-        "Seed": random_state,
-    }
-    return AuditReport(
-        title=title or (f"{shown.name}, on {data_name}" if data_name else shown.name),
-        subtitle=_subtitle(target, names, estimator),
-        created=date.today().isoformat(),
-        version=__version__,
-        level=f"{100 * level:g} %",
-        time_title=time_title,
-        attributes=names,
-        models=models,
-        trade_off=trade_off_table(models, results, names),
-        control=control_table(result, names, reference_name),
-        worst_off=worst_off,
-        method=(
-            data_facts(target, prepared(model, X), attributes, estimator, time_title),
-            model_settings(estimator),
-            audit_settings(settings),
-        ),
-        limits=(*result.notes, *LIMITS),
+    stop = Stop(f"{type(estimator).__name__}, cross-fitted", None, predictions, None, None, True)
+    return Case(
+        stops=(stop,),
+        y=y,
+        target=target,
+        follow_up=y,
+        sensitive_features=sensitive_features,
+        reference=None if cox is None else (cox, None),
+        reference_name="plain Cox",
+        features=features,
+        data={"Features": written(np.shape(X)[1], "count")},
+        model={**model_settings(estimator), "Folds": folds},
+        missing=() if cox is not None else ("Plain Cox could not be trained on these features.",),
+        limits=CROSS_FITTED,
     )
 
 
-def _model_audit(
-    stop: Stop, result: EvaluationResult, bands: Bands, time_title: str, reference: str
-) -> ModelAudit:
-    worst = next(iter(judged_gaps(result.rows, "concordance_index", result.settings.level)), None)
-    told = result.statements(reference=reference, time_unit=time_title)
-    return ModelAudit(
-        name=stop.name,
-        alpha=stop.alpha,
-        audited=stop.audited,
-        statements=tuple(s for s in told if s.code not in ("overall", "imparity")),
-        headline=_headline(result, worst),
-        accuracy=accuracy_table(result),
-        fairness=fairness_table(result),
-        groups=group_table(result, worst),
-        calibration=calibration_table(result, time_title),
-        survival=survival_table(result, bands),
-        shrinkage=shrinkage_table(result, reference),
-    )
+def _reference(
+    model: Any, X: Any, X_train: Any, y_train: Any, reference: Any, n: int
+) -> tuple[tuple[Any, Any] | None, tuple[str, ...]]:
+    """The reference and its features; or None, and why there is none."""
+    if reference is not None:
+        if hasattr(reference, "steps"):
+            return (reference, X) if hasattr(reference, "predict_survival_function") else (
+                predict_risk(reference, X, n, name="reference"),
+                None,
+            ), ()
+        return (reference, prepared(model, X)), ()
+    left_out = "The model is not compared with plain Cox: "
+    if X_train is None or getattr(getattr(y_train, "dtype", None), "names", None) is None:
+        return None, (f"{left_out}no training patients were given.",)
+    # Once for all models, which are compared with the same plain Cox however each prepares its patients.
+    both = standardised_features(prepared(model, X), prepared(model, X_train))
+    if both.train is None or both.test is None:
+        return None, (f"{left_out}the features hold text or missing values.",)
+    from drosurv.estimators import CoxPH
+
+    return (CoxPH().fit(both.train, y_train), both.test), ()
 
 
-def _headline(result: EvaluationResult, worst: GroupGap | None) -> dict[str, str]:
-    """The few numbers that change as the slider moves."""
-    found = {"c-index": written(result.value("concordance_index"))}
-    if worst is not None:
-        found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"
-        found["Gap"] = written(worst.size)
-    return found
-
-
-def _curve_times(results: Sequence[EvaluationResult]) -> FloatArray:
-    """Times of the mean survival curves, the same for every model that has them."""
-    for result in results:
-        if len(result.survival):
-            times: FloatArray = np.unique(result.survival["time"].to_numpy(dtype=np.float64))
-            return times
-    return np.zeros(1)
-
-
-def _subtitle(target: Target, attributes: Sequence[str], estimator: Any) -> str:
-    told = f"{len(target):,} patients with {target.n_events:,} events"
-    *others, last = attributes or ("",)
-    named = f"{', '.join(others)} and {last}" if others else last
-    told += f", in groups by {named}." if named else "."
+def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
+    """Facts of the training patients."""
+    facts = {"Features": written(np.shape(X)[1], "count")}
     if hasattr(estimator, "n_patients_"):
-        told += f" The model was trained on {estimator.n_patients_:,} patients."
-    return told
+        facts["Patients trained on"] = written(estimator.n_patients_, "count")
+        facts["Events trained on"] = written(estimator.n_events_, "count")
+    return facts
+
+
+def model_settings(estimator: Any) -> dict[str, Any]:
+    """Class, parameters and training status of a model."""
+    settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
+    if hasattr(estimator, "get_params"):
+        settings |= estimator.get_params(deep=False)
+    for fitted, name in (
+        ("status_", "Training ended"),
+        ("n_iter_", "Iterations"),
+        ("objective_", "Objective"),
+    ):
+        if hasattr(estimator, fitted):
+            settings[name] = getattr(estimator, fitted)
+    return settings
+
+
+def _readable(X: Any) -> Any:
+    """Columns with names that readers know, or the bare columns."""
+    return X if hasattr(X, "columns") else np.asarray(X)

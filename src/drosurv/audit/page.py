@@ -1,71 +1,52 @@
-"""The report as one HTML file: everything inline, nothing loaded, every value escaped."""
+"""The page: one HTML file, everything inline, nothing loaded, every value escaped."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from drosurv.audit.charts.forest import Forest, calibration_forests, group_forests
-from drosurv.audit.charts.survival import survival_charts
-from drosurv.audit.charts.trade_off import trade_off_charts
-
-if TYPE_CHECKING:
-    from drosurv.audit.charts.chart import Chart
-    from drosurv.audit.report import AuditReport
-
-CONTENTS = (
-    ("summary", "Summary"),
-    ("accuracy", "Accuracy and fairness"),
-    ("groups", "By group"),
-    ("calibration", "Calibration and survival by group"),
-    ("trade-off", "Accuracy against fairness"),
-    ("worst-off", "Who is worst off"),
-    ("method", "Method card"),
-)
+from drosurv.audit.sections.section import Part, Section
 
 
-@dataclass(frozen=True)
-class ModelView:
-    """The drawings of one model."""
+def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[str, Any]) -> str:
+    """The whole page.
 
-    groups: Forest
-    calibration: Forest
-    survival: tuple[Chart, ...]
-
-
-def as_html(report: AuditReport) -> str:
-    """The whole page."""
+    Parameters
+    ----------
+    report : AuditReport
+        What the templates read.
+    sections : sequence of pairs
+        What to show, in order.
+    data : mapping
+        What the page's script and downloads read.
+    """
     from importlib.resources import files
 
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     templates = files("drosurv.audit").joinpath("templates")
     script = templates.joinpath("page.js").read_text(encoding="utf-8")
+    own = DictLoader({f"sections/{section.key}": section.template for section, _ in sections})
     environment = Environment(
-        loader=PackageLoader("drosurv.audit"),
+        loader=ChoiceLoader([own, PackageLoader("drosurv.audit")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    models = report.models
-    groups = group_forests([model.groups for model in models])
-    calibration = calibration_forests([model.calibration for model in models], report.audited.groups)
-    curves = [survival_charts(model.survival, report.time_title) for model in models]
-    views = [ModelView(*drawings) for drawings in zip(groups, calibration, curves, strict=True)]
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    shown = [(section, part, section.draw(part)) for section, part in sections]
     return environment.get_template("page.html.jinja").render(
         report=report,
-        contents=CONTENTS,
-        views=views,
-        trade_off_charts=trade_off_charts(report.trade_off, report.control, report.attributes),
+        sections=shown,
         style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        tables_json=Markup(script_json(report.to_dict())),
+        tables_json=Markup(script_json(data)),
     )
 
 

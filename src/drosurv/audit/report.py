@@ -1,15 +1,22 @@
-"""The report of an audit: tables first; pages, Markdown and JSON are views of them."""
+"""The report of an audit: data first; the page, Markdown and JSON are views of it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from drosurv.presentation import Statement, Table
+from drosurv.audit.contents import all_sections
+from drosurv.audit.page import render
+from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.summary import summary_of
+from drosurv.files import write_file
+from drosurv.presentation import Statement, Table, literal
+
+# Facts of a section that Markdown shows as lists.
+_LISTS = {"missing": "What could not be computed", "limits": "Limits"}
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,11 @@ class ModelAudit:
     audited : bool
         Whether it is the model under audit, or one to compare it with.
     statements : tuple of Statement
-        The summary.
+        What its numbers say.
     headline : dict
         The few numbers that one looks at first, as they are written, by name.
-    accuracy, fairness, groups, calibration, survival, shrinkage : Table
+    tables : mapping of str to Table
+        Its tables by key.
     """
 
     name: str
@@ -36,29 +44,12 @@ class ModelAudit:
     audited: bool
     statements: tuple[Statement, ...]
     headline: dict[str, str]
-    accuracy: Table
-    fairness: Table
-    groups: Table
-    calibration: Table
-    survival: Table
-    shrinkage: Table
+    tables: Mapping[str, Table]
 
     @property
     def stop_label(self) -> str:
         """What stands below the slider."""
         return "audited" if self.alpha is None else f"{self.alpha:g}"
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Every table."""
-        return (
-            self.accuracy,
-            self.fairness,
-            self.groups,
-            self.calibration,
-            self.survival,
-            self.shrinkage,
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -68,32 +59,8 @@ class ModelAudit:
             "audited": self.audited,
             "summary": [vars(statement) for statement in self.statements],
             "headline": self.headline,
-            "tables": {table.key: table.to_dict() for table in self.tables},
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
         }
-
-
-@dataclass(frozen=True)
-class WorstOffAudit:
-    """Rules that describe the patients served worst.
-
-    Attributes
-    ----------
-    status : str
-        What was found, in a sentence.
-    rules : Table
-        Every rule tried, with its verdict.
-    note : str
-        How harm is measured.
-    """
-
-    status: str
-    rules: Table
-    note: str
-
-    @property
-    def found(self) -> bool:
-        """Whether a rule held up on patients not used to find it."""
-        return any(row.get("verdict") == "harmed" for row in self.rules.rows)
 
 
 @dataclass(frozen=True)
@@ -110,21 +77,12 @@ class AuditReport:
         Of drosurv.
     level : str
         Of all intervals, such as "95 %".
-    time_title : str
-        What the times are, such as "days".
-    attributes : tuple of str
-        Names of the sensitive attributes.
+    time_unit : str
+        What the times count, such as "days".
     models : tuple of ModelAudit
         The audited model and those to compare it with, in the order of the slider.
-    trade_off : Table
-        One row per model.
-    control : Table or None
-        The reference model's scores multiplied by factors below one.
-    worst_off : WorstOffAudit or None
-    method : tuple of Table
-        Facts of the data, settings, versions.
-    limits : tuple of str
-        What the report cannot say.
+    parts : mapping of str to Part
+        What each section found, by its key.
     """
 
     title: str
@@ -132,14 +90,9 @@ class AuditReport:
     created: str
     version: str
     level: str
-    time_title: str
-    attributes: tuple[str, ...]
+    time_unit: str
     models: tuple[ModelAudit, ...]
-    trade_off: Table
-    control: Table | None
-    worst_off: WorstOffAudit | None
-    method: tuple[Table, ...]
-    limits: tuple[str, ...]
+    parts: Mapping[str, Part]
 
     @property
     def start(self) -> int:
@@ -152,14 +105,19 @@ class AuditReport:
         return self.models[self.start]
 
     @property
-    def shared_tables(self) -> Iterator[Table]:
-        """The tables that do not depend on the model shown."""
-        yield self.trade_off
-        if self.control is not None:
-            yield self.control
-        if self.worst_off is not None:
-            yield self.worst_off.rules
-        yield from self.method
+    def statements(self) -> tuple[Statement, ...]:
+        """What the sections say of the audited model, the verdict first."""
+        return tuple(s for section in self.sections for s in self.parts[section.key].statements)
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections that have something to show, in order."""
+        return [section for section in all_sections() if section.key in self.parts]
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The tables that do not depend on the model shown, by key."""
+        return {table.key: table for part in self.parts.values() for table in part.tables}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""
@@ -169,33 +127,56 @@ class AuditReport:
             "created": self.created,
             "drosurv": self.version,
             "level": self.level,
-            "time": self.time_title,
+            "time": self.time_unit,
             "models": [model.to_dict() for model in self.models],
-            "worst_off": None
-            if self.worst_off is None
-            else {"status": self.worst_off.status, "note": self.worst_off.note},
-            "tables": {table.key: table.to_dict() for table in self.shared_tables},
-            "limits": list(self.limits),
+            "sections": {
+                key: {"statements": [vars(s) for s in part.statements], "facts": dict(part.facts)}
+                for key, part in self.parts.items()
+            },
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
         }
+
+    def to_summary(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
+        return _written(_json(summary_of(self.to_dict())), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as strict JSON; also written to `path` if given."""
-        return _written(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False), path)
+        return _written(_json(self.to_dict()), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The audited model's summary and tables as Markdown; also written to `path` if given."""
-        from drosurv.audit.markdown import as_markdown
-
-        return _written(as_markdown(self), path)
+        """What is said and every table of the audited model as Markdown; also written to `path` if given."""
+        parts = [f"# {literal(self.title)}", literal(self.subtitle)]
+        for section in self.sections:
+            parts += [f"## {literal(section.heading)}", *_markdown(self.parts[section.key], self.start)]
+        parts.append(f"drosurv {self.version}, {self.created}.")
+        return _written("\n\n".join(parts) + "\n", path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """One page that needs nothing but itself; also written to `path` if given."""
-        from drosurv.audit.page import as_html
+        page = render(self, [(section, self.parts[section.key]) for section in self.sections], self.to_dict())
+        return _written(page, path)
 
-        return _written(as_html(self), path)
+
+def _markdown(part: Part, shown: int) -> Iterator[str]:
+    said = [*part.statements, *(part.said_by_model[shown] if part.said_by_model else ())]
+    if said:
+        yield "\n".join(f"- {literal(statement.text)}" for statement in said)
+    for table in (*(part.by_model[shown] if part.by_model else ()), *part.tables):
+        if len(table):
+            yield table.to_markdown().rstrip()
+    for name, heading in _LISTS.items():
+        if part.facts.get(name):
+            yield "\n".join([f"### {heading}", "", *(f"- {literal(entry)}" for entry in part.facts[name])])
+    if part.facts.get("note"):
+        yield literal(part.facts["note"])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_file(path, text)
     return text

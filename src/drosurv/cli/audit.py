@@ -125,10 +125,8 @@ def audit(
 
 
 def _show(report: AuditReport, output: Path) -> None:
-    for statement in report.audited.statements:
+    for statement in (*report.statements, *report.audited.statements):
         typer.echo(printable(f"- {statement.text}"))
-    if report.worst_off is not None:
-        typer.echo(printable(f"- {report.worst_off.status}"))
     typer.echo(printable(f"The report is in {output}."))
 
 

@@ -67,7 +67,7 @@ def shown(page):
         """[document.querySelector('#alpha-name').textContent,
             document.querySelector('[data-headline="c-index"]').textContent,
             ...['.statements li', '#accuracy td.number', '.forest .reading'].map((where) =>
-              [...document.querySelectorAll(where)].find((e) => e.offsetParent).textContent.trim())]"""
+              [...document.querySelectorAll(where)].find((e) => !e.closest('[hidden]')).textContent.trim())]"""
     )
 
 
@@ -103,8 +103,8 @@ def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
     first = page.run("document.querySelector('#said').textContent")
     page.press("ArrowRight", 39)
     second = page.run("document.querySelector('#said').textContent")
-    assert first.startswith("time 0: predicted 100.0 %")
-    assert second.startswith("time 100: predicted 95.0 %")
+    assert first.startswith("0 days: predicted 100.0 %")
+    assert second.startswith("100 days: predicted 95.0 %")
     assert page.run("document.querySelector('#tip').textContent") == second
     page.press("Escape", 27)
     assert page.run("document.querySelector('#tip').hidden")
@@ -114,7 +114,7 @@ def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
                     const b = svg.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"""
     )
     page.move_mouse(box[0] + 0.95 * box[2], box[1] + box[3] / 2)
-    assert page.run("document.querySelector('#tip').textContent").startswith("time 900:")
+    assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
 
 
 def test_downloads_are_the_tables_of_the_model_shown(page, report):
@@ -132,7 +132,7 @@ def test_downloads_are_the_tables_of_the_model_shown(page, report):
     text, name, content, _ = page.run(
         "Promise.all(saved.map((entry) => (entry instanceof Blob ? entry.text() : entry)))"
     )
-    table = report.models[2].groups
+    table = report.models[2].tables["by_group"]
     assert name == "by_group.csv"
     assert list(csv.reader(io.StringIO(text))) == list(csv.reader(io.StringIO(table.to_csv())))
     assert json.loads(content) == [{key: row.get(key) for key in table.keys} for row in table.rows]
@@ -178,7 +178,7 @@ def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):
             f"new PointerEvent('{kind}', {json.dumps(touch)}))"
         )
     assert not page.run("document.querySelector('#tip').hidden")
-    assert page.run("document.querySelector('#tip').textContent").startswith("time 900:")
+    assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
 
 
 def test_it_prints(page, tmp_path):

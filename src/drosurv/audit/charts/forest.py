@@ -134,38 +134,39 @@ def _seen(column: Column, row: Row) -> tuple[str, ...]:
     return (column.key,) if row.get("note") else column.keys
 
 
-def calibration_forests(tables: Sequence[Table], groups: Table) -> list[Forest]:
+def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]:
     """One forest per model: predicted less observed survival, a column per horizon.
 
     Parameters
     ----------
     tables : sequence of Table
-        Per model, rows ``attribute``, ``group``, ``horizon``, ``predicted``, ``observed``, ``low``, ``high``.
-    groups : Table
-        Sizes of the groups.
+        Per model, rows ``attribute``, ``group``, ``horizon``, ``predicted``, ``observed``, ``low``, ``high``, and
+        ``note`` where a group is too small to say anything.
+    time_unit : str
+        What horizons count.
     """
-    small = {(row["attribute"], row["group"]) for row in groups.rows if row.get("note")}
     differences = [
         _difference(row, end)
         for table in tables
         for row in table.rows
         for end in ("low", "high")
-        if (row["attribute"], row["group"]) not in small
+        if not row.get("note")
     ]
     axis = Axis.over("", [0.0, *differences], count=2)
     horizons = list(dict.fromkeys(row["horizon"] for table in tables for row in table.rows))
-    measures = tuple(StripColumn(f"at {written(horizon, 'time')}", axis, 0.0) for horizon in horizons)
+    measures = tuple(
+        StripColumn(f"at {written(horizon, 'time')} {time_unit}", axis, 0.0) for horizon in horizons
+    )
     forests = []
     for table in tables:
         found = {(row["attribute"], row["group"], row["horizon"]): row for row in table.rows}
+        groups = {(row["attribute"], row["group"]): row for row in table.rows}
 
         def cells(row: Row, found: dict[Any, Row] = found) -> tuple[StripCell, ...]:
             there = [found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons]
             return tuple(_calibration_cell(axis, at) for at in there)
 
-        # Who is ranked worst may be calibrated best: no group is marked here.
-        unmarked = [{**row, "worst": False} for row in groups.rows]
-        forests.append(Forest(table.caption, False, measures, _blocks(unmarked, cells)))
+        forests.append(Forest(table.caption, False, measures, _blocks(list(groups.values()), cells)))
     return forests
 
 
@@ -194,8 +195,8 @@ def _blocks(rows: Sequence[Row], cells: Callable[[Row], tuple[StripCell, ...]]) 
     def row_of(row: Row) -> ForestRow:
         return ForestRow(
             group=str(row["group"]),
-            patients=written(row["patients"], "count"),
-            events=written(row["events"], "count"),
+            patients=written(row.get("patients"), "count"),
+            events=written(row.get("events"), "count"),
             note=str(row.get("note") or ""),
             worst=bool(row.get("worst")),
             cells=cells(row),

@@ -41,10 +41,12 @@ def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
     )
     frame = Frame(x, y)
     groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
-    return tuple(_chart(frame, attribute, group, list(rows)) for (attribute, group), rows in groups)
+    return tuple(
+        _chart(frame, time_title, attribute, group, list(rows)) for (attribute, group), rows in groups
+    )
 
 
-def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, Any]]) -> Chart:
+def _chart(frame: Frame, unit: str, attribute: str, group: str, rows: Sequence[dict[str, Any]]) -> Chart:
     # Both curves are drawn from point to point: steps beside a line would look like a difference.
     observed = [(row["time"], row["observed"]) for row in rows]
     every = max(1, len(rows) // _READINGS)
@@ -53,8 +55,8 @@ def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, An
         rows, key=lambda row: abs((row["predicted"] or 0) - (row["observed"] or row["predicted"] or 0))
     )
     return Chart(
-        title=f"{attribute}: {group}" if attribute else group,
-        description=f"Predicted and observed survival differ most at {_reading(largest)}.",
+        title=f"{attribute} {group}" if attribute else group,
+        description=f"Predicted and observed survival differ most at {_reading(largest, unit)}.",
         frame=frame,
         lines=(
             Line(frame.line(observed), "observed"),
@@ -62,11 +64,11 @@ def _chart(frame: Frame, attribute: str, group: str, rows: Sequence[dict[str, An
         ),
         bands=(frame.band([(row["time"], row["low"], row["high"]) for row in rows]),),
         marks=tuple(
-            Mark(frame.across(row["time"]), frame.down(row["predicted"]), _reading(row)) for row in read
+            Mark(frame.across(row["time"]), frame.down(row["predicted"]), _reading(row, unit)) for row in read
         ),
     )
 
 
-def _reading(row: dict[str, Any]) -> str:
+def _reading(row: dict[str, Any], unit: str) -> str:
     predicted = written(row["predicted"], "share")
-    return f"time {written(row['time'], 'time')}: predicted {predicted}, observed {_OBSERVED.cell(row)}"
+    return f"{written(row['time'], 'time')} {unit}: predicted {predicted}, observed {_OBSERVED.cell(row)}"

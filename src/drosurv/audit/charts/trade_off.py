@@ -7,8 +7,28 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
-from drosurv.audit.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of
-from drosurv.presentation import Column, Table
+from drosurv.presentation import Column, Table, attribute_name
+
+
+def ends_of(key: str) -> tuple[str, str]:
+    """Names of the ends of a value's interval."""
+    return (f"{key}_low", f"{key}_high")
+
+
+def imparity_of(attribute: str) -> str:
+    """Name of an attribute's concordance imparity in the rows."""
+    return f"imparity {attribute}"
+
+
+def disparity_of(attribute: str) -> str:
+    """Name of an attribute's group disparity in the rows."""
+    return f"group_disparity {attribute}"
+
+
+C_INDEX = Column("concordance_index", "c-index", "value", ends_of("concordance_index"))
+KEPT = Column("share_of_gain", "information kept", "share", ends_of("share_of_gain"))
+# Points closer than this share of the drawing, about a dot, look like one.
+_APART = 0.03
 
 
 def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequence[str]) -> tuple[Chart, ...]:
@@ -30,17 +50,17 @@ def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequen
         disparity = Column(
             disparity_of(name), "group disparity of risk", "value", ends_of(disparity_of(name))
         )
-        charts.append(_chart(trade_off, gap, C_INDEX, f"{name}: ranking, and its gap", None))
+        charts.append(_chart(trade_off, gap, C_INDEX, f"{attribute_name(name)}: ranking, and its gap", None))
         charts.append(
             _chart(
                 trade_off,
                 disparity,
                 KEPT,
-                f"{name}: information kept, and disparity of risk",
+                f"{attribute_name(name)}: information kept, and disparity of risk",
                 control,
             )
         )
-    return tuple(chart for chart in charts if chart.marks)
+    return tuple(chart for chart in charts if chart.marks and _spread(chart))
 
 
 def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Table | None) -> Chart:
@@ -88,6 +108,14 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
         else f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
     )
     return Chart(title, told, frame, lines=tuple(lines), marks=marks, nearest="point")
+
+
+def _spread(chart: Chart) -> bool:
+    """Whether anything but one dot can be seen: points apart from each other, or the line of shrinking."""
+    if any(line.role == "control" for line in chart.lines):
+        return True
+    xs, ys = [mark.x for mark in chart.marks], [mark.y for mark in chart.marks]
+    return max(xs) - min(xs) > _APART * chart.frame.width or max(ys) - min(ys) > _APART * chart.frame.height
 
 
 def _reach(frame: Frame, row: dict[str, Any], across: Column, up: Column) -> str:

@@ -84,6 +84,11 @@
     });
   }
 
+  /* Paper cannot be unfolded */
+  window.addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+  });
+
   window.addEventListener("scroll", () => (tip.hidden = true), { passive: true });
 
   /* Downloads, made from the tables inside this file */

@@ -1,0 +1,109 @@
+"""Predictions by models that have not seen the patient: a recipe trained on all folds but the patient's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drosurv.audit.alpha_path import final_estimator, prepared
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.features import standardised_features
+from drosurv.evaluation.predictions import gives_curves, predict_curves, predict_risk
+from drosurv.target import FloatArray, IntArray, parse_target
+
+# So many times are enough for curves that are averaged and compared.
+_TIMES = 200
+CROSS_FITTED = (
+    "The audited predictions come from several models, each trained without the patients it predicts. They say what "
+    "this recipe does on such patients; the model trained on all of them is a little better, and another one.",
+    "Intervals treat the predictions as given: they do not hold the noise of training.",
+)
+
+
+def cross_fitted(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> Predictions:
+    """Out-of-fold predictions of a recipe.
+
+    Parameters
+    ----------
+    recipe : estimator or Pipeline
+        Copied and trained anew for every fold.
+    X : (n, d) array or DataFrame
+        Features.
+    y : structured array, (n,)
+        What happened.
+    folds : int
+        How many; patients with and without event are spread evenly over them.
+    random_state : int
+        Seed of the folds.
+
+    Returns
+    -------
+    Predictions
+        Risk scores, and survival curves where the recipe gives them.
+    """
+    from sklearn.base import clone
+
+    target = parse_target(y)
+    fold_of = fold_numbers(target.event, folds, random_state)
+    times = curve_times(target.time[target.event])
+    risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
+    curves = True
+    for fold in range(folds):
+        train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        model = clone(recipe).fit(_rows(X, train), y[train])
+        estimator, seen = final_estimator(model), prepared(model, _rows(X, test))
+        score = predict_risk(estimator, seen, len(test))
+        # Scores of different models share no zero: each is taken from its own training patients' mean.
+        risk[test] = score - np.mean(predict_risk(estimator, prepared(model, _rows(X, train)), len(train)))
+        if curves := curves and gives_curves(estimator):
+            found = predict_curves(estimator, seen, len(test))
+            assert found is not None
+            survival[test] = found.at(times)
+    return Predictions(risk, survival, times) if curves else Predictions(risk)
+
+
+def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> Predictions | None:
+    """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
+    from sklearn.base import clone
+    from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from drosurv.estimators import CoxPH
+
+    steps = [(name, clone(step)) for name, step in recipe.steps[:-1]] if hasattr(recipe, "steps") else []
+    plain = (
+        Pipeline([*steps, ("scale", StandardScaler()), ("cox", CoxPH())])
+        if steps
+        else make_pipeline(StandardScaler(), CoxPH())
+    )
+    seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
+    if standardised_features(seen, None).test is None:
+        return None
+    return cross_fitted(plain, X, y, folds, random_state)
+
+
+def fold_numbers(event: Any, folds: int, random_state: int) -> IntArray:
+    """A fold for each patient, (n,), events spread evenly."""
+    fewest = min(int(np.sum(event)), len(event))
+    if not 2 <= folds <= max(fewest, 2):
+        raise ValueError(
+            f"folds must be a whole number from 2 to the number of events, {fewest}; got {folds}."
+        )
+    order = np.lexsort((np.random.default_rng(random_state).random(len(event)), event))
+    numbers: IntArray = np.empty(len(event), dtype=np.intp)
+    numbers[order] = np.arange(len(event)) % folds
+    return numbers
+
+
+def curve_times(event_times: FloatArray) -> FloatArray:
+    """Times to keep curves at: the event times, thinned to quantiles where there are many."""
+    distinct = np.unique(event_times)
+    if len(distinct) <= _TIMES:
+        return distinct
+    chosen: FloatArray = np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
+    return chosen
+
+
+def _rows(X: Any, rows: IntArray) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]

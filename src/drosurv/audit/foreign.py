@@ -1,0 +1,192 @@
+"""The audit of a model of which only predictions are known: from R, lifelines, a vendor, or an EHR export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.audit.case import Case, Options, report_on
+from drosurv.audit.report import AuditReport
+from drosurv.audit.stops import Stop
+from drosurv.evaluation import Predictions
+from drosurv.target import FloatArray, parse_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEAST_SURVIVAL = 1e-12
+OWN_FOLLOW_UP = (
+    "The training patients are not known. What no model would predict, and how patients are censored, is taken from "
+    "the audited patients themselves, which is a little kinder to no model than it would be elsewhere.",
+    "Whether the model was trained on any of these patients cannot be seen from its predictions. If it was, every "
+    "number here is too good.",
+)
+
+
+def audit_predictions(
+    predictions: Any,
+    y: Any,
+    *,
+    times: Any = None,
+    risk: Any = None,
+    sensitive_features: Any = None,
+    y_train: Any = None,
+    features: pd.DataFrame | None = None,
+    reference: Any = None,
+    reference_name: str = "the reference",
+    name: str = "predictions",
+    title: str | None = None,
+    data_name: str = "",
+    time_title: str = "time",
+    n_bootstrap: int = 500,
+    level: float = 0.95,
+    search_rules: bool = True,
+    random_state: int = 0,
+    also: Mapping[str, Any] | None = None,
+) -> AuditReport:
+    """Audit predictions, whichever program made them.
+
+    Parameters
+    ----------
+    predictions : (n, k) array or DataFrame, Predictions, (n,) array, or None
+        Predicted survival at k times, one column each (a DataFrame's column names may be the times); or
+        :class:`~drosurv.evaluation.Predictions`; or risk scores, higher meaning sooner.
+    y : structured array, (n,)
+        What happened to the patients.
+    times : (k,) array, optional
+        Times of the columns.
+    risk : (n,) array, optional
+        Risk scores to rank by, where survival is given too; by default the log of the mean predicted cumulative
+        hazard.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
+        One column of group labels per attribute.
+    y_train : structured array or FollowUp, optional
+        Training target, if it is known; by default the audited patients stand in for the training patients.
+    features : DataFrame, (n, d), optional
+        Columns that the rules may speak about; without them no rules are searched.
+    reference : Predictions or (n,) array, optional
+        Another model's predictions for the same patients, to compare with.
+    reference_name, name : str
+        What readers call the reference, and the audited model.
+    title, data_name, time_title, n_bootstrap, level, search_rules, random_state, also
+        As in :func:`~drosurv.audit.audit`.
+
+    Returns
+    -------
+    AuditReport
+
+    Examples
+    --------
+    >>> from drosurv import CoxPH
+    >>> from drosurv.audit import audit_predictions
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> data = make_hidden_minority(400, random_state=0)
+    >>> survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=[0.5, 1.0, 2.0])
+    >>> report = audit_predictions(
+    ...     survival, data.y, times=[0.5, 1.0, 2.0], sensitive_features=data.sensitive_features, n_bootstrap=20
+    ... )
+    >>> report.audited.name
+    'predictions'
+    """
+    target = parse_target(y)
+    said, missing = as_predictions(predictions, times, risk, len(target))
+    if features is None:
+        missing = (*missing, "Rules for the worst off need columns to speak about: none were given.")
+    if reference is None:
+        missing = (*missing, "The model is not compared with another one: no other predictions were given.")
+    facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
+    if said.times is not None:
+        facts["Times of the predictions"] = [float(time) for time in said.times]
+    case = Case(
+        stops=(Stop(name, None, said, None, None, True),),
+        y=y,
+        target=target,
+        follow_up=y if y_train is None else y_train,
+        sensitive_features=sensitive_features,
+        reference=None if reference is None else (reference, None),
+        reference_name=reference_name,
+        features=features,
+        data={},
+        model=facts,
+        missing=missing,
+        limits=OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:],
+    )
+    options = Options(
+        title,
+        data_name,
+        time_title,
+        n_bootstrap,
+        0,
+        level,
+        search_rules,
+        random_state,
+        None,
+        dict(also or {}),
+    )
+    return report_on(case, options)
+
+
+def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> tuple[Predictions, tuple[str, ...]]:
+    """Predictions as the evaluation takes them, and what cannot be computed from them."""
+    if isinstance(predictions, Predictions):
+        return predictions, ()
+    if times is None and hasattr(predictions, "columns"):
+        times = _times_of(predictions.columns)
+    values = None if predictions is None else np.asarray(predictions, dtype=np.float64)
+    if values is None or values.ndim == 1:
+        scores = risk if values is None else values
+        if scores is None:
+            raise ValueError(
+                "predictions or risk is needed: pass predicted survival at times, or risk scores."
+            )
+        return Predictions(scores), (
+            "Brier scores, likelihood gains and calibration need predicted survival: only risk scores were given.",
+        )
+    if times is None:
+        raise ValueError("times is needed: pass the time of each column of predictions.")
+    grid = np.asarray(times, dtype=np.float64)
+    check_survival(values, grid, n)
+    return Predictions(mortality(values) if risk is None else risk, values, grid), ()
+
+
+def check_survival(values: FloatArray, times: FloatArray, n: int) -> None:
+    """Raise unless the values are survival probabilities of n patients at the times."""
+    if values.shape != (n, len(times)):
+        raise ValueError(
+            f"predictions must have a row for each of the {n} patients and a column for each of the {len(times)} "
+            f"times; got shape {values.shape}."
+        )
+    if len(times) == 0 or not (np.diff(times) > 0).all() or times[0] < 0:
+        raise ValueError(f"times must be increasing and not negative, got {times.tolist()}.")
+    if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
+        raise ValueError(
+            "predictions must be probabilities of survival from 0 to 1, without gaps: percentages are to be divided by "
+            "100, and risks of the event to be subtracted from 1."
+        )
+    rises = np.flatnonzero((np.diff(values, axis=1) > 1e-6).any(axis=1))
+    if len(rises):
+        raise ValueError(
+            f"predictions must not rise with time, but do for {len(rises):,} patients, the first in row {rises[0]}: "
+            "are these risks of the event? Subtract them from 1."
+        )
+
+
+def mortality(survival: FloatArray) -> FloatArray:
+    """Risk scores of survival curves, (n, k) -> (n,): the log of the mean cumulative hazard.
+
+    Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
+    """
+    hazard = -np.log(np.maximum(survival, _LEAST_SURVIVAL)).mean(axis=1)
+    scores: FloatArray = np.log(np.maximum(hazard, _LEAST_SURVIVAL))
+    return scores
+
+
+def _times_of(columns: Any) -> FloatArray:
+    try:
+        return np.array([float(name) for name in columns])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"times is needed: the columns of predictions are not named by times: {[str(name) for name in columns]}."
+        ) from None

@@ -1,0 +1,125 @@
+"""Every number of all patients together, and every gap between groups with its test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.section import Part, Section
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.rows import Row
+from drosurv.inference import holm
+from drosurv.presentation import Column, Table, attribute_name, label_name, plain
+
+ENDS = ("low", "high")
+ACCURACY = (
+    "concordance_index",
+    "uno_concordance",
+    "dynamic_auc",
+    "integrated_brier_score",
+    "brier_skill",
+    "likelihood_gain",
+    "log_partial_likelihood",
+    "calibration_slope",
+    "calibration_difference",
+    "integrated_calibration_index",
+    "d_calibration_p",
+    "share_of_gain",
+)
+GAPS = (
+    "concordance_imparity",
+    "concordance_index",
+    "brier_skill",
+    "likelihood_gain",
+    "calibration_difference",
+    "group_disparity",
+)
+# What disparities of everybody are between.
+BETWEEN = {"intersectional_disparity": "intersections of all groups", "individual_disparity": "patients"}
+
+
+def collect(evidence: Evidence) -> Part:
+    """Two tables per model."""
+    return Part(by_model=tuple((accuracy_table(r), fairness_table(r)) for r in evidence.results))
+
+
+def accuracy_table(result: EvaluationResult) -> Table:
+    """Every metric of all patients."""
+    columns = (
+        Column("metric", "Measure"),
+        Column("meaning", "Meaning"),
+        Column("value", "Estimate", "value", ENDS),
+    )
+    rows = tuple(_worded(row) for metric in ACCURACY for row in result.select(metric=metric, kind="overall"))
+    return Table("accuracy", "How well the model predicts, all patients together", columns, rows)
+
+
+def fairness_table(result: EvaluationResult) -> Table:
+    """Gaps between groups with their tests, then disparities between intersections and between patients."""
+    rows = []
+    for metric in GAPS:
+        gaps = result.select(metric=metric, kind="gap")
+        for row, p_value in zip(gaps, holm([row.p_value for row in gaps]), strict=True):
+            reading = "" if p_value != p_value else "may be chance"
+            if p_value < 1 - result.settings.level:
+                reading = "beyond chance"
+            tested = {"p_value": plain(p_value), "p_alone": plain(row.p_value), "reading": reading}
+            words = (
+                {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
+            )
+            rows.append(_worded(row) | words | {"between": _sides(row)} | tested)
+    for metric, between in BETWEEN.items():
+        rows += [
+            _worded(row, per_pair(metric, row.n)) | {"between": between}
+            for row in result.select(metric=metric, kind="overall")
+        ]
+    columns = (
+        Column("metric", "Measure"),
+        Column("between", "Between"),
+        Column("value", "Estimate", "value", ENDS),
+        Column("p_alone", "p, on its own", "p_value"),
+        Column("p_value", "p, all attributes allowed for", "p_value"),
+        Column("reading", "Reading"),
+    )
+    caption = "Differences between groups and between patients; 0 is none"
+    return Table("fairness", caption, columns, tuple(rows))
+
+
+def per_pair(metric: str, n: int) -> float:
+    """What F_I, printed as a sum, is multiplied by: only those who know how many pairs there are can read a sum."""
+    return 2 / (n * (n - 1)) if metric == "individual_disparity" and n > 1 else 1.0
+
+
+def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
+    metric = CATALOGUE[row.metric]
+    values = {name: plain(scale * getattr(row, name)) for name in ("value", *ENDS)}
+    return {"metric": metric.label, "meaning": metric.meaning, **values}
+
+
+def _sides(row: Row) -> str:
+    """Between whom a gap is."""
+    name = attribute_name(row.attribute)
+    if row.group == "all":
+        return name
+    return f"{name}: " + " vs ".join(label_name(row.attribute, side) for side in row.group.split(" vs "))
+
+
+SECTION = Section(
+    key="accuracy",
+    heading="All numbers",
+    place=60,
+    collect=collect,
+    template="""
+{% call m.section_head(section) %}
+<p>Every number with its {{ report.level }} interval from a bootstrap over patients. A difference whose test is not
+significant may be chance.</p>
+{% endcall %}
+<div class="body">
+{% call(shown, k) m.each_model() %}
+  {{ m.folded(part.of(k, "accuracy")) }}
+  {{ m.folded(part.of(k, "fairness")) }}
+{% endcall %}
+</div>
+""",
+)

@@ -1,0 +1,117 @@
+"""How well each group is served: a forest plot, the same axes for every model."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from drosurv.audit.charts.forest import Forest, group_forests
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.section import Part, Section
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.summary import judged_gaps
+from drosurv.presentation import Column, Table, attribute_name, label_name, plain
+
+EVERYONE = "all patients"
+BY_GROUP = (
+    "concordance_index",
+    "uno_concordance",
+    "dynamic_auc",
+    "concordance_fraction",
+    "integrated_brier_score",
+    "brier_skill",
+    "likelihood_gain",
+    "calibration_slope",
+    "calibration_difference",
+    "integrated_calibration_index",
+    "d_calibration_p",
+)
+
+
+def collect(evidence: Evidence) -> Part:
+    """One table of groups per model, and what is said of it."""
+    said = tuple(
+        result.statements(reference=evidence.reference, time_unit=evidence.time_unit)
+        for result in evidence.results
+    )
+    return Part(by_model=tuple((group_table(result),) for result in evidence.results), said_by_model=said)
+
+
+def group_table(result: EvaluationResult) -> Table:
+    """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
+    worst = next(iter(judged_gaps(result.rows, "concordance_index", result.settings.level)), None)
+    rows = []
+    told = [row for row in result.rows if row.kind != "gap"]
+    for (attribute, group), members in groupby(told, key=lambda row: (row.attribute, row.group)):
+        own = [row for row in members if row.metric in BY_GROUP]
+        everyone = own[0].kind == "overall"
+        found: dict[str, Any] = {
+            "attribute": "" if everyone else attribute_name(attribute),
+            "group": EVERYONE if everyone else label_name(attribute, group),
+            "patients": own[0].n,
+            "events": own[0].events,
+            "worst": worst is not None and (attribute, group) == (worst.attribute, worst.worst[0]),
+            "note": _note({row.status for row in own}),
+        }
+        for row in own:
+            found[row.metric] = plain(row.value)
+            found |= {f"{row.metric}_low": plain(row.low), f"{row.metric}_high": plain(row.high)}
+        rows.append(found)
+    columns = [
+        Column("group", "Group"),
+        Column("attribute", "Attribute"),
+        Column("patients", "Patients", "count"),
+        Column("events", "Events", "count"),
+        Column(
+            "concordance_index",
+            "Pairs ranked rightly (c-index)",
+            "value",
+            ("concordance_index_low", "concordance_index_high"),
+        ),
+    ]
+    if result.select(metric="brier_skill", kind="overall"):
+        ends = ("brier_skill_low", "brier_skill_high")
+        columns.append(Column("brier_skill", "Error saved against no model", "share", ends))
+    return Table("by_group", "How well each group is served", tuple(columns), tuple(rows))
+
+
+def draw(part: Part) -> list[Forest]:
+    """One forest per model."""
+    return group_forests([tables[0] for tables in part.by_model])
+
+
+def _note(statuses: set[str]) -> str:
+    """What a reader must know before trusting a group's numbers."""
+    if "small group" in statuses:
+        return "small group: read with care"
+    return "some measures are undefined here" if "undefined" in statuses else ""
+
+
+SECTION = Section(
+    key="groups",
+    heading="By group",
+    place=20,
+    collect=collect,
+    draw=draw,
+    template="""
+{% call m.section_head(section) %}
+<p>A dot is the estimate, the bar its {{ report.level }} interval. The thin line marks all patients, or zero where the
+measure compares with no model.</p>
+{% endcall %}
+<div class="body">
+{% call(shown, k) m.each_model() %}
+  {% if not shown.audited %}
+  <p class="aside">This is {{ shown.name }}, a model trained for comparison, not the audited one.</p>
+  {% endif %}
+  {{ m.forest(drawn[k]) }}
+  {{ m.downloads(part.by_model[k][0]) }}
+  <h3>In words</h3>
+  <ul class="statements">
+  {% for statement in part.said_by_model[k] %}
+    <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
+  {% endfor %}
+  </ul>
+{% endcall %}
+</div>
+""",
+)

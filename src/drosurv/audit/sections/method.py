@@ -1,0 +1,107 @@
+"""The method card: what was audited, on whom, with which settings, and what the report cannot say."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from drosurv._version import __version__
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.section import Part, Section
+from drosurv.presentation import Column, Table, plain
+
+# Entries of a setting that are written out.
+_LONGEST = 12
+LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
+LIMITS = (
+    "A gap that is not significant is not shown to be absent: with few patients or events, large gaps go unseen.",
+    "The sentences and their p-values allow for how many groups and attributes were looked at; single intervals in "
+    "tables and charts do not: of twenty, one may miss by chance.",
+    "Intervals say how the numbers would change with other patients like these. They do not say how another training "
+    "would change the model, nor what happens where patients differ from these.",
+    "Groups are as recorded. Who is wrongly recorded, or missing, is wrongly counted here.",
+    "Harm is measured against predicting the same curve for everybody, not against what clinicians would have decided.",
+    "Rules describe where predictions are poor; they are no causes, and no reason to treat anybody differently.",
+)
+COMPARED = (
+    "The models of the slider were trained for comparison. Choosing one of them by these numbers makes the numbers too "
+    "good: choose on other patients, then audit again."
+)
+
+
+def collect(evidence: Evidence) -> Part:
+    """Three tables of names and values, what could not be computed, and the limits."""
+    software = {
+        "drosurv version": __version__,
+        "Python version": platform.python_version(),
+        **{f"{library} version": version(library) for library in LIBRARIES},
+    }
+    return Part(
+        tables=(
+            pairs("data", "Patients of this report", "Fact", evidence.data),
+            pairs("settings", "Audited model and its settings", "Setting", evidence.model),
+            pairs("audit", "How the audit was done", "Setting", {**evidence.settings, **software}),
+        ),
+        facts={
+            "missing": list(evidence.missing),
+            "limits": [*evidence.limits, *LIMITS, *([COMPARED] if len(evidence.stops) > 1 else [])],
+        },
+    )
+
+
+def pairs(key: str, caption: str, heading: str, values: Mapping[str, Any]) -> Table:
+    """A table of names and values."""
+    columns = (Column("name", heading), Column("value", "Value"))
+    rows = tuple({"name": str(name), "value": _shown(value)} for name, value in values.items())
+    return Table(key, caption, columns, rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not set"}[value]
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    simple = plain(value)
+    if isinstance(simple, str) and not isinstance(value, str):
+        # What an object prints of itself may be long, differ from run to run, or hold rows of a table.
+        return type(value).__name__
+    if isinstance(simple, list):
+        more = [f"and {len(simple) - _LONGEST:,} more"] if len(simple) > _LONGEST else []
+        return ", ".join([*map(_shown, simple[:_LONGEST]), *more])
+    return f"{simple:.6g}" if isinstance(simple, float) else str(simple)
+
+
+SECTION = Section(
+    key="method",
+    heading="Method card",
+    place=90,
+    collect=collect,
+    template="""
+{% call m.section_head(section) %}
+<p>What was audited, on whom, with which settings, and what this report cannot say.</p>
+{% endcall %}
+<div class="body">
+<div class="cards">
+{% for table in part.tables %}
+  <div>{{ m.plain_table(table) }}</div>
+{% endfor %}
+</div>
+{% if part.facts.missing %}
+<h3>What could not be computed</h3>
+<ul class="limits">
+{% for reason in part.facts.missing %}
+  <li>{{ reason }}</li>
+{% endfor %}
+</ul>
+{% endif %}
+<h3>Limits</h3>
+<ul class="limits">
+{% for limit in part.facts.limits %}
+  <li>{{ limit }}</li>
+{% endfor %}
+</ul>
+</div>
+""",
+)

@@ -1,0 +1,71 @@
+"""A section of the report: what it collects, and how it is laid out. A new one is one more file beside this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drosurv.audit.evidence import Evidence
+from drosurv.presentation import Statement, Table
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section found: plain data, from which every view is made.
+
+    Attributes
+    ----------
+    statements : tuple of Statement
+        What it says about the audited model.
+    tables : tuple of Table
+        Tables that do not depend on the model shown.
+    by_model : tuple of tuples of Table
+        Tables of each model.
+    said_by_model : tuple of tuples of Statement
+        What is said of each model.
+    facts : mapping
+        Other values, as JSON knows them.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    by_model: tuple[tuple[Table, ...], ...] = ()
+    said_by_model: tuple[tuple[Statement, ...], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, model: int, key: str) -> Table:
+        """A table of one model."""
+        return next(table for table in self.by_model[model] if table.key == key)
+
+    def table(self, key: str) -> Table | None:
+        """A table that all models share, or None."""
+        return next((table for table in self.tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section.
+
+    Attributes
+    ----------
+    key : str
+        Anchor, and name in JSON.
+    heading : str
+        As in the contents.
+    place : int
+        Sections are shown in this order.
+    collect : callable
+        Evidence to :class:`Part`, or None where there is nothing to show.
+    template : str
+        Jinja. It sees ``part``, ``drawn``, ``report``, ``section`` and the macros ``m``.
+    draw : callable, optional
+        Part to whatever the template calls ``drawn``, such as charts.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None]
+    template: str
+    draw: Callable[[Part], Any] = lambda part: None

@@ -1,0 +1,172 @@
+"""The models beside each other: accuracy, fairness, and what shrinking alone would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from drosurv.audit.charts.chart import Chart
+from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of, trade_off_charts
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.accuracy import BETWEEN, per_pair
+from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.stops import Stop
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.rows import Row
+from drosurv.presentation import Column, Table, attribute_name, is_lower, plain, plain_rows
+
+
+def collect(evidence: Evidence) -> Part:
+    """One row per model, the shrinking reference, and each model's disparities beside it."""
+    names = [attribute.name for attribute in evidence.attributes]
+    tables = [trade_off_table(evidence.stops, evidence.results, names)]
+    control = control_table(evidence.audited, names, evidence.reference)
+    return Part(
+        tables=tuple([*tables, control] if control is not None else tables),
+        by_model=tuple((shrinkage_table(result, evidence.reference),) for result in evidence.results),
+        facts={"attributes": names},
+    )
+
+
+def trade_off_table(
+    stops: Sequence[Stop], results: Sequence[EvaluationResult], attributes: Sequence[str]
+) -> Table:
+    """One row per model."""
+    rows = tuple(_row(stop, found, attributes) for stop, found in zip(stops, results, strict=True))
+    kept = [KEPT] if any("share_of_gain" in row for row in rows) else []
+    imparities = [
+        Column(
+            imparity_of(name),
+            f"concordance imparity, {attribute_name(name)}",
+            "value",
+            ends_of(imparity_of(name)),
+        )
+        for name in attributes
+    ]
+    columns = (Column("model", "Model"), C_INDEX, *imparities, *kept)
+    return Table("trade_off", "The models beside each other", columns, rows)
+
+
+def control_table(result: EvaluationResult, attributes: Sequence[str], reference: str) -> Table | None:
+    """What multiplying the reference's scores by factors does to its information and its disparities."""
+    if result.control is None:
+        return None
+    disparities = [
+        Column(disparity_of(name), f"group disparity, {attribute_name(name)}", "value")
+        for name in attributes
+        if disparity_of(name) in result.control.curve
+    ]
+    columns = (
+        Column("factor", "Factor", "value"),
+        Column("share_of_gain", "information kept", "share"),
+        *disparities,
+    )
+    caption = f"Scores of {reference}, all multiplied by a factor"
+    return Table.of("control", caption, columns, result.control.curve)
+
+
+def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
+    """The model's disparities beside the reference's, as it is and shrunk to the same information."""
+    columns = (
+        Column("metric", "Disparity of risk"),
+        Column("between", "Between"),
+        Column("model", "This model", "value"),
+        Column("reference", reference[:1].upper() + reference[1:], "value"),
+        Column("shrunken", "The same, shrunk", "value"),
+        Column("reading", "Reading"),
+    )
+    rows = []
+    for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
+        scale = per_pair(row["metric"], result.rows[0].n)
+        lower = is_lower(row["model"], row["shrunken"])
+        rows.append(
+            {
+                "metric": CATALOGUE[row["metric"]].label,
+                "between": BETWEEN.get(row["metric"], attribute_name(row["attribute"])),
+                **{name: _scaled(row[name], scale) for name in ("model", "reference", "shrunken")},
+                "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
+            }
+        )
+    caption = f"Would {reference} look as fair, had it only shrunk its scores until it says as little?"
+    return Table("shrinkage", caption, columns, tuple(rows))
+
+
+def draw(part: Part) -> tuple[Chart, ...]:
+    """Accuracy against fairness, for every attribute whose models are not all in one place."""
+    trade_off = part.table("trade_off")
+    assert trade_off is not None
+    return trade_off_charts(trade_off, part.table("control"), part.facts["attributes"])
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else plain(scale * value)
+
+
+def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha, "stop": stop.label}
+    for metric in ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope"):
+        found |= _numbers(result.select(metric=metric, kind="overall"), metric)
+    for name in attributes:
+        for metric, key in (
+            ("concordance_imparity", imparity_of(name)),
+            ("group_disparity", disparity_of(name)),
+        ):
+            found |= _numbers(result.select(metric=metric, attribute=name, kind="gap"), key)
+    return found
+
+
+def _numbers(rows: list[Row], key: str) -> dict[str, Any]:
+    low, high = ends_of(key)
+    return {
+        name: plain(value)
+        for row in rows
+        for name, value in ((key, row.value), (low, row.low), (high, row.high))
+    }
+
+
+SECTION = Section(
+    key="trade-off",
+    heading="Accuracy against fairness",
+    place=50,
+    collect=collect,
+    draw=draw,
+    template="""
+{% set control = part.table("control") %}
+{% call m.section_head(section) %}
+{% if report.models | length > 1 %}
+<p>Alpha is the smallest share of patients that training protects. One point per model; the one shown is filled, with
+its {{ report.level }} intervals.</p>
+{% else %}
+<p>What the model gives, and what shrinking its scores alone would give.</p>
+{% endif %}
+{% if control %}
+<p><span class="key control">{{ control.caption }} below one: a model on this line has only shrunk</span></p>
+{% endif %}
+{% endcall %}
+<div class="body">
+{% set trade_off = part.table("trade_off") %}
+{% if drawn %}
+<div class="panels">
+{% for chart in drawn %}
+  {{ m.chart(chart) }}
+{% endfor %}
+</div>
+{% elif report.models | length == 1 %}
+<p>There is one model and nothing to draw it against.
+{% for column in trade_off.columns[1:] %}
+{{ column.label | string | capitalize_first }}: {{ column.cell(trade_off.rows[0]) }}.
+{% endfor %}
+</p>
+{% else %}
+<p>All models lie in the same place, so there is nothing to choose between.</p>
+{% endif %}
+{{ m.folded(trade_off, below=true) }}
+{% call(shown, k) m.each_model() %}
+  {% set shrinkage = part.of(k, "shrinkage") %}
+  {% if shrinkage | length %}<h3>Has the model only shrunk?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
+{% endcall %}
+{% if control %}{{ m.folded(control, name="The shrinking reference, factor by factor") }}{% endif %}
+</div>
+""",
+)

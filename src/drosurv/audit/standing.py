@@ -1,0 +1,167 @@
+"""How each group stands: against no model, against the reference, and what came true of its predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from drosurv.audit.evidence import Evidence
+from drosurv.evaluation.summary import judged_gains
+from drosurv.presentation import GroupNumber, group_name, plain, plain_rows
+
+Against = Literal["better", "not shown", "worse", "too few"]
+# Of a patient's groups the first of these that holds is the patient's own.
+WORST_FIRST: tuple[Against, ...] = ("worse", "not shown", "too few", "better")
+EVERYBODY = ("overall", "all")
+CHANCE = 0.5
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One group, or everybody.
+
+    Attributes
+    ----------
+    attribute, group : str
+        "overall" and "all" for everybody.
+    patients, events, of_100 : int
+        How many they are, and how many of 100 audited patients.
+    c_index : triple of float
+        Share of pairs ranked rightly, with its interval; NaN where unknown.
+    reference_c_index : float
+        The same by the reference model.
+    no_model, reference : {"better", "not shown", "worse", "too few"}
+        Whether the group is shown to be better or worse served than without a model, and than by the reference;
+        the second is "" where there is none to compare with.
+    expected, observed : float
+        Predicted and observed survival at the horizon.
+    """
+
+    attribute: str
+    group: str
+    patients: int
+    events: int
+    of_100: int
+    c_index: tuple[float, float, float]
+    reference_c_index: float
+    no_model: Against
+    reference: Against | Literal[""]
+    expected: float
+    observed: float
+
+    @property
+    def everybody(self) -> bool:
+        """Whether this is of all patients."""
+        return (self.attribute, self.group) == EVERYBODY
+
+    @property
+    def name(self) -> str:
+        """What the group is called."""
+        return "all patients" if self.everybody else group_name(self.attribute, self.group)
+
+
+def standings(evidence: Evidence) -> list[Standing]:
+    """Everybody first, then every group of every attribute."""
+    result = evidence.audited
+    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
+    gains = _gains(evidence)
+    against = {(number.attribute, number.group): number for number in evidence.against}
+    there = {
+        (row["attribute"], row["group"]): row
+        for row in plain_rows(result.calibration)
+        if row["horizon"] == plain(result.settings.horizon)
+    }
+    ranked = [row for row in result.select(metric="concordance_index") if row.kind != "gap"]
+    by_reference = {}
+    if evidence.reference_result is not None:
+        rows = evidence.reference_result.select(metric="concordance_index")
+        by_reference = {(row.attribute, row.group): row.value for row in rows if row.kind != "gap"}
+    found = []
+    for row in ranked:
+        key = (row.attribute, row.group)
+        came = there.get(key, {})
+        compared: Against | Literal[""] = ""
+        if against:
+            compared = "too few" if key not in against else _verdict([against[key]])
+        found.append(
+            Standing(
+                *key,
+                patients=row.n,
+                events=row.events,
+                of_100=round(100 * row.n / len(evidence.target)),
+                c_index=(row.value, row.low, row.high),
+                reference_c_index=by_reference.get(key, np.nan),
+                no_model="too few" if key in small or key not in gains else _verdict(gains[key]),
+                reference=compared,
+                expected=_known(came.get("predicted")),
+                observed=_known(came.get("observed")),
+            )
+        )
+    return found
+
+
+def per_100(
+    evidence: Evidence, groups: list[Standing], of: Literal["no_model", "reference"]
+) -> dict[Against, int]:
+    """Of 100 audited patients, how many are in groups that stand so; a patient counts by the worst of his groups."""
+    codes = np.full(len(evidence.target), len(WORST_FIRST) - 1)
+    rows = {
+        (attribute.name, label): members
+        for attribute in evidence.attributes
+        for label, members in zip(attribute.labels, attribute.rows, strict=True)
+    }
+    if not rows:
+        rows = {EVERYBODY: np.arange(len(codes))}
+    for group in groups:
+        if (group.attribute, group.group) in rows and (state := getattr(group, of)):
+            members = rows[group.attribute, group.group]
+            codes[members] = np.minimum(codes[members], WORST_FIRST.index(state))
+    counts = np.bincount(codes, minlength=len(WORST_FIRST))
+    return dict(zip(WORST_FIRST, _of_100(counts), strict=True))
+
+
+def _of_100(counts: np.ndarray) -> list[int]:
+    """Whole numbers that add up to 100 (largest remainders)."""
+    exact = 100 * counts / max(counts.sum(), 1)
+    whole = np.floor(exact).astype(int)
+    order = np.argsort(whole - exact, kind="stable")
+    whole[order[: 100 - whole.sum()]] += 1
+    return [int(count) for count in whole]
+
+
+def _gains(evidence: Evidence) -> dict[tuple[str, str], list[GroupNumber]]:
+    """Gains over no model by group; without curves, pairs ranked rightly beyond the half that chance gives."""
+    result = evidence.audited
+    numbers = judged_gains(result.rows, result.settings.level)
+    overall = [
+        row
+        for metric in ("brier_skill", "likelihood_gain")
+        for row in result.select(metric=metric, kind="overall")
+        if not np.isnan(row.low)
+    ]
+    if not numbers and not overall:
+        ranked = [row for row in result.select(metric="concordance_index") if row.kind != "gap"]
+        overall = [row for row in ranked if row.status == "ok" and not np.isnan(row.low)]
+        shift = CHANCE
+    else:
+        shift = 0.0
+    found: dict[tuple[str, str], list[GroupNumber]] = {}
+    for number in numbers:
+        found.setdefault((number.attribute, number.group), []).append(number)
+    for row in overall:
+        ends = (row.low - shift, row.high - shift)
+        number = GroupNumber(row.attribute, row.group, row.value - shift, *ends, *ends, row.metric)
+        found.setdefault((row.attribute, row.group), []).append(number)
+    return found
+
+
+def _verdict(numbers: list[GroupNumber]) -> Against:
+    if any(number.high_adjusted < 0 for number in numbers):
+        return "worse"
+    return "better" if all(number.low > 0 for number in numbers) else "not shown"
+
+
+def _known(value: float | None) -> float:
+    return np.nan if value is None else value
