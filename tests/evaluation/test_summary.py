@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.audit.model_tables import fairness_table
+from drosurv.audit.sections.accuracy import fairness_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.result import Settings

@@ -9,7 +9,6 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import Row
-from drosurv.inference import holm
 from drosurv.presentation import Column, Table, attribute_name, label_name, plain
 
 ENDS = ("low", "high")
@@ -59,16 +58,9 @@ def fairness_table(result: EvaluationResult) -> Table:
     """Gaps between groups with their tests, then disparities between intersections and between patients."""
     rows = []
     for metric in GAPS:
-        gaps = result.select(metric=metric, kind="gap")
-        for row, p_value in zip(gaps, holm([row.p_value for row in gaps]), strict=True):
-            reading = "" if p_value != p_value else "may be chance"
-            if p_value < 1 - result.settings.level:
-                reading = "beyond chance"
-            tested = {"p_value": plain(p_value), "p_alone": plain(row.p_value), "reading": reading}
-            words = (
-                {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
-            )
-            rows.append(_worded(row) | words | {"between": _sides(row)} | tested)
+        words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
+        for row in result.select(metric=metric, kind="gap"):
+            rows.append(_worded(row) | words | {"between": _sides(row)} | _tested(row, result.settings.level))
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, row.n)) | {"between": between}
@@ -95,6 +87,13 @@ def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
     metric = CATALOGUE[row.metric]
     values = {name: plain(scale * getattr(row, name)) for name in ("value", *ENDS)}
     return {"metric": metric.label, "meaning": metric.meaning, **values}
+
+
+def _tested(row: Row, level: float) -> dict[str, Any]:
+    """Both p-values of a gap, and how they are read."""
+    p_value = plain(row.p_adjusted)
+    reading = "" if p_value is None else "beyond chance" if p_value < 1 - level else "may be chance"
+    return {"p_value": p_value, "p_alone": plain(row.p_value), "reading": reading}
 
 
 def _sides(row: Row) -> str:
