@@ -1,7 +1,8 @@
 """Repairs: find the group a model is wrong about, correct the model there, and check it on other patients."""
 
 from drosurv.repairs.any_model import repair
+from drosurv.repairs.finding import Attempt
 from drosurv.repairs.repair import Ratio, Repair
 from drosurv.repairs.repaired_cox import RepairedCox
 
-__all__ = ["Ratio", "Repair", "RepairedCox", "repair"]
+__all__ = ["Attempt", "Ratio", "Repair", "RepairedCox", "repair"]

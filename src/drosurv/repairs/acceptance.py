@@ -78,6 +78,9 @@ class Shadows:
         Least e-value.
     progress : callable
         Told what is being done, how many steps of it are done, and of how many.
+    frozen : bool
+        Whether the model was fitted elsewhere: then e-values are proven, always computed, and after a
+        recalibration in the universal form.
     """
 
     def __init__(
@@ -88,6 +91,8 @@ class Shadows:
         max_conditions: int,
         evidence: float,
         progress: Progress,
+        *,
+        frozen: bool = False,
     ) -> None:
         def chain(counted: BoolArray) -> Chain:
             return Chain(table, residuals, counted, max_conditions)
@@ -105,6 +110,7 @@ class Shadows:
             for which, order in enumerate(self.orders)
             for m in range(self.first, n_folds - 1)
         }
+        self.frozen = frozen
         # Whether folds are scored against their own best level and slope, not against the model.
         self.universal = False
 
@@ -146,10 +152,12 @@ class Shadows:
         version, strength = versions[best]
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
-        if passed.any():
+        if passed.any() or self.frozen:
             e, earlier = self._e_value(kind, limits, versions, shadows)
         accepted = bool(passed[best] and e >= self.evidence)
         if accepted:
+            # A group must then gain more than the best level and slope of its own fold would.
+            self.universal |= self.frozen and kind == "everyone"
             self.main.commit(found, version, strength)
             for chain, shadow in zip(self.without, shadows, strict=True):
                 if shadow is not None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.insight import Rule
 from drosurv.insight.coded_table import CodedTable
-from drosurv.insight.wrongness import TAU, Limits, Residuals
+from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.repairs.acceptance import Progress, Shadows
 from drosurv.repairs.chain import Kind
 from drosurv.repairs.effect_columns import EffectColumns
@@ -24,15 +25,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """How repairs are looked for; as the parameters of :class:`drosurv.RepairedCox`."""
+    """How repairs are looked for: the parameters of :class:`drosurv.RepairedCox`, and whether the model is frozen."""
 
     max_repairs: int
     max_conditions: int
     min_group: int
     min_events: int
     evidence: float
-    tau: float = TAU
-    universal: bool = False
+    tau: float
+    frozen: bool
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A repair that was put to the test, whether it passed or not.
+
+    Parameters
+    ----------
+    kind : {"everyone", "effects", "level"}
+    rule : Rule or None
+        None for everyone.
+    gain : float
+        Log likelihood gained by patients not used for it, summed.
+    e, overlap : float
+        The e-value (NaN where another test had failed first) and the overlap of groups found without a fold.
+    accepted : bool
+    """
+
+    kind: Kind
+    rule: Rule | None
+    gain: float
+    e: float
+    overlap: float
+    accepted: bool
 
 
 def find_repairs(
@@ -44,7 +69,7 @@ def find_repairs(
     kinds: Sequence[Kind],
     settings: Settings,
     progress: Progress,
-) -> tuple[list[Repair], FloatArray]:
+) -> tuple[list[Repair], list[Attempt], FloatArray]:
     """Find repairs of a model from what it expected of n patients.
 
     Everyone is recalibrated first, so that no group is named for a fault of the whole.
@@ -66,30 +91,37 @@ def find_repairs(
     Returns
     -------
     repairs : list of Repair
+    attempts : list of Attempt
+        What was put to the test, in this order.
     r : (n,) float64
         Each patient's log hazard ratio from the repairs found without him.
     """
     table = CodedTable.from_table(features)
     residuals = Residuals(expected.events, expected.hazard, columns.of(effects_of, expected.log_risk))
     limits = Limits(settings.min_group, settings.min_events, settings.tau)
-    shadows = Shadows(table, residuals, folds, settings.max_conditions, settings.evidence, progress)
+    shadows = Shadows(
+        table, residuals, folds, settings.max_conditions, settings.evidence, progress, frozen=settings.frozen
+    )
     repairs: list[Repair] = []
+    attempts: list[Attempt] = []
 
     def tried(kind: Kind) -> bool:
         trial = shadows.try_kind(kind, replace(limits, level_only=kind == "level"))
-        if trial is None or not trial.accepted:
+        if trial is None:
             return False
         rule = table.rule(trial.found.atoms) if trial.found.atoms else None
-        repairs.append(Repair.of(trial, rule, expected))
-        return True
+        gain = float(trial.gains.sum())
+        attempts.append(Attempt(kind, rule, gain, trial.e, trial.overlap, trial.accepted))
+        if trial.accepted:
+            repairs.append(Repair.of(trial, rule, expected))
+        return trial.accepted
 
-    if "everyone" in kinds and tried("everyone"):
-        # From here on a group must gain more than the best level and slope of its own fold would.
-        shadows.universal = settings.universal
+    if "everyone" in kinds:
+        tried("everyone")
     groups = [kind for kind in kinds if kind != "everyone"]
     while len(repairs) < settings.max_repairs and len(table.atoms) and any(tried(kind) for kind in groups):
         pass
-    return repairs, shadows.held_out()
+    return repairs, attempts, shadows.held_out()
 
 
 def draw_folds(n: int, n_folds: int, rng: np.random.Generator, event: BoolArray | None = None) -> IntArray:

@@ -27,7 +27,7 @@ from drosurv.repairs.expected_events import (
     reference_times,
     take,
 )
-from drosurv.repairs.finding import Settings, draw_folds, find_repairs
+from drosurv.repairs.finding import Attempt, Settings, draw_folds, find_repairs
 from drosurv.repairs.prediction_grid import PredictionGrid
 from drosurv.repairs.progress import bar
 from drosurv.repairs.words import status
@@ -67,6 +67,8 @@ class RepairedCox(BaseEstimator):
         Into how many parts the patients are split; at least 3.
     evidence : float
         Least e-value. If a frozen model is right, a repair of one kind passes with probability at most 1 over it.
+    tau : float
+        Prior standard deviation of effects that differ: log hazard ratios per standard deviation of a column.
     random_state : int, Generator or None
         Seed or source of the folds.
     verbose : bool
@@ -78,6 +80,8 @@ class RepairedCox(BaseEstimator):
         Fitted on all patients; None where only predictions were given to :func:`drosurv.repair`.
     repairs_ : list of Repair
         What was corrected, in this order.
+    attempts_ : list of Attempt
+        Every repair that was put to the test, whether it passed or not.
     status_ : str
         What was found, in one sentence.
     min_group_ : int
@@ -103,6 +107,7 @@ class RepairedCox(BaseEstimator):
         min_events: int = 10,
         folds: int = 5,
         evidence: float = 20.0,
+        tau: float = 0.5,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -113,6 +118,7 @@ class RepairedCox(BaseEstimator):
         self.min_events = min_events
         self.folds = folds
         self.evidence = evidence
+        self.tau = tau
         self.random_state = random_state
         self.verbose = verbose
 
@@ -176,7 +182,7 @@ class RepairedCox(BaseEstimator):
         # Folds drawn by events would make likelihood ratios larger than 1 on average.
         folds = draw_folds(len(target), self.folds, np.random.default_rng(self.random_state))
         with bar(self.verbose) as progress:
-            self._find(expected, tables, folds, progress, universal=True)
+            self._find(expected, tables, folds, progress, frozen=True)
         return self
 
     def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -204,6 +210,7 @@ class RepairedCox(BaseEstimator):
         check_count("min_events", self.min_events)
         check_count("folds", self.folds, least=3)
         check_number("evidence", self.evidence, positive=True)
+        check_number("tau", self.tau, positive=True)
         if isinstance(self.min_group, str):
             if self.min_group != "auto":
                 raise ArgumentError.must("min_group", 'be a number of patients or "auto"', self.min_group)
@@ -213,6 +220,7 @@ class RepairedCox(BaseEstimator):
     def _too_few(self, target: Target) -> bool:
         """Whether the search cannot find anything, and if so, say what it needs."""
         self.repairs_: list[Repair] = []
+        self.attempts_: list[Attempt] = []
         # The shortest chain sees two folds of five; the group and the rest each need their events there.
         share = max(1, (self.folds + 1) // 2 - 1) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
@@ -234,7 +242,7 @@ class RepairedCox(BaseEstimator):
         folds: NDArray[np.intp],
         progress: Callable[[str, int, int], None],
         *,
-        universal: bool = False,
+        frozen: bool = False,
     ) -> FloatArray:
         """Find repairs; each patient's log hazard ratio from the repairs found without him, (n,)."""
         rules, effects = tables
@@ -245,9 +253,10 @@ class RepairedCox(BaseEstimator):
             min_group=self.min_group_,
             min_events=self.min_events,
             evidence=float(self.evidence),
-            universal=universal,
+            tau=float(self.tau),
+            frozen=frozen,
         )
-        self.repairs_, r = find_repairs(
+        self.repairs_, self.attempts_, r = find_repairs(
             expected,
             rules,
             self._columns,

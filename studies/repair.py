@@ -1,0 +1,277 @@
+"""Evidence for find and repair: planted groups, null data, frozen models, other bases, and what each part is worth.
+
+python -m studies.repair --jobs 16 --output results/repair        # resumable: finished units are kept in one CSV
+python -m studies.repair --jobs 16 --minutes 8 --part an          # stops after 8 minutes; run it again to go on
+python -m studies.repair --render results/repair                  # writes docs/repair.md
+"""
+
+import argparse
+import json
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from studies.repair_data import NULLS, SETTINGS, draw, draw_null
+
+N_TEST = 4000
+FAMILIES = list(NULLS)
+ABLATIONS = {
+    "as it is": {},
+    "tau .25": {"tau": 0.25},
+    "tau 1": {"tau": 1.0},
+    "evidence 5": {"evidence": 5.0},
+    "evidence 100": {"evidence": 100.0},
+    "3 folds": {"folds": 3},
+    "10 folds": {"folds": 10},
+    "one condition": {"max_conditions": 1},
+    "three conditions": {"max_conditions": 3},
+    "the base's baseline": {},
+}
+ABLATED = ["default", "n = 500", "x5 > .5 and x6 > .5", "no group", "no group, n = 500"]
+ON_BASES = ["default", "minority 5 %", "nonlinear membership", "no group"]
+BASES = ["boosted trees", "random forest"]
+FROZEN = ["right", "right, in steps", "level off", "slope off", "another place", "another place, no group"]
+SIZES = [
+    (1000, 1.5),
+    (1000, 2.0),
+    (1000, 2.5),
+    (4000, 1.3),
+    (4000, 1.5),
+    (4000, 1.8),
+    (20000, 1.15),
+    (20000, 1.3),
+]
+
+
+def units(parts, seeds, null_seeds):
+    """Every unit: which part, which setting, which variant, which seed."""
+    if "a" in parts:
+        yield from (("a", s, "", seed) for seed, s in product(range(seeds), SETTINGS))
+    if "n" in parts:
+        yield from (("n", f, "", seed) for seed, f in product(range(null_seeds), FAMILIES))
+    if "c" in parts:
+        yield from (("c", s, v, seed) for seed, s, v in product(range(min(seeds, 30)), ABLATED, ABLATIONS))
+    if "b" in parts:
+        yield from (("b", s, b, seed) for seed, s, b in product(range(min(seeds, 20)), ON_BASES, BASES))
+    if "f" in parts:
+        counts = {"right": null_seeds, "right, in steps": null_seeds}
+        yield from (("f", s, "", seed) for s in FROZEN for seed in range(counts.get(s, 4 * seeds)))
+    if "d" in parts:
+        yield from (("d", f"{n}", f"{rho}", seed) for seed, (n, rho) in product(range(seeds), SIZES))
+
+
+def gains_of(model, follow_up, X, y):
+    """Each patient's likelihood gain over the null model."""
+    from inspect import signature
+
+    from drosurv.metrics import likelihood_gains
+
+    own_times = "times" in signature(model.predict_survival_function).parameters
+    parts = []
+    for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
+        if not own_times:
+            parts.append(likelihood_gains(follow_up, y[rows], model.predict_survival_function(X.iloc[rows])))
+            continue
+        times = np.unique(np.concatenate([y["time"][rows], follow_up.event_percentiles]))
+        curves = model.predict_survival_function(X.iloc[rows], times=times)
+        parts.append(likelihood_gains(follow_up, y[rows], curves, times))
+    return np.concatenate(parts)
+
+
+def measured(method, model, follow_up, test, inside, seconds=np.nan):
+    gains = gains_of(model, follow_up, test.X, test.y)
+    row = {"method": method, "overall": gains.mean(), "seconds": seconds}
+    if inside.any():
+        row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()}
+    return row | found_by(model, test, inside)
+
+
+def found_by(model, test, inside):
+    """What was repaired, and how well its groups overlap with the planted one."""
+    if not hasattr(model, "repairs_"):
+        return {}
+    groups = [repair for repair in model.repairs_ if repair.rule is not None]
+    overlaps = []
+    for repair in groups:
+        held = repair.rule.holds(test.X)
+        # A rule and its opposite cut the same group.
+        overlaps += [(side & inside).sum() / max((side | inside).sum(), 1) for side in (held, ~held)]
+    return {
+        "repairs": len(groups),
+        "recalibrated": len(model.repairs_) - len(groups),
+        "jaccard": max(overlaps, default=0.0),
+        "largest_e": max((a.e for a in model.attempts_ if np.isfinite(a.e)), default=np.nan),
+        "rules": "; ".join(
+            f"{repair.who} [{repair.version} {repair.strength:g}]" for repair in model.repairs_
+        ),
+    }
+
+
+def fitted(model, X, y):
+    start = time.perf_counter()
+    model.fit(X, y)
+    return model, time.perf_counter() - start
+
+
+def run_planted(setting, _, seed):
+    from drosurv import CoxPH, RepairedCox, SubgroupRobustCox
+    from studies.repair_data import BoostedTrees, ToldCox
+
+    train, test, inside = draw(setting, seed, N_TEST)
+    models = {
+        "Cox": CoxPH(),
+        "SubgroupRobust": SubgroupRobustCox(random_state=0),
+        "boosted trees": BoostedTrees(),
+        "repair": RepairedCox(random_state=seed),
+    }
+    if inside[0].any():
+        models["told"] = ToldCox(inside)
+    rows, follow_up = [], None
+    for name, model in models.items():
+        model, seconds = fitted(model, train.X, train.y)
+        follow_up = follow_up or model.follow_up_
+        rows.append(measured(name, model, follow_up, test, inside[1], seconds))
+    return rows
+
+
+def run_null(family, _, seed):
+    from drosurv import RepairedCox
+
+    X, y, base = draw_null(family, seed)
+    model, seconds = fitted(RepairedCox(base, random_state=seed), X, y)
+    es = [attempt.e for attempt in model.attempts_ if np.isfinite(attempt.e)]
+    return [
+        {
+            "method": "repair",
+            "repairs": len(model.repairs_),
+            "largest_e": max(es, default=np.nan),
+            "attempts": len(model.attempts_),
+            "rules": "; ".join(repair.who for repair in model.repairs_),
+            "seconds": seconds,
+        }
+    ]
+
+
+def run_ablation(setting, variant, seed):
+    from drosurv import RepairedCox
+
+    train, test, inside = draw(setting, seed, N_TEST)
+    model, seconds = fitted(RepairedCox(random_state=seed, **ABLATIONS[variant]), train.X, train.y)
+    if variant == "the base's baseline":
+        model._factor = None
+    return [measured("repair", model, model.follow_up_, test, inside[1], seconds)]
+
+
+def run_base(setting, name, seed):
+    from sksurv.ensemble import RandomSurvivalForest
+
+    from drosurv import CoxPH, RepairedCox
+    from studies.repair_data import BoostedTrees
+
+    train, test, inside = draw(setting, seed, N_TEST)
+    forest = RandomSurvivalForest(60, min_samples_leaf=30, max_features=0.5, random_state=0, low_memory=False)
+    base = BoostedTrees() if name == "boosted trees" else forest
+    follow_up = CoxPH().fit(train.X, train.y).follow_up_
+    model, seconds = fitted(RepairedCox(base, random_state=seed), train.X, train.y)
+    return [
+        measured(name, model.base_, follow_up, test, inside[1]),
+        measured(f"{name}, repaired", model, follow_up, test, inside[1], seconds),
+    ]
+
+
+def run_frozen(setting, _, seed):
+    from studies.repair_data import frozen
+
+    return frozen(setting, seed)
+
+
+def run_size(n, rho, seed):
+    """A tenth of the patients have rho times as many events as a right model of the others expects."""
+    from drosurv import RepairedCox
+    from drosurv.repairs.words import detectable
+    from studies.repair_data import draw_level
+
+    X, y, inside = draw_level(int(n), float(rho), seed)
+    model, seconds = fitted(RepairedCox(random_state=seed), X, y)
+    found = found_by(model, argparse.Namespace(X=X), inside)
+    return [
+        {"method": "repair", "seconds": seconds, "detectable": detectable(0.1 * y["event"].sum())[1], **found}
+    ]
+
+
+RUN = {"a": run_planted, "n": run_null, "c": run_ablation, "b": run_base, "f": run_frozen, "d": run_size}
+
+
+def work(unit, deadline):
+    if time.time() > deadline:
+        return None
+    from threadpoolctl import threadpool_limits
+
+    part, setting, variant, seed = unit
+    with threadpool_limits(1):
+        rows = RUN[part](setting, variant, seed)
+    return [{"part": part, "setting": setting, "variant": variant, "seed": seed, **row} for row in rows]
+
+
+def load(folder):
+    """All finished units as one table."""
+    lines = (Path(folder) / "rows.jsonl").read_text().splitlines()
+    return pd.DataFrame([json.loads(line) for line in lines])
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, default=Path("results/repair"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--nulls", type=int, default=500)
+    parser.add_argument("--part", default="ancbfd", help="any of a, n, c, b, f, d")
+    parser.add_argument("--only", help="settings that hold this text")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
+    parser.add_argument("--render", type=Path, help="write docs/repair.md from this folder and stop")
+    options = parser.parse_args()
+    if options.render:
+        from studies.repair_document import write
+
+        write(options.render, Path(__file__).parents[1] / "docs" / "repair.md")
+        return
+    from joblib import Parallel, delayed
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    store = options.output / "rows.jsonl"
+    done = set()
+    if store.exists():
+        kept = load(options.output)
+        done = set(zip(kept["part"], kept["setting"], kept["variant"], kept["seed"], strict=True))
+    wanted = [unit for unit in units(options.part, options.seeds, options.nulls) if unit not in done]
+    wanted = [unit for unit in wanted if not options.only or options.only in unit[1]]
+    deadline = time.time() + 60 * options.minutes
+    print(f"{len(done)} units are done, {len(wanted)} to do", flush=True)
+    finished = 0
+    with store.open("a") as file:
+        # One unit alone, so that kernels are compiled once before the workers load them.
+        for unit in wanted[:1]:
+            finished += keep(work(unit, deadline), file)
+        pool = Parallel(options.jobs, return_as="generator_unordered")
+        for rows in pool(delayed(work)(unit, deadline) for unit in wanted[1:]):
+            finished += keep(rows, file)
+    load(options.output).to_csv(options.output / "rows.csv", index=False)
+    print(f"{finished} units finished, {len(wanted) - finished} left", flush=True)
+
+
+def keep(rows, file):
+    if rows is None:
+        return 0
+    for row in rows:
+        file.write(json.dumps(row, default=float) + "\n")
+    file.flush()
+    return 1
+
+
+if __name__ == "__main__":
+    main()
