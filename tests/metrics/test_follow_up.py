@@ -7,7 +7,7 @@ from sksurv.nonparametric import (
 )
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.target import Surv, parse_target
 
 

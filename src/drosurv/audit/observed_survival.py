@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
+import pandas as pd
 
-from drosurv.metrics import calibration_at
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.evaluation.attributes import Attribute
 
 # Attribute and group to the table of the group's curve.
@@ -40,11 +38,12 @@ def kaplan_meier_bands(
     dict
         Attribute and group to a DataFrame with ``observed``, ``low`` and ``high``.
     """
+    import pandas as pd
 
     def band(members: Target) -> pd.DataFrame:
-        # Only what was observed is read; the survival to compare it with may be anything.
-        anything = np.ones((len(members), 1))
-        return calibration_at(members, anything, times, times=[0.0], level=level)[["observed", "low", "high"]]
+        curve = KaplanMeier.of(members)
+        low, high = curve.interval(times, level)
+        return pd.DataFrame({"observed": curve.at(times), "low": low, "high": high})
 
     found = {("overall", "all"): band(target)}
     for attribute in attributes:

@@ -82,22 +82,6 @@ class Baseline:
         return out
 
 
-def follow_up(target: Target) -> FollowUp:
-    """Kaplan-Meier curves of events and of censoring: what evaluation needs of the training target.
-
-    At equal times events come before censorings, so those who had the event then are no longer at risk of
-    being censored.
-    """
-    seen, event = target.time[target.order], target.event[target.order]
-    times, place = distinct(seen)
-    leaving = np.bincount(place)
-    events = np.bincount(place, event)
-    at_risk = len(target) - np.concatenate([[0], np.cumsum(leaving)[:-1]])
-    censored, open_to_censoring = leaving - events, at_risk - events
-    censored_share = np.divide(censored, open_to_censoring, out=np.zeros(len(times)), where=censored > 0)
-    return FollowUp(
-        times,
-        censoring=np.cumprod(1.0 - censored_share),
-        survival=np.cumprod(1.0 - events / at_risk),
-        event_percentiles=np.percentile(seen[event], np.arange(101)),
-    )
+def follow_up(target: Target, weight: FloatArray | None = None) -> FollowUp:
+    """What evaluation needs of the training target: Kaplan-Meier curves of events and of censoring."""
+    return FollowUp.of(target, weight)

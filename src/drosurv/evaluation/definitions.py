@@ -14,7 +14,7 @@ from drosurv.evaluation.pair_influence import censored_influence, individual_inf
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups, ratio_by_group
 from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference
-from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.target import FloatArray
 
 

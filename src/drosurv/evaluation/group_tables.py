@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.evaluation.engine import ALL, EVERYONE, Panel
 from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration
-from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

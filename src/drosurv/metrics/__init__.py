@@ -16,6 +16,11 @@ from drosurv.inference import (
 from drosurv.metrics.brier import brier_contributions, integrated_brier_score
 from drosurv.metrics.calibration import calibration_at, integrated_calibration_index
 from drosurv.metrics.calibration_slope import calibration_slope
+from drosurv.metrics.competing_risks import (
+    brier_score_by_cause,
+    calibration_by_cause,
+    concordance_by_cause,
+)
 from drosurv.metrics.concordance import concordance_counts, concordance_index, cross_group_concordance
 from drosurv.metrics.concordance_inference import (
     concordance_fraction_errors,
@@ -46,6 +51,7 @@ from drosurv.metrics.imparity import (
     concordance_imparity,
     concordance_imparity_over_cuts,
 )
+from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
 from drosurv.metrics.shrinkage import gain_over_null, share_of_gain
@@ -55,25 +61,31 @@ from drosurv.metrics.uno import uno_concordance
 __all__ = [
     "AUCCurve",
     "BrierAgainstNull",
+    "CumulativeIncidence",
     "CutPointGaps",
     "DCalibration",
     "FollowUp",
     "GapIntervals",
     "Groups",
     "Interval",
+    "KaplanMeier",
     "PairCounts",
     "PairedComparison",
     "PermutationTest",
     "Replicates",
+    "aalen_johansen",
     "average_disparity",
     "bootstrap",
     "brier_against_null",
     "brier_contributions",
+    "brier_score_by_cause",
     "brier_skill",
     "calibration_at",
+    "calibration_by_cause",
     "calibration_slope",
     "censored_group_disparity",
     "censored_individual_disparity",
+    "concordance_by_cause",
     "concordance_counts",
     "concordance_fraction_errors",
     "concordance_fractions",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.metrics.cox_newton import event_probability
-from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.nonparametric import KaplanMeier, kaplan_meier
 from drosurv.metrics.scores import parse_weights, warn_undefined
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, parse_target
@@ -57,30 +57,22 @@ def calibration_at(
     [[0.5, 0.5, 2.0]]
     """
     import pandas as pd
-    from sksurv.nonparametric import SurvivalFunctionEstimator
 
     target = parse_target(y, require_event=False)
     weight = parse_weights(sample_weight, len(target))
     at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
     predicted = weight @ parse_survival(survival, len(target), times).at(at) / weight.sum()
-    observed = kaplan_meier(target, at, weight)
-    bounds = np.full((2, len(at)), np.nan)
-    known = ~np.isnan(observed)
-    if sample_weight is None and known.any():
-        curve = SurvivalFunctionEstimator(conf_level=level, conf_type="log-log").fit(target.to_structured())
-        # Past the last death the curve is 0 and scikit-survival gives no interval: the point itself.
-        within = known & (at <= target.time.max())
-        bounds[:, known] = observed[known]
-        if within.any():
-            bounds[:, within] = curve.predict_proba(at[within], return_conf_int=True)[1]
+    curve = KaplanMeier.of(target, weight)
+    observed = curve.at(at)
+    low, high = curve.interval(at, level) if sample_weight is None else np.full((2, len(at)), np.nan)
     return pd.DataFrame(
         {
             "horizon": at,
             "predicted": predicted,
             "observed": observed,
             "difference": predicted - observed,
-            "low": bounds[0],
-            "high": bounds[1],
+            "low": low,
+            "high": high,
             "at_risk": (target.time[:, None] > at).sum(axis=0),
         }
     )

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.kaplan_meier import kaplan_meier
+from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.radix import stable_order
 from drosurv.metrics.scores import parse_scored, warn_undefined

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.metrics.nonparametric import KaplanMeier, step_function
+from drosurv.metrics.scores import parse_weights
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -36,17 +38,23 @@ class FollowUp:
     event_percentiles: FloatArray
 
     @classmethod
-    def parse(cls, y_train: Any) -> FollowUp:
+    def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
         """From the structured target of the training patients; a `FollowUp` is returned as it is."""
         if isinstance(y_train, FollowUp):
             return y_train
-        from sksurv.nonparametric import kaplan_meier_estimator
-
         target = parse_target(y_train, name="y_train")
-        times, censoring = kaplan_meier_estimator(target.event, target.time, reverse=True)
-        _, survival = kaplan_meier_estimator(target.event, target.time)
-        percentiles = np.percentile(target.time[target.event], np.arange(101))
-        return cls(times, censoring, survival, percentiles)
+        return cls.of(target, None if sample_weight is None else parse_weights(sample_weight, len(target)))
+
+    @classmethod
+    def of(
+        cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
+    ) -> FollowUp:
+        """From a target with patient weights (n,), where a whole number counts copies, and entry times (n,)."""
+        events = KaplanMeier.of(target, weight, entry=entry)
+        censoring = KaplanMeier.of(target, weight, entry=entry, of_censoring=True)
+        times = target.time[target.event]
+        percentiles = _percentiles(times, None if weight is None else weight[target.event])
+        return cls(events.times, censoring.survival, events.survival, percentiles)
 
     @property
     def start(self) -> float:
@@ -61,11 +69,11 @@ class FollowUp:
 
     def censoring_at(self, time: FloatArray) -> FloatArray:
         """Probability of being under observation after each time; 1 before the first training time."""
-        return _step(self.times, self.censoring, time, before=1.0)
+        return step_function(self.times, self.censoring, time, before=1.0)
 
     def survival_at(self, time: FloatArray) -> FloatArray:
         """Kaplan-Meier survival after each time; 1 before the first training time, the last value held."""
-        return _step(self.times, self.survival, time, before=1.0)
+        return step_function(self.times, self.survival, time, before=1.0)
 
     def cumulative_hazard_at(self, time: FloatArray) -> FloatArray:
         """Nelson-Aalen cumulative hazard at each time.
@@ -74,7 +82,7 @@ class FollowUp:
         """
         previous = np.concatenate(([1.0], self.survival[:-1]))
         hazard = 1.0 - np.divide(self.survival, previous, out=np.ones_like(previous), where=previous > 0)
-        return _step(self.times, np.cumsum(hazard), time, before=0.0)
+        return step_function(self.times, np.cumsum(hazard), time, before=0.0)
 
     def inverse_probability(self, target: Target) -> FloatArray:
         """Inverse probability of having been observed, at each event, (n,).
@@ -95,8 +103,20 @@ class FollowUp:
         return Target(target.event & inside, np.where(inside, target.time, self.end))
 
 
-def _step(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
-    """Right-continuous step function through (times, values)."""
-    place = np.searchsorted(times, at, side="right")
-    found: FloatArray = np.concatenate(([before], values))[place]
+def _percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Percentiles 0 to 100 of values as often as their weights say, (101,)."""
+    if weight is None:
+        return np.percentile(values, np.arange(101))
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    if not (weight == np.round(weight)).all():
+        # What is no count of copies says only how much each patient counts beside the others.
+        weight = weight / weight.mean()
+    ends = np.cumsum(weight)
+    place = np.linspace(0.0, max(ends[-1] - 1.0, 0.0), 101)
+    below, above = (
+        values[np.minimum(np.searchsorted(ends, copy, side="right"), len(values) - 1)]
+        for copy in (np.floor(place), np.ceil(place))
+    )
+    found: FloatArray = below + (place - np.floor(place)) * (above - below)
     return found

@@ -1,0 +1,218 @@
+"""Accuracy where patients may have one of several events: Brier score, calibration and concordance by cause.
+
+`cause` says what happened to each patient: 0 censored, 1, 2, ... the causes. With a single cause every number
+here is that of the ordinary metric.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.metrics.concordance import concordance_index
+from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.nonparametric import aalen_johansen
+from drosurv.metrics.scores import parse_weights
+from drosurv.target import FloatArray, IntArray, Surv, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def brier_score_by_cause(
+    follow_up: FollowUp,
+    cause: Any,
+    time: Any,
+    incidence: Any,
+    at: Any,
+    *,
+    of: int = 1,
+    sample_weight: Any = None,
+) -> FloatArray:
+    r"""Squared error of predicted cumulative incidence of one cause at each of k times.
+
+    .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i)} + \frac{1[Y_i > t]}{\hat G(t)}
+              \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
+
+    A patient who had another event by t has not had this one, and never will.
+
+    Parameters
+    ----------
+    follow_up : FollowUp
+        Of the training patients, any cause counted as the event, for the censoring weights.
+    cause, time : (n,)
+        What happened to the scored patients, and when.
+    incidence : (n, k) float
+        Predicted cumulative incidence of the cause at the times.
+    at : (k,) float
+        The times, before the end of the training follow-up.
+    of : int
+        The cause.
+    sample_weight : (n,) array, optional
+        Patient weights.
+
+    Returns
+    -------
+    (k,) float64
+
+    References
+    ----------
+    Gerds, Scheike, Andersen (2012), Absolute risk regression for competing risks, Statistics in Medicine 31.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> cause, time = [1, 2, 1, 0], [1.0, 2.0, 3.0, 4.0]
+    >>> follow_up = FollowUp.parse(Surv.from_arrays([True, True, True, False], time))
+    >>> brier_score_by_cause(follow_up, cause, time, [[0.6], [0.2], [0.4], [0.2]], [2.5]).round(3).tolist()
+    [0.1]
+    """
+    causes, target = _parsed(cause, time)
+    times = np.atleast_1d(np.asarray(at, dtype=np.float64))
+    predicted = _parse_incidence(incidence, len(target), len(times))
+    if not (times < follow_up.end).all():
+        raise ValueError(
+            f"at must lie before the end of the training follow-up, {follow_up.end:g}, got {times.max():g}: "
+            "nobody knows how many were censored later."
+        )
+    weight = parse_weights(sample_weight, len(target))
+    by_then = target.time[:, None] <= times
+    happened = by_then & (causes == of)[:, None]
+    known = np.where(
+        by_then, follow_up.inverse_probability(target)[:, None], 1.0 / follow_up.censoring_at(times)
+    )
+    score: FloatArray = weight @ (known * (happened - predicted) ** 2) / weight.sum()
+    return score
+
+
+def calibration_by_cause(
+    cause: Any,
+    time: Any,
+    incidence: Any,
+    at: Any,
+    *,
+    of: int = 1,
+    level: float = 0.95,
+    entry: Any = None,
+    sample_weight: Any = None,
+) -> pd.DataFrame:
+    """Observed (Aalen-Johansen) against mean predicted cumulative incidence of one cause.
+
+    Parameters
+    ----------
+    cause, time : (n,)
+        What happened to the patients, and when.
+    incidence : (n, k) float
+        Predicted cumulative incidence of the cause at the times.
+    at : (k,) float
+        When to compare.
+    of : int
+        The cause.
+    level : float
+        Of the interval on the observed incidence.
+    entry : (n,) array, optional
+        When each came under observation.
+    sample_weight : (n,) array, optional
+        Patient weights; they count as copies in the interval.
+
+    Returns
+    -------
+    DataFrame
+        One row per time: ``horizon``, mean ``predicted`` and ``observed`` incidence, their ``difference``
+        (positive: too pessimistic), the interval ``low`` to ``high`` of the observed, what counting other causes
+        as censored would have given (``others_censored``), and ``at_risk``.
+
+    Examples
+    --------
+    >>> table = calibration_by_cause([1, 2, 1, 0], [1.0, 2.0, 3.0, 4.0], [[0.5]] * 4, [3.5])
+    >>> table[["predicted", "observed", "others_censored"]].round(3).values.tolist()
+    [[0.5, 0.5, 0.625]]
+    """
+    import pandas as pd
+
+    causes, target = _parsed(cause, time)
+    times = np.atleast_1d(np.asarray(at, dtype=np.float64))
+    predicted = _parse_incidence(incidence, len(target), len(times))
+    weight = parse_weights(sample_weight, len(target))
+    entries = None if entry is None else np.asarray(entry, dtype=np.float64)
+    curve = aalen_johansen(causes, target.time, of=of, weight=weight, entry=entries)
+    alone = aalen_johansen(causes == of, target.time, weight=weight, entry=entries)
+    observed, mean = curve.at(times), weight @ predicted / weight.sum()
+    low, high = curve.interval(times, level)
+    return pd.DataFrame(
+        {
+            "horizon": times,
+            "predicted": mean,
+            "observed": observed,
+            "difference": mean - observed,
+            "low": low,
+            "high": high,
+            "others_censored": alone.at(times),
+            "at_risk": (target.time[:, None] > times).sum(axis=0),
+        }
+    )
+
+
+def concordance_by_cause(
+    cause: Any, time: Any, risk: Any, *, of: int = 1, sample_weight: Any = None
+) -> float:
+    """Concordance of a risk score with one cause: who had that event ranks above who had it later or never.
+
+    Pairs are Harrell's, with patients who had another event counted as observed to the end without this one
+    (Wolbers et al.): they can no longer have it.
+
+    Parameters
+    ----------
+    cause, time : (n,)
+        What happened to the patients, and when.
+    risk : (n,) array
+        Risk scores of the cause, such as its predicted incidence at a horizon; higher means sooner.
+    of : int
+        The cause.
+    sample_weight : (n,) array, optional
+        Patient weights.
+
+    Returns
+    -------
+    float
+        NaN, with a warning, if no pair is comparable.
+
+    References
+    ----------
+    Wolbers, Koller, Witteman, Steyerberg (2009), Prognostic models with competing risks, Epidemiology 20.
+
+    Examples
+    --------
+    >>> concordance_by_cause([1, 2, 1, 0], [3.0, 1.0, 2.0, 4.0], [0.5, 0.1, 0.9, 0.2])
+    1.0
+    """
+    causes, target = _parsed(cause, time)
+    other = (causes != 0) & (causes != of)
+    # Later than everybody, so that each of them is observed longer than any event of this cause.
+    last = np.where(other, np.nextafter(target.time.max(), np.inf), target.time)
+    return concordance_index(Surv.from_arrays(causes == of, last), risk, sample_weight)
+
+
+def _parsed(cause: Any, time: Any) -> tuple[IntArray, Target]:
+    """Causes as whole numbers, and the target in which any cause is the event."""
+    causes, times = np.asarray(cause), np.asarray(time, dtype=np.float64)
+    if causes.ndim != 1 or causes.shape != times.shape or len(causes) == 0:
+        raise ValueError(
+            f"cause and time must hold one entry per patient, got shapes {causes.shape} and {times.shape}."
+        )
+    if not (np.isfinite(times).all() and (times >= 0).all()):
+        raise ValueError("time must hold finite times >= 0.")
+    whole = causes.astype(np.intp)
+    if not (whole == causes).all() or whole.min() < 0:
+        raise ValueError("cause must hold whole numbers: 0 censored, 1, 2, ... the causes.")
+    return whole, Target(whole != 0, times)
+
+
+def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:
+    values = np.asarray(incidence, dtype=np.float64)
+    if values.shape != (n, k):
+        raise ValueError(f"incidence must hold {n} patients by {k} times, got shape {values.shape}.")
+    if not ((values >= -1e-6) & (values <= 1 + 1e-6)).all():
+        raise ValueError("incidence must hold probabilities between 0 and 1.")
+    return np.clip(values, 0.0, 1.0)

@@ -1,0 +1,245 @@
+"""Curves without a model: Kaplan-Meier, and Aalen-Johansen where patients may have one of several events.
+
+Patients may have weights, where a whole number counts copies, and entry times, before which they are not at
+risk: patient i is at risk at t if ``entry_i < t <= Y_i``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.metrics.radix import stable_order
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class KaplanMeier:
+    r"""Share of patients free of the event after each time.
+
+    .. math:: \hat S(t) = \prod_{t_j \le t} \left( 1 - \frac{d_j}{n_j} \right), \qquad
+              \widehat{Var} \log \hat S(t) = \sum_{t_j \le t} \frac{d_j}{n_j (n_j - d_j)}
+
+    with d events among n at risk (Greenwood).
+
+    Parameters
+    ----------
+    times : (m,) float64
+        Distinct times, ascending.
+    survival : (m,) float64
+        Share free of the event after each.
+    events, at_risk : (m,) float64
+        How many had the event at each time, of how many.
+    """
+
+    times: FloatArray
+    survival: FloatArray
+    events: FloatArray
+    at_risk: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        weight: FloatArray | None = None,
+        *,
+        entry: FloatArray | None = None,
+        of_censoring: bool = False,
+    ) -> KaplanMeier:
+        """The curve of n patients.
+
+        Parameters
+        ----------
+        target : Target
+            Events and times.
+        weight, entry : (n,) float64, optional
+            Patient weights; when each came under observation.
+        of_censoring : bool
+            Whether censoring is the event. At equal times events come first, so that whoever had the event is
+            no longer at risk of being censored.
+        """
+        times, at_risk, marked = _counts(
+            target.time, [target.event, ~target.event] if of_censoring else [target.event], weight, entry
+        )
+        if of_censoring:
+            at_risk = at_risk - marked[0]
+        gone = marked[-1]
+        share = np.divide(gone, at_risk, out=np.zeros(len(times)), where=gone > 0)
+        survival = np.cumprod(np.maximum(1.0 - share, 0.0), dtype=np.float64)
+        return cls(times, survival, gone, at_risk)
+
+    @property
+    def log_variance(self) -> FloatArray:
+        """Greenwood's variance of the logarithm of the survival, (m,); infinite where survival is 0."""
+        left = self.at_risk * (self.at_risk - self.events)
+        unknown = np.where(self.events > 0, np.inf, 0.0)
+        found: FloatArray = np.cumsum(np.divide(self.events, left, out=unknown, where=left > 0))
+        return found
+
+    def at(self, at: FloatArray) -> FloatArray:
+        """The curve at k times, (k,); NaN after the last time if somebody was still free of the event there."""
+        if len(self.times) == 0:
+            return np.full(len(at), np.nan)
+        found = step_function(self.times, self.survival, at, before=1.0)
+        beyond = (at > self.times[-1]) & (self.survival[-1] > 0)
+        return np.where(beyond, np.nan, found)
+
+    def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
+        from scipy.stats import norm
+
+        survival, variance = self.at(at), step_function(self.times, self.log_variance, at, before=0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / -np.log(survival)
+            low, high = survival ** np.exp(reach), survival ** np.exp(-reach)
+        known = (survival > 0) & (survival < 1)
+        return np.where(known, low, survival), np.where(known, high, survival)
+
+
+def kaplan_meier(
+    target: Target, at: FloatArray, weight: FloatArray | None = None, *, entry: FloatArray | None = None
+) -> FloatArray:
+    """Share of patients free of the event after each of k times, (k,).
+
+    Parameters
+    ----------
+    target : Target
+        Events and times of n patients.
+    at : (k,) float64
+        Where to read the curve.
+    weight, entry : (n,) float64, optional
+        Patient weights; when each came under observation.
+
+    Returns
+    -------
+    (k,) float64
+        NaN after the last time of the sample if that patient was censored: the curve ends there.
+    """
+    return KaplanMeier.of(target, weight, entry=entry).at(at)
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeIncidence:
+    """Share of patients who have had an event of one cause by each time.
+
+    Parameters
+    ----------
+    times : (m,) float64
+        Distinct times, ascending.
+    incidence : (m,) float64
+        Share by then.
+    variance : (m,) float64
+        Its variance.
+    """
+
+    times: FloatArray
+    incidence: FloatArray
+    variance: FloatArray
+
+    def at(self, at: FloatArray) -> FloatArray:
+        """The curve at k times, (k,); NaN after the last time of the sample."""
+        return self._read(self.incidence, at)
+
+    def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
+        from scipy.stats import norm
+
+        share, variance = self.at(at), self._read(self.variance, at)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / (share * -np.log(share))
+            low, high = share ** np.exp(reach), share ** np.exp(-reach)
+        known = (share > 0) & (share < 1)
+        return np.where(known, low, share), np.where(known, high, share)
+
+    def _read(self, values: FloatArray, at: FloatArray) -> FloatArray:
+        if len(self.times) == 0:
+            return np.full(len(at), np.nan)
+        return np.where(at > self.times[-1], np.nan, step_function(self.times, values, at, before=0.0))
+
+
+def aalen_johansen(
+    cause: Any, time: Any, *, of: int = 1, weight: FloatArray | None = None, entry: FloatArray | None = None
+) -> CumulativeIncidence:
+    r"""Cumulative incidence of one cause where others may come first.
+
+    .. math:: \hat F_k(t) = \sum_{t_j \le t} \hat S(t_{j-1}) \frac{d_{kj}}{n_j}
+
+    with S the Kaplan-Meier curve of all causes together and n at risk. Counting the other causes as censored
+    instead would estimate what happens in a world without them, and always more.
+
+    Parameters
+    ----------
+    cause : (n,) int
+        What happened: 0 censored, 1, 2, ... the causes.
+    time : (n,) float
+        When.
+    of : int
+        The cause whose incidence is wanted.
+    weight, entry : (n,) float64, optional
+        Patient weights; when each came under observation.
+
+    Returns
+    -------
+    CumulativeIncidence
+        With the delta-method variance (Marubini, Valsecchi 1995); weights count as copies in it.
+
+    References
+    ----------
+    Aalen, Johansen (1978), An empirical transition matrix for non-homogeneous Markov chains based on censored
+    observations, Scandinavian Journal of Statistics 5.
+
+    Examples
+    --------
+    >>> curve = aalen_johansen([1, 2, 1, 0], [1.0, 2.0, 3.0, 4.0])
+    >>> curve.incidence.tolist()
+    [0.25, 0.25, 0.5, 0.5]
+    """
+    causes, times = np.asarray(cause), np.asarray(time, dtype=np.float64)
+    at, at_risk, (own, events) = _counts(times, [causes == of, causes != 0], weight, entry)
+    share = np.divide(events, at_risk, out=np.zeros(len(at)), where=events > 0)
+    before = np.concatenate(([1.0], np.cumprod(np.maximum(1.0 - share, 0.0))[:-1]))
+    hazard = np.divide(own, at_risk, out=np.zeros(len(at)), where=own > 0)
+    incidence = np.cumsum(before * hazard)
+    # (F(t) - F_j)^2 a_j + b_j - 2 (F(t) - F_j) c_j, summed over t_j <= t, by powers of F(t).
+    left = at_risk * (at_risk - events)
+    a = np.divide(events, left, out=np.zeros(len(at)), where=left > 0)
+    per_patient = np.divide(1.0, at_risk, out=np.zeros(len(at)), where=at_risk > 0)
+    b = before**2 * hazard * (1.0 - hazard) * per_patient
+    c = before * hazard * per_patient
+    variance = (
+        incidence**2 * np.cumsum(a)
+        - 2 * incidence * np.cumsum(a * incidence + c)
+        + np.cumsum(a * incidence**2 + b + 2 * c * incidence)
+    )
+    return CumulativeIncidence(at, incidence, np.maximum(variance, 0.0))
+
+
+def _counts(
+    time: FloatArray, marks: list[Any], weight: FloatArray | None, entry: FloatArray | None
+) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    """Distinct times (m,), the weight at risk there, and that of the patients at each with each of the marks."""
+    order: IntArray = stable_order(time)
+    mass = np.ones(len(time)) if weight is None else weight[order]
+    if weight is not None:
+        order, mass = order[mass > 0], mass[mass > 0]
+    seen = time[order]
+    if len(seen) == 0:
+        return seen, seen, [seen] * len(marks)
+    first = np.flatnonzero(np.concatenate(([True], seen[1:] != seen[:-1])))
+    times = seen[first]
+    # Summed from the end, so that whole-number weights leave no rounding where few are left.
+    at_risk = np.cumsum(mass[::-1])[::-1][first]
+    if entry is not None:
+        starts = entry[order]
+        by_entry = np.argsort(starts, kind="stable")
+        later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
+        at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
+    return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]
+
+
+def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
+    """Right-continuous step function through (times, values)."""
+    found: FloatArray = np.concatenate(([before], values))[np.searchsorted(times, at, side="right")]
+    return found

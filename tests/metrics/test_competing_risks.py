@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from drosurv.metrics import FollowUp, brier_contributions, calibration_at, concordance_index
+from drosurv.metrics.competing_risks import (
+    brier_score_by_cause,
+    calibration_by_cause,
+    concordance_by_cause,
+)
+from drosurv.metrics.nonparametric import aalen_johansen
+from drosurv.target import Surv
+
+
+def cohort(seed, n=300, causes=2, censored=True):
+    """Two causes with constant hazards exp(x) and .5; the incidence of the first is known."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    hazards = np.column_stack([np.exp(x), np.full(n, 0.5)])[:, :causes]
+    times = rng.exponential(size=(n, causes)) / hazards
+    cause, time = times.argmin(axis=1) + 1, times.min(axis=1)
+    end = rng.uniform(0.3, 4, n) if censored else np.full(n, np.inf)
+    return x, np.where(time <= end, cause, 0), np.minimum(time, end)
+
+
+def true_incidence(x, at, other=0.5):
+    total = np.exp(x)[:, None] + other
+    return np.exp(x)[:, None] / total * (1 - np.exp(-total * at))
+
+
+AT = np.array([0.5, 1.0, 2.0])
+
+
+def test_without_censoring_the_brier_score_is_the_mean_squared_error():
+    x, cause, time = cohort(0, censored=False)
+    predicted = true_incidence(x, AT)
+    follow_up = FollowUp.parse(Surv.from_arrays(cause > 0, time))
+    for k in (1, 2):
+        happened = (time[:, None] <= AT) & (cause == k)[:, None]
+        expected = ((happened - predicted) ** 2).mean(axis=0)
+        np.testing.assert_allclose(
+            brier_score_by_cause(follow_up, cause, time, predicted, AT, of=k), expected
+        )
+
+
+def test_censoring_weights_recover_the_score_of_everybody():
+    x, cause, time = cohort(1, n=40_000)
+    follow_up = FollowUp.parse(Surv.from_arrays(cause > 0, time))
+    found = brier_score_by_cause(follow_up, cause, time, true_incidence(x, AT), AT)
+    x, cause, time = cohort(2, n=40_000, censored=False)
+    whole = FollowUp.parse(Surv.from_arrays(cause > 0, time))
+    np.testing.assert_allclose(
+        found, brier_score_by_cause(whole, cause, time, true_incidence(x, AT), AT), atol=0.01
+    )
+
+
+def test_with_one_cause_all_numbers_are_the_ordinary_ones():
+    x, cause, time = cohort(3, causes=1)
+    y = Surv.from_arrays(cause > 0, time)
+    follow_up = FollowUp.parse(y)
+    predicted = true_incidence(x, AT, other=0.0)
+    assert concordance_by_cause(cause, time, x) == concordance_index(y, x)
+    table = calibration_by_cause(cause, time, predicted, AT)
+    ordinary = calibration_at(y, 1 - predicted, AT, times=AT)
+    np.testing.assert_allclose(table["observed"], 1 - ordinary["observed"])
+    np.testing.assert_allclose(table["others_censored"], table["observed"])
+    # The integral over two times is the mean of the scores at them.
+    two = brier_score_by_cause(follow_up, cause, time, predicted[:, :2], AT[:2])
+    assert two.mean() == pytest.approx(brier_contributions(follow_up, y, 1 - predicted[:, :2], AT[:2]).mean())
+
+
+def test_the_right_incidence_is_calibrated_and_censoring_the_others_says_too_much():
+    x, cause, time = cohort(4, n=20_000)
+    table = calibration_by_cause(cause, time, true_incidence(x, AT), AT)
+    assert (table["low"] < table["predicted"]).all()
+    assert (table["predicted"] < table["high"]).all()
+    assert (table["others_censored"] > table["observed"] + 0.03).all()
+    np.testing.assert_allclose(table["observed"], aalen_johansen(cause, time).at(AT))
+
+
+def test_concordance_ranks_the_event_above_those_who_have_it_later_or_never():
+    x, cause, time = cohort(5, n=80)
+    right = pairs = 0.0
+    for i in np.flatnonzero(cause == 1):
+        for j in range(80):
+            later = time[j] > time[i] or (time[j] == time[i] and cause[j] == 0)
+            if j != i and (later or cause[j] == 2):
+                pairs += 1
+                right += (x[i] > x[j]) + 0.5 * (x[i] == x[j])
+    assert concordance_by_cause(cause, time, x) == pytest.approx(right / pairs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cause": [0.5, 1]}, "whole numbers"),
+        ({"cause": [-1, 1]}, "whole numbers"),
+        ({"time": [1.0]}, "one entry per patient"),
+        ({"time": [1.0, np.nan]}, "finite times"),
+        ({"incidence": [[0.5, 0.5]] * 2}, "2 patients by 1 times"),
+        ({"incidence": [[1.5]] * 2}, "probabilities"),
+        ({"at": [3.0]}, "end of the training follow-up, 2"),
+    ],
+)
+def test_bad_input_is_refused_with_the_reason(change, message):
+    given = {"cause": [1, 0], "time": [1.0, 2.0], "incidence": [[0.5]] * 2, "at": [1.5]} | change
+    follow_up = FollowUp.parse(Surv.from_arrays([True, False], [1.0, 2.0]))
+    with pytest.raises(ValueError, match=message):
+        brier_score_by_cause(follow_up, **given)
