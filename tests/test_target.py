@@ -98,3 +98,27 @@ def test_a_cause_that_never_happens_is_named():
         parse_competing_target(Surv.competing([0, 0], [1.0, 2.0]))
     with pytest.raises(ValueError, match=r"Surv.competing\(cause, time\)"):
         parse_competing_target(Surv.from_arrays([True, False], [1.0, 2.0]))
+
+
+def test_swapped_columns_are_told_apart():
+    data = pd.DataFrame({"died": [1, 0, 1], "days": [3.0, 8.0, 2.0]})
+    with pytest.raises(ValueError, match=r"they are swapped.*Surv.from_dataframe\('died', 'days', data\)"):
+        Surv.from_dataframe("days", "died", data)
+
+
+@pytest.mark.parametrize(
+    ("events", "example"),
+    [
+        (["1", "0"], "event == '1'"),
+        (["0", "1"], "event == '1'"),
+        (["dead", "alive"], "event == 'dead'"),
+        (["alive", "dead"], "event == 'dead'"),
+        ([2, 1], "event == 2"),
+        ([0, 3], "event == VALUE"),
+        (["B", "A"], "event == VALUE"),
+    ],
+)
+def test_the_example_never_takes_the_censored_for_the_event(events, example):
+    with pytest.raises(ValueError, match=r"found values") as caught:
+        Surv.from_arrays(np.array(events), [1.0, 2.0])
+    assert str(caught.value).endswith(f"for example {example}.")

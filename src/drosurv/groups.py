@@ -108,6 +108,21 @@ def parse_groups(
     return coded
 
 
+def in_pandas(labels: Any) -> Any:
+    """Labels of another data frame library, such as polars, as pandas holds them; anything else unchanged."""
+    import pandas as pd
+
+    if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
+        labels, "__getitem__"
+    ):
+        return labels
+    if hasattr(labels, "columns"):
+        return pd.DataFrame({str(name): labels[name].to_list() for name in labels.columns}, dtype=object)
+    if hasattr(labels, "to_list"):
+        return pd.Series(labels.to_list(), name=getattr(labels, "name", None) or None, dtype=object)
+    return labels
+
+
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
     above, below = groups.sums(numerator), groups.sums(denominator)
@@ -127,6 +142,7 @@ def _columns(groups: Any, name: str) -> list[Any]:
     import pandas as pd
 
     found: list[Any]
+    groups = in_pandas(groups)
     if isinstance(groups, pd.DataFrame):
         found = [groups.iloc[:, j] for j in range(groups.shape[1])]
     elif isinstance(groups, np.ndarray) and groups.ndim == 2:

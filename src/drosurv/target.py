@@ -16,6 +16,11 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
+# What says in tables that the event happened.
+EVENT_WORDS = frozenset(
+    ("1", "yes", "y", "true", "t", "dead", "died", "death", "deceased", "event", "relapsed", "failed")
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -236,9 +241,13 @@ class Surv:
         for argument, column in (("event", event), ("time", time)):
             if column not in data.columns:
                 raise ValueError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
-        return Surv.from_arrays(
-            data[event].to_numpy(), data[time].to_numpy(), event_name=str(event), time_name=str(time)
-        )
+        events, times = data[event].to_numpy(), data[time].to_numpy()
+        if not _are_flags(events) and _are_flags(times) and events.dtype.kind in "iuf":
+            raise ValueError(
+                f"event column {event!r} holds times and time column {time!r} holds flags: they are swapped. The event "
+                f"comes first: Surv.from_dataframe({time!r}, {event!r}, data)."
+            )
+        return Surv.from_arrays(events, times, event_name=str(event), time_name=str(time))
 
 
 def _as_causes(cause: NDArray[Any]) -> IntArray:
@@ -253,15 +262,21 @@ def _as_causes(cause: NDArray[Any]) -> IntArray:
     return cause.astype(np.intp)
 
 
+def _are_flags(event: NDArray[Any]) -> bool:
+    if event.dtype == object:
+        return all(isinstance(flag, (bool, np.bool_)) for flag in event.ravel())
+    return bool(event.dtype == np.bool_ or (event.dtype.kind in "iuf" and np.isin(event, (0, 1)).all()))
+
+
 def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
-    if event.dtype == np.bool_:
-        return event
-    if event.dtype == object and all(isinstance(flag, (bool, np.bool_)) for flag in event.ravel()):
-        return event.astype(np.bool_)
-    if np.issubdtype(event.dtype, np.number) and np.isin(event, (0, 1)).all():
+    if _are_flags(event):
         return event.astype(np.bool_)
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]
+    # A value that plainly means the event, or none: a wrong example turns every patient round.
+    # 1 and 2 are alive and dead, as R's survival package codes them.
+    plain = [2] if set(values) == {1, 2} else [v for v in values if str(v).casefold() in EVENT_WORDS]
+    example = f"{name} == {plain[0]!r}" if plain else f"{name} == VALUE"
     raise ValueError(
         f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
-        f"Say which value means the event, for example {name} == {values[-1] if values else 1!r}."
+        f"Say which value means the event, for example {example}."
     )

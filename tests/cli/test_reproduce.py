@@ -102,3 +102,16 @@ def test_json_is_all_that_is_printed(killed):
         [*COMMAND, *what, "-o", str(folder), "--json"], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["output"] == str(folder)
+
+
+def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
+    what = ["--only", "flc-age", "--methods", "cox", "--repeats", "2", "--jobs", "2", "--device", "cpu"]
+    command = [*COMMAND, *what, "-o", str(tmp_path / "out put")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # The first line of progress: the work has begun, and workers are being started.
+    assert "0 of 2 units" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"Stopped: what is finished is kept in {tmp_path / 'out put'}." in told
+    assert "run the same again: drosurv reproduce --only flc-age --methods cox" in told

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drosurv.cli.messages import say
 from drosurv.cli.options import AsJson, listed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from drosurv.runs import Progress
 
 _SECONDS_BETWEEN_LINES = 30.0
+_INTERRUPTED = 130
 
 
 def reproduce(
@@ -61,8 +63,6 @@ def reproduce(
 
     Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
     """
-    from drosurv.paper import reproduce as run
-
     if output.exists() and not output.is_dir():
         raise ArgumentError(
             Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
@@ -72,7 +72,9 @@ def reproduce(
         raise ArgumentError(
             Argument("seer_file", str(seer_file)), " is not a file: check its name and folder."
         )
-    with _progress() as report:
+    with _stoppable(output), _progress() as report:
+        from drosurv.paper import reproduce as run
+
         found = run(
             output,
             only=listed(only) or None,
@@ -126,6 +128,30 @@ def _show(found: Reproduction, output: Path) -> None:
         typer.echo(f"Error: {failure.unit} failed: {failure.error}", err=True)
     if outcome.failures:
         typer.echo("Run the same command again to try the failed units once more.", err=True)
+
+
+@contextmanager
+def _stoppable(output: Path) -> Iterator[None]:
+    """Ctrl-C ends the run at once: finished units are stored whole, and workers end with this process."""
+    import os
+    import shlex
+    import signal
+    import sys
+
+    def stop(*_: Any) -> None:
+        from rich.console import Console
+
+        Console(stderr=True).show_cursor()
+        again = shlex.join(["drosurv", *sys.argv[1:]])
+        say("Stopped", f"what is finished is kept in {output}. To go on, run the same again: {again}")
+        sys.stderr.flush()
+        os._exit(_INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

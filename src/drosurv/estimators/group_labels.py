@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.estimators.training import Training
+from drosurv.groups import in_pandas
 
 
 def with_groups(training: Training, sensitive_features: Any) -> Training:
@@ -18,7 +19,7 @@ def with_groups(training: Training, sensitive_features: Any) -> Training:
     import pandas as pd
 
     try:
-        labels = pd.DataFrame(sensitive_features)
+        labels = pd.DataFrame(in_pandas(sensitive_features))
     except (TypeError, ValueError) as error:
         raise ValueError(
             "sensitive_features must be a Series, a DataFrame or an array (n,) or (n, J) of labels, got "

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.groups import Missing
+from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
 from drosurv.target import IntArray, Target
 
@@ -148,7 +148,7 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     """Columns of labels by name; columns without one are called after `name`."""
     import pandas as pd
 
-    single = name.removesuffix("s")
+    single, features = name.removesuffix("s"), in_pandas(features)
     if isinstance(features, Mapping):
         return {str(key): column for key, column in features.items()}
     if isinstance(features, pd.DataFrame):

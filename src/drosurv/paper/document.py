@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drosurv._version import __version__
+from drosurv.files import write_file
 from drosurv.paper.claims import Claim, check_claims
 from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.figures import alpha_figure, save_figure
@@ -128,7 +129,7 @@ def write_document(
             parts += [
                 _without(table, notes).to_markdown(heading=True) for table in _named(diagnostic, ending)
             ]
-    path.write_text("\n\n".join(part.rstrip("\n") for part in parts if part) + "\n", encoding="utf-8")
+    write_file(path, "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n")
     return tuple(files)
 
 

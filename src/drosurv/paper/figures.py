@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drosurv.files import whole_file
 from drosurv.paper.alpha_curves import CURVE_METRICS
 from drosurv.paper.plan import DATASET_LABELS
 
@@ -85,10 +86,11 @@ def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Pa
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    figure.savefig(png, dpi=150)
+    with whole_file(png) as part:
+        figure.savefig(part, format="png", dpi=150)
     # Element ids are random and the date is today's unless told otherwise.
-    with rc_context({"svg.hashsalt": name}):
-        figure.savefig(svg, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": name}), whole_file(svg) as part:
+        figure.savefig(part, format="svg", metadata={"Date": None})
     return png, svg
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drosurv.files import write_file
 from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.plan import ALPHA_FIGURE
 from drosurv.paper.tabulation import Tabulation
@@ -36,9 +37,9 @@ def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     markdown, latex, csv = (folder / f"{name}.{suffix}" for suffix in ("md", "tex", "csv"))
-    markdown.write_text(table.to_markdown(heading=True), encoding="utf-8")
-    latex.write_text(table.to_latex(), encoding="utf-8")
-    frame.to_csv(csv, index=False)
+    write_file(markdown, table.to_markdown(heading=True))
+    write_file(latex, table.to_latex())
+    write_file(csv, str(frame.to_csv(index=False)))
     return markdown, latex, csv
 
 
@@ -64,6 +65,6 @@ def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...
     if tabulation.curves is not None:
         written += save_figure(alpha_figure(tabulation.curves), folder, ALPHA_FIGURE.name)
         numbers = folder / f"{ALPHA_FIGURE.name}.csv"
-        tabulation.curves.to_csv(numbers, index=False)
+        write_file(numbers, str(tabulation.curves.to_csv(index=False)))
         written.append(numbers)
     return tuple(written)

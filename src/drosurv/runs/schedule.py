@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -207,6 +208,8 @@ def _prepare_worker() -> None:
     """Keep a worker to one thread, and from living on when the process that it works for is killed."""
     # Parallelism is across units: threads inside one would only compete.
     os.environ["OMP_NUM_THREADS"] = "1"
+    # Ctrl-C reaches every process of a terminal; the one that started the workers decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         Thread(target=_leave_with, args=(parent,), daemon=True).start()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_EVENT = {"yes", "y", "true", "t", "dead", "died", "death", "deceased", "event", "relapsed", "failed"}
+from drosurv.target import EVENT_WORDS
+
 _CENSORED = {
     "no",
     "n",
@@ -40,7 +41,7 @@ def obvious(values: Sequence[str]) -> str | None:
     if set(words) == {"1", "2"}:
         # The convention of R's survival package and of many registries.
         return "2"
-    events = [word for word in words if word in _EVENT]
+    events = [word for word in words if word in EVENT_WORDS]
     if len(words) == 2 and len(events) == 1 and (set(words) - set(events)) <= _CENSORED:
         return words[events[0]]
     if len(words) == 1 and (events or set(words) <= _CENSORED):

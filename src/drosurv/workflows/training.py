@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
@@ -21,6 +22,8 @@ from drosurv.workflows.opened_model import fingerprint
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
+# A log hazard per standard deviation that only an outcome in disguise gives.
+_ENDLESS = 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,7 @@ class Trained:
         force : bool
             Save even a model that tells the outcome from a column that gives it away.
         """
-        if self.leaks and getattr(self.estimator, "status_", "") == "separated" and not force:
+        if self.leaks and self._separates() and not force:
             raise ArgumentError(
                 f"the model is not saved: column {next(iter(self.leaks))!r} gives the outcome away, and with it "
                 "patients are told apart perfectly. Name it in ",
@@ -81,6 +84,11 @@ class Trained:
             "plain_cox": _plain_cox(features, self.table.y),
         }
         save(self.pipeline, path, notes=notes)
+
+    def _separates(self) -> bool:
+        """Whether the model tells patients apart perfectly, or as good as that."""
+        largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
+        return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""

@@ -1,0 +1,161 @@
+"""Tables as hospitals have them, through the command line: understood, asked about, or refused with the remedy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.datasets import load_gbsg2
+
+from drosurv.persistence import load, read_saved_model
+
+
+@pytest.fixture(scope="module")
+def gbsg2():
+    """Breast cancer patients, with the target in columns."""
+    X, y = load_gbsg2()
+    frame = X.astype(dict.fromkeys(("horTh", "menostat", "tgrade"), str))
+    return frame.assign(days=y["time"], relapse=np.where(y["cens"], "yes", "no"))
+
+
+@pytest.fixture
+def fit(drosurv, tmp_path):
+    """Fits plain Cox on a table and gives the result; `how` is ok, fails or json."""
+
+    def run(frame, *options, how="ok", write=None, target=("--time", "days", "--event", "relapse")):
+        path = tmp_path / "d.csv"
+        (write or (lambda: frame.to_csv(path, index=False)))()
+        return getattr(drosurv, how)("fit", path, *target, "--model", "cox", "-o", tmp_path / "m", *options)
+
+    return run
+
+
+def test_yes_and_no_are_understood_and_said_aloud(fit, gbsg2, tmp_path):
+    result = fit(gbsg2)
+    assert "Note: 'yes' of event column 'relapse' (299 of 686 rows) was taken as the event" in result.stderr
+    assert "pass --event-value if another value means it" in result.stderr
+    assert "The event is 'yes' of column 'relapse'; the time is 'days'." in result.stdout
+    assert read_saved_model(tmp_path / "m").notes["target"]["event_value"] == "yes"
+
+
+def test_codes_that_name_groups_become_categories(fit, gbsg2):
+    coded = gbsg2.assign(race=np.resize([1, 2, 3], len(gbsg2)))
+    told = {row["column"]: row["done"] for row in fit(coded, "--groups", "race", how="json")["columns"]}
+    assert told["race"] == "indicators of '2', '3' against '1'"
+
+
+def test_likely_codes_are_asked_about_with_the_options_names(fit, gbsg2):
+    coded = gbsg2.assign(zip=np.resize(np.arange(70_000, 70_300), len(gbsg2)))
+    told = fit(coded).stderr
+    assert "codes or amounts?" in told
+    assert "Name codes in --categorical, amounts in --numeric." in told
+    assert "codes or amounts?" not in fit(coded, "--numeric", "zip").stderr
+
+
+def test_sentinels_are_flagged_and_can_be_named_in_one_column(fit, gbsg2):
+    frame = gbsg2.copy()
+    frame.loc[frame.index[:30], "age"] = 999
+    assert "If it means a missing value, pass --missing 'age=999'." in fit(frame).stderr
+    summary = fit(frame, "--missing", "age=999", how="json")
+    (age,) = (row for row in summary["columns"] if row["column"] == "age")
+    assert age["missing"] == 30
+
+
+def test_another_encoding_is_proposed_and_read(fit, gbsg2, tmp_path):
+    frame = gbsg2.assign(klinik=np.resize(["Köln", "Mainz"], len(gbsg2)))
+
+    def write():
+        frame.to_csv(tmp_path / "d.csv", index=False, encoding="cp1252")
+
+    assert "pass --encoding 'cp1252'" in fit(frame, write=write, how="fails")
+    fit(frame, "--encoding", "cp1252", write=write)
+    assert "klinik=Mainz" in load(tmp_path / "m")[:-1].get_feature_names_out()
+
+
+def test_dates_make_the_time(fit, drosurv, gbsg2, tmp_path):
+    start = pd.Timestamp("2001-03-31") + pd.to_timedelta(np.arange(len(gbsg2)) % 700, "D")
+    dated = gbsg2.drop(columns="days").assign(
+        diagnosed=start.strftime("%d.%m.%Y"),
+        seen=(start + pd.to_timedelta(gbsg2["days"].to_numpy(), "D")).strftime("%d.%m.%Y"),
+    )
+    target = ("--start", "diagnosed", "--end", "seen", "--event", "relapse")
+    found = fit(dated, "--hold-out", tmp_path / "test.csv", target=target, how="json")
+    plain = fit(gbsg2, "--hold-out", tmp_path / "other.csv", how="json")
+    assert found["coefficients"] == pytest.approx(plain["coefficients"], rel=1e-9)
+    fit(dated, "--hold-out", tmp_path / "test.csv", target=target)
+    drosurv.ok("evaluate", tmp_path / "m", tmp_path / "test.csv", "--bootstrap", "0")
+    assert "say where the times are: pass either --time" in fit(
+        gbsg2, target=("--event", "relapse"), how="fails"
+    )
+
+
+def test_rows_without_a_target_are_left_out_on_request(fit, gbsg2):
+    frame = gbsg2.copy()
+    frame.loc[frame.index[3:7], "days"] = np.nan
+    assert "or pass --drop-missing-target to leave them out" in fit(frame, how="fails")
+    result = fit(frame, "--drop-missing-target")
+    assert "Note: 4 of 686 rows have no time or no event and were left out." in result.stderr
+    assert "trained on 682 patients" in result.stdout
+
+
+def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
+    frame = gbsg2.assign(patient=[f"p{k % 400}" for k in range(len(gbsg2))])
+    assert (
+        "column 'patient' names 400 different patients in 686 rows" in fit(frame, "--drop", "patient").stderr
+    )
+    fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv")
+    away = pd.read_csv(tmp_path / "test.csv")
+    sizes = frame["patient"].value_counts()
+    assert all(count == sizes[name] for name, count in away["patient"].value_counts().items())
+    assert 0.2 < away["patient"].nunique() / 400 < 0.3
+
+
+def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path):
+    def write():
+        gbsg2.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",", encoding="cp1252")
+
+    marks = ("--separator", ";", "--decimal", ",", "--encoding", "cp1252")
+    fit(gbsg2, *marks, write=write)
+    out = tmp_path / "out.csv"
+    drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks, "--times", "365", "-o", out)
+    found = pd.read_csv(out, sep=";", decimal=",", encoding="cp1252")
+    np.testing.assert_allclose(found["log_risk"], load(tmp_path / "m").predict(gbsg2))
+    shown = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks).stdout
+    assert "," in shown.splitlines()[1]
+    assert "." not in shown.splitlines()[1]
+
+
+def test_zero_times_and_few_events_are_named(fit, gbsg2):
+    small = gbsg2.iloc[:60].copy()
+    small.loc[small.index[:2], "days"] = 0
+    told = fit(small).stderr
+    assert "Warning: 2 patients have the time 0" in told
+    assert "features are fewer than 10 each" in told
+    assert "a penalty such as --set l2=0.1" in told or "a penalty such as --l2 0.1" in told
+
+
+def test_a_third_event_code_may_be_a_competing_cause(fit, gbsg2):
+    frame = gbsg2.assign(relapse=np.resize([0, 1, 2], len(gbsg2)))
+    assert "A third value may be a competing cause" in fit(frame, how="fails")
+    assert "also holds '2' in 228 rows, taken as censored" in fit(frame, "--event-value", "1").stderr
+
+
+@pytest.mark.parametrize("change", [",9\n", ""])
+def test_lines_of_another_length_are_named(fit, gbsg2, tmp_path, change):
+    def write():
+        lines = gbsg2.to_csv(index=False).splitlines(keepends=True)
+        lines[4] = lines[4].strip() + change if change else lines[4].rpartition(",")[0] + "\n"
+        (tmp_path / "d.csv").write_text("".join(lines))
+
+    assert "line 5 has " in fit(gbsg2, write=write, how="fails")
+
+
+@pytest.mark.parametrize("leak", ["the event", "the time"])
+def test_a_perfect_model_of_a_leak_is_saved_only_by_force(fit, gbsg2, tmp_path, leak):
+    columns = {"the event": np.where(gbsg2["relapse"] == "yes", "x", "y"), "the time": gbsg2["days"] / 30.4}
+    leaking = gbsg2[["age", "days", "relapse"]].assign(note=columns[leak])
+    result = fit(leaking, how="__call__")
+    assert result.exit_code == 2
+    assert "the model is not saved: column 'note' gives the outcome away" in result.stderr
+    assert "Name it in --drop, or pass --force" in result.stderr
+    assert not (tmp_path / "m").exists()
+    fit(leaking, "--force")
+    assert (tmp_path / "m").exists()
