@@ -10,6 +10,7 @@ from drosurv.cli.audit import audit
 from drosurv.cli.fit import fit
 from drosurv.cli.messages import PlainMessages
 from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import CoxPH
 
 
 @pytest.fixture
@@ -38,6 +39,18 @@ def files(run, tmp_path):
     result = run("fit", tmp_path / "all.csv", *options, "--hold-out-share", "0.4", "-o", tmp_path / "model")
     assert result.exit_code == 0, result.output
     return tmp_path / "model", tmp_path / "test.csv", tmp_path / "all.csv"
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """A vendor's export: predictions beside what happened, as R would write it."""
+    data = make_hidden_minority(n_samples=300, random_state=4)
+    survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=[0.5, 1.0, 2.0])
+    table = pd.DataFrame(survival.round(4), columns=["X0.5", "X1", "X2"]).assign(
+        years=data.y["time"], died=np.where(data.y["event"], "yes", "no"), age=60 + 10 * data.X["x1"]
+    )
+    table.to_csv(tmp_path / "p.csv", index=False)
+    return tmp_path / "p.csv"
 
 
 FAST = ("--bootstrap", "4", "--no-rules")
@@ -116,3 +129,56 @@ def test_inputs_are_not_overwritten(run, files):
     result = run("audit", model, html, "-o", html)
     assert result.exit_code == 2
     assert "would be overwritten" in result.stderr
+
+
+def test_predictions_of_any_program_are_audited_without_a_model(run, exported, tmp_path):
+    target = ["--time", "years", "--event", "died", "--groups", "age>60", "--time-unit", "years"]
+    out = tmp_path / "foreign.html"
+    result = run("audit", "--predictions", exported, *target, *FAST, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "read as predictions: X0.5, X1, X2" in result.stderr
+    assert "free of the event at" in result.stdout
+    assert "age over 60" in out.read_text()
+    read = json.loads((tmp_path / "foreign.summary.json").read_text())
+    assert read["schema"] == "drosurv.audit.summary"
+    assert read["groups"][0]["patients"] == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name a model and a table"),
+        (["--predictions", "{exported}"], "pass --time and --event"),
+        (["--predictions", "{exported}", "--folds", "3"], "without a model, folds or training patients"),
+        (
+            ["--predictions", "{exported}", "--time", "years", "--event", "died", "--survival", "age"],
+            "COLUMN=TIME",
+        ),
+    ],
+)
+def test_bad_predictions_end_in_one_line(run, exported, tmp_path, options, message):
+    given = [option.replace("{exported}", str(exported)) for option in options]
+    result = run("audit", *given, *FAST, "-o", tmp_path / "report.html")
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_recipe_is_audited_on_folds_of_the_patients_it_was_trained_on(run, files, tmp_path):
+    model, _, everyone = files
+    out = tmp_path / "folds.json"
+    result = run("audit", model, everyone, "--folds", "3", "--groups", "sex", *FAST, "-o", out)
+    assert result.exit_code == 0, result.output
+    read = json.loads(out.read_text())
+    assert read["models"][0]["name"] == "DROCox, cross-fitted"
+    assert read["sections"]["verdict"]["facts"]["groups"][0]["patients"] == 500
+    assert "too good" not in result.stderr
+
+
+def test_a_saved_model_is_compared_with_the_plain_cox_of_its_training(run, files, tmp_path):
+    model, test, _ = files
+    out = tmp_path / "report.json"
+    assert run("audit", model, test, "--groups", "sex", *FAST, "-o", out).exit_code == 0
+    facts = json.loads(out.read_text())["sections"]["verdict"]["facts"]
+    assert facts["groups"][0]["reference"] in ("better", "not shown", "worse")
+    assert facts["groups"][0]["reference_c_index"] is not None

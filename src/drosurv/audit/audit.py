@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.audit.alpha_path import final_estimator, prepared
 from drosurv.audit.case import Case, Options, report_on
-from drosurv.audit.cross_fit import CROSS_FITTED, cross_fitted, cross_fitted_cox
+from drosurv.audit.cross_fit import CROSS_FITTED, Folds, cross_fitted, cross_fitted_cox
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops
 from drosurv.evaluation.features import standardised_features
@@ -29,7 +29,7 @@ def audit(
     sensitive_features: Any,
     y_train: Any = None,
     X_train: Any = None,
-    folds: int | None = None,
+    folds: Folds | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
     reference: Any = None,
     reference_name: str = "plain Cox",
@@ -62,9 +62,10 @@ def audit(
         Training target; not needed for a model of this library, which keeps what is needed of it.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
-    folds : int, optional
+    folds : int, or sequence of pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
-        so that every patient is audited by a model that has not seen him.
+        so that every patient is audited by a model that has not seen him. Or the rows to train on and those to predict,
+        fold by fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
@@ -156,7 +157,7 @@ def _recipe_case(
     X: Any,
     y: Any,
     target: Target,
-    folds: int,
+    folds: Folds,
     sensitive_features: Any,
     features: Any,
     random_state: int,
@@ -175,7 +176,7 @@ def _recipe_case(
         reference_name="plain Cox",
         features=features,
         data={"Features": written(np.shape(X)[1], "count")},
-        model={**model_settings(estimator), "Folds": folds},
+        model={**model_settings(estimator), "Folds": folds if isinstance(folds, int) else len(folds)},
         missing=() if cox is not None else ("Plain Cox could not be trained on these features.",),
         limits=CROSS_FITTED,
     )

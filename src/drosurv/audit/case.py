@@ -76,6 +76,8 @@ class Case:
         Names and values for the method card.
     missing, limits : tuple of str
         What could not be computed, and what the report cannot say.
+    horizons : (h,) float64, optional
+        When calibration is looked at; by default at quartiles of the event times.
     """
 
     stops: tuple[Stop, ...]
@@ -90,6 +92,7 @@ class Case:
     model: Mapping[str, Any]
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+    horizons: FloatArray | None = None
 
     @property
     def audited(self) -> Stop:
@@ -143,6 +146,7 @@ def gather(case: Case, options: Options) -> Evidence:
     given: dict[str, Any] = {
         "y_train": case.follow_up,
         "sensitive_features": case.sensitive_features,
+        "horizons": case.horizons,
         "level": options.level,
         "random_state": options.random_state,
     }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from drosurv.audit.alpha_path import final_estimator, prepared
+from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import standardised_features
 from drosurv.evaluation.predictions import gives_curves, predict_curves, predict_risk
 from drosurv.target import FloatArray, IntArray, parse_target
 
+Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
 # So many times are enough for curves that are averaged and compared.
 _TIMES = 200
 CROSS_FITTED = (
@@ -21,7 +24,7 @@ CROSS_FITTED = (
 )
 
 
-def cross_fitted(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> Predictions:
+def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -> Predictions:
     """Out-of-fold predictions of a recipe.
 
     Parameters
@@ -32,8 +35,9 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> 
         Features.
     y : structured array, (n,)
         What happened.
-    folds : int
-        How many; patients with and without event are spread evenly over them.
+    folds : int, or sequence of pairs of arrays
+        How many; patients with and without event are spread evenly over them. Or the rows to train on and those to
+        predict, fold by fold, which together are all rows.
     random_state : int
         Seed of the folds.
 
@@ -45,12 +49,13 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> 
     from sklearn.base import clone
 
     target = parse_target(y)
-    fold_of = fold_numbers(target.event, folds, random_state)
+    parts = fold_parts(target.event, folds, random_state) if isinstance(folds, int) else folds
+    if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(target))):
+        raise ValueError("folds must predict every patient once: the rows to predict are not all rows.")
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves = True
-    for fold in range(folds):
-        train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+    for train, test in parts:
         model = clone(recipe).fit(_rows(X, train), y[train])
         estimator, seen = final_estimator(model), prepared(model, _rows(X, test))
         score = predict_risk(estimator, seen, len(test))
@@ -63,7 +68,7 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> 
     return Predictions(risk, survival, times) if curves else Predictions(risk)
 
 
-def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: int, random_state: int) -> Predictions | None:
+def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline, make_pipeline
@@ -83,17 +88,17 @@ def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: int, random_state: int)
     return cross_fitted(plain, X, y, folds, random_state)
 
 
-def fold_numbers(event: Any, folds: int, random_state: int) -> IntArray:
-    """A fold for each patient, (n,), events spread evenly."""
+def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray, IntArray]]:
+    """Rows to train on and rows to predict, events spread evenly."""
     fewest = min(int(np.sum(event)), len(event))
     if not 2 <= folds <= max(fewest, 2):
-        raise ValueError(
-            f"folds must be a whole number from 2 to the number of events, {fewest}; got {folds}."
+        raise ArgumentError.must(
+            "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
     order = np.lexsort((np.random.default_rng(random_state).random(len(event)), event))
     numbers: IntArray = np.empty(len(event), dtype=np.intp)
     numbers[order] = np.arange(len(event)) % folds
-    return numbers
+    return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]
 
 
 def curve_times(event_times: FloatArray) -> FloatArray:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.audit.case import Case, Options, report_on
+from drosurv.audit.cross_fit import curve_times
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import Predictions
-from drosurv.target import FloatArray, parse_target
+from drosurv.presentation import written
+from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,15 +92,21 @@ def audit_predictions(
     >>> report.audited.name
     'predictions'
     """
+    said, missing = as_predictions(predictions, times, risk, len(y))
+    horizons: FloatArray | None = None
+    ends: tuple[str, ...] = ()
+    if said.times is not None and not isinstance(predictions, Predictions):
+        y, ends = until(y, float(said.times[-1]), time_title)
+        horizons = nearest_quartiles(parse_target(y), said.times)
+        said = interpolated(said, parse_target(y))
     target = parse_target(y)
-    said, missing = as_predictions(predictions, times, risk, len(target))
     if features is None:
         missing = (*missing, "Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
         missing = (*missing, "The model is not compared with another one: no other predictions were given.")
     facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
-    if said.times is not None:
-        facts["Times of the predictions"] = [float(time) for time in said.times]
+    if horizons is not None:
+        facts["Times looked at"] = horizons.tolist()
     case = Case(
         stops=(Stop(name, None, said, None, None, True),),
         y=y,
@@ -111,7 +119,8 @@ def audit_predictions(
         data={},
         model=facts,
         missing=missing,
-        limits=OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:],
+        limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
+        horizons=horizons,
     )
     options = Options(
         title,
@@ -171,6 +180,45 @@ def check_survival(values: FloatArray, times: FloatArray, n: int) -> None:
             f"predictions must not rise with time, but do for {len(rises):,} patients, the first in row {rises[0]}: "
             "are these risks of the event? Subtract them from 1."
         )
+
+
+def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
+    """What happened up to the last predicted time, where those still there are censored; and a limit that says so."""
+    event, time = y.dtype.names
+    later = y[time] > end
+    if not later.any():
+        return y, ()
+    cut = y.copy()
+    cut[event] &= ~later
+    cut[time] = np.minimum(y[time], end)
+    return cut, (
+        f"The predictions end at {written(end, 'time')} {time_unit}. What happened later to {int(later.sum()):,} "
+        "patients is not looked at.",
+    )
+
+
+def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
+    """The predicted times nearest to the quartiles of the event times, so that no interpolation is judged."""
+    wanted = np.quantile(target.time[target.event], (0.25, 0.5, 0.75))
+    chosen: FloatArray = np.unique(times[np.abs(times - wanted[:, None]).argmin(axis=1)])
+    return chosen
+
+
+def interpolated(said: Predictions, target: Target) -> Predictions:
+    """Curves between the predicted times: the hazard is taken to be constant there.
+
+    A curve at a few times, read as a step function, would say that nobody dies between them.
+    """
+    grid = np.union1d(said.times, curve_times(target.time[target.event]))
+    hazard = -np.log(np.maximum(said.survival, _LEAST_SURVIVAL))
+    known = np.concatenate([[0.0], said.times])
+    start = np.concatenate([np.zeros((len(hazard), 1)), hazard], axis=1)
+    if said.times[0] == 0:
+        known, start = said.times, hazard
+    place = np.clip(np.searchsorted(known, grid, side="right") - 1, 0, len(known) - 2)
+    share = (grid - known[place]) / (known[place + 1] - known[place])
+    between = start[:, place] + share * (start[:, place + 1] - start[:, place])
+    return Predictions(said.risk, np.exp(-between), grid)
 
 
 def mortality(survival: FloatArray) -> FloatArray:

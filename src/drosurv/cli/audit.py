@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,8 @@ import typer
 from drosurv.cli.messages import printable, say
 from drosurv.cli.options import (
     AsJson,
-    DataFile,
     FileOptions,
     Groups,
-    ModelFile,
     OtherEvent,
     Seed,
     TargetOptions,
@@ -24,6 +23,8 @@ from drosurv.cli.outputs import check_outputs
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from drosurv.audit import AuditReport
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
@@ -31,15 +32,36 @@ _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": 
 
 @with_options
 def audit(
-    model: ModelFile,
-    data: DataFile,
     target: TargetOptions,
     file: FileOptions,
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL", help="Model that `drosurv fit` or save() wrote.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA]", help="CSV or Parquet file, one row per patient.")
+    ] = None,
     event: OtherEvent = None,
     groups: Groups = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write: .html for the browser, .md or .json.")
     ] = Path("report.html"),
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of MODEL and DATA: table of any model's predictions, with time and event."
+        ),
+    ] = None,
+    survival: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of predicted survival, such as S365=365,S730=730, if not recognised."),
+    ] = None,
+    risk: Annotated[str | None, typer.Option(help="Column of risk scores, higher meaning sooner.")] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn."
+        ),
+    ] = None,
     train: Annotated[
         Path | None,
         typer.Option(
@@ -59,10 +81,130 @@ def audit(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Audit a saved model on patients it has not seen: who is served worst, by how much, and is it noise.
+    """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
 
-    Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
+    Examples: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
+
+    drosurv audit model patients.csv --folds 5 --groups sex
+
+    drosurv audit --predictions p.csv --time days --event died --groups sex
     """
+    view = report_view(output)
+    summary = output.with_suffix(".summary.json") if view == "to_html" else None
+    check_outputs([output, summary], [model, data, train, predictions])
+    shown: dict[str, Any] = {
+        "title": title,
+        "n_bootstrap": bootstrap,
+        "search_rules": rules,
+        "random_state": seed,
+    }
+    named: dict[str, Any] = {"event": event, **target.arguments()}
+    if predictions is not None:
+        if model is not None or folds is not None or train is not None:
+            raise ArgumentError(
+                Argument("predictions"),
+                " is audited without a model, folds or training patients: leave them out.",
+            )
+        report = _of_predictions(
+            file.format.read(predictions),
+            named,
+            listed(groups),
+            listed(survival),
+            risk,
+            time_unit,
+            shown,
+            predictions,
+        )
+    else:
+        if model is None or data is None:
+            raise ArgumentError(
+                "name a model and a table, as in `drosurv audit model test.csv`, or pass ",
+                Argument("predictions"),
+                " FILE.",
+            )
+        if alphas and train is None:
+            raise ArgumentError(
+                Argument("alphas"),
+                " names models to train: pass ",
+                Argument("train"),
+                " FILE with the training patients.",
+            )
+        shares = [_share(text) for text in listed(alphas)]
+        report = _of_model(
+            model,
+            data,
+            None if train is None else file.format.read(train),
+            file.format.read(data),
+            named,
+            listed(groups),
+            folds,
+            {
+                **shown,
+                "n_bootstrap_path": bootstrap_path,
+                "alpha_path": shares or None,
+                "time_title": time_unit,
+            },
+        )
+    getattr(report, view)(output)
+    if summary is not None:
+        report.to_summary(summary)
+    if as_json:
+        typer.echo(report.to_json())
+    else:
+        _show(report, output, summary)
+
+
+def _of_predictions(
+    frame: pd.DataFrame,
+    named: dict[str, Any],
+    groups: Sequence[str],
+    survival: Sequence[str],
+    risk: str | None,
+    time_unit: str | None,
+    shown: dict[str, Any],
+    path: Path,
+) -> AuditReport:
+    from drosurv.audit import audit_predictions, prediction_columns
+    from drosurv.tables import SurvivalTable, TargetColumns
+
+    if named["event"] is None or (named["time"] is None and named["start"] is None):
+        raise ArgumentError(
+            Argument("predictions"),
+            " needs to know what happened: pass ",
+            Argument("time"),
+            " and ",
+            Argument("event"),
+            ".",
+        )
+    columns = TargetColumns(named["time"], named["event"], named["event_value"], named["start"], named["end"])
+    table = SurvivalTable.parse(
+        frame, columns, groups=groups, id=named["id"], drop_missing_target=named["drop_missing_target"]
+    )
+    found = prediction_columns(table.X, survival=survival, risk=risk)
+    say("Note", f"read as predictions: {', '.join(found.names)}.")
+    return audit_predictions(
+        found.survival,
+        table.y,
+        times=found.times,
+        risk=found.risk,
+        sensitive_features=table.sensitive_features if groups else None,
+        features=found.features if found.features.shape[1] else None,
+        data_name=path.name,
+        time_title=time_unit or table.columns.time_name,
+        **shown,
+    )
+
+
+def _of_model(
+    model: Path,
+    data: Path,
+    train: pd.DataFrame | None,
+    frame: pd.DataFrame,
+    named: dict[str, Any],
+    groups: Sequence[str],
+    folds: int | None,
+    shown: dict[str, Any],
+) -> AuditReport:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -70,64 +212,47 @@ def audit(
     from drosurv.tables import patients_not_in
     from drosurv.workflows import OpenedModel
 
-    view = report_view(output)
-    check_outputs([output], [model, data, train])
-    if alphas and train is None:
-        raise ArgumentError(
-            Argument("alphas"),
-            " names models to train: pass ",
-            Argument("train"),
-            " FILE with the training patients.",
-        )
-    shares = [_share(text) for text in listed(alphas)]
     opened = OpenedModel.open(model)
-    opened.warn_if_trained_on(data)
-    named: dict[str, Any] = {"event": event, **target.arguments()}
-    table = opened.table(file.format.read(data), groups=listed(groups), **named)
-    training: dict[str, Any] = {}
+    table = opened.table(frame, groups=groups, **named)
+    recipe, features = opened.estimator, opened.features(table.frame)
+    given: dict[str, Any] = {"reference": opened.plain_cox()}
+    if folds is not None:
+        # The table is encoded anew in every fold, as it would be for new patients.
+        recipe, features = opened.recipe, opened.readable(table.frame)
+        given = {"folds": table.folds(folds, shown["random_state"])}
+    else:
+        opened.warn_if_trained_on(data)
     if train is not None:
-        others = file.format.read(train)
-        kept = patients_not_in(others, table.frame, target.id)
+        kept = patients_not_in(train, table.frame, named["id"])
         if not kept.all():
             say(
                 "Note",
                 f"{int((~kept).sum()):,} of the {len(kept):,} training patients are also audited, and were left out of "
                 "the training of the other models.",
             )
-        trained_on = opened.table(others[kept], **named)
-        training = {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
-        training["alpha_path"] = shares or None
+        trained_on = opened.table(train[kept], **named)
+        given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reading", total=None)
-        report = audited(
-            opened.estimator,
-            opened.features(table.frame),
+        return audited(
+            recipe,
+            features,
             table.y,
-            sensitive_features=table.sensitive_features if listed(groups) else None,
-            reference=opened.plain_cox(),
-            features=opened.readable(table.frame, listed(groups)),
-            title=title,
+            sensitive_features=table.sensitive_features if groups else None,
+            features=opened.readable(table.frame, groups),
             data_name=data.name,
-            time_title=time_unit or table.columns.time_name,
-            n_bootstrap=bootstrap,
-            n_bootstrap_path=bootstrap_path,
-            search_rules=rules,
-            random_state=seed,
             on_step=lambda name, steps: progress.update(bar, description=name, total=steps, advance=1),
-            **training,
+            **{**shown, "time_title": shown["time_title"] or table.columns.time_name},
+            **given,
         )
-    getattr(report, view)(output)
-    if as_json:
-        typer.echo(report.to_json())
-    else:
-        _show(report, output)
 
 
-def _show(report: AuditReport, output: Path) -> None:
+def _show(report: AuditReport, output: Path, summary: Path | None) -> None:
     for statement in (*report.statements, *report.audited.statements):
         typer.echo(printable(f"- {statement.text}"))
-    typer.echo(printable(f"The report is in {output}."))
+    beside = "" if summary is None else f", its summary for programs in {summary}"
+    typer.echo(printable(f"The report is in {output}{beside}."))
 
 
 def report_view(path: Path) -> str:

@@ -27,7 +27,7 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PlainCox:
-    """Plain Cox as a model's notes keep it: able to tell risks, not curves.
+    """Plain Cox as a model's notes keep it.
 
     Attributes
     ----------
@@ -41,6 +41,30 @@ class PlainCox:
         """Log risks, (n,)."""
         risk: FloatArray = X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
         return risk
+
+
+@dataclass(frozen=True, eq=False)
+class PlainCoxCurves(PlainCox):
+    """Plain Cox with the hazard of a mean patient, which every other patient's is a multiple of.
+
+    Attributes
+    ----------
+    log_risk : float
+        Of the mean patient.
+    times, cumulative_hazard : (k,) float64
+        The mean patient's cumulative hazard, constant between the times.
+    """
+
+    log_risk: float
+    times: FloatArray
+    cumulative_hazard: FloatArray
+
+    def predict_survival_function(self, X: pd.DataFrame, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+        steps = np.concatenate([[0.0], self.cumulative_hazard])
+        there = steps[np.searchsorted(self.times, times, side="right")]
+        survival: FloatArray = np.exp(-np.outer(np.exp(self.predict(X) - self.log_risk), there))
+        return survival
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +99,12 @@ class OpenedModel:
             encoder, model = model[0], model[1]
         return OpenedModel(path, encoder, model, saved.notes)
 
+    @property
+    def recipe(self) -> Any:
+        """The encoder and the estimator, to be trained anew."""
+        steps = [("encoder", self.encoder)] if self.encoder is not None else []
+        return Pipeline([*steps, ("estimator", self.estimator)])
+
     def features(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The estimator's features of a table."""
         if self.encoder is not None:
@@ -98,8 +128,17 @@ class OpenedModel:
 
     def plain_cox(self) -> PlainCox | None:
         """Plain Cox trained on the same patients; None if the file does not hold it."""
-        coefficients = self.notes.get("plain_cox")
-        return None if coefficients is None else PlainCox(np.array(coefficients))
+        coefficients, baseline = self.notes.get("plain_cox"), self.notes.get("plain_cox_baseline")
+        if coefficients is None:
+            return None
+        if baseline is None:
+            return PlainCox(np.array(coefficients))
+        return PlainCoxCurves(
+            np.array(coefficients),
+            baseline["log_risk"],
+            np.array(baseline["times"]),
+            np.array(baseline["cumulative_hazard"]),
+        )
 
     def predictions(
         self, frame: pd.DataFrame, *, times: Sequence[str] = (), keep: Sequence[str] = ()

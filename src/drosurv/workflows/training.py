@@ -24,6 +24,8 @@ from drosurv.workflows.opened_model import fingerprint
 _EVENTS_PER_FEATURE = 10
 # A log hazard per standard deviation that only an outcome in disguise gives.
 _ENDLESS = 8.0
+# So many times keep a curve well enough to be averaged.
+_CURVE_TIMES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class Trained:
         notes = {
             "target": target,
             "trained_on": fingerprint(data),
-            "plain_cox": _plain_cox(features, self.table.y),
+            **_plain_cox(features, self.table.y),
         }
         save(self.pipeline, path, notes=notes)
 
@@ -168,12 +170,24 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         )
 
 
-def _plain_cox(features: pd.DataFrame, y: NDArray[Any]) -> list[float] | None:
-    """Coefficients of plain Cox on the same features: what a model is held against to see if it has only shrunk."""
+def _plain_cox(features: pd.DataFrame, y: NDArray[Any]) -> dict[str, Any]:
+    """Plain Cox on the same features, which a model is held against: coefficients, and the hazard of a mean patient."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = CoxPH().fit(features, y)
-    return [float(value) for value in plain.coef_] if plain.converged_ else None
+    if not plain.converged_:
+        return {"plain_cox": None}
+    mean = features.mean(axis=0).to_frame().T
+    times = np.quantile(plain.unique_times_, np.linspace(0, 1, _CURVE_TIMES), method="nearest")
+    hazard = plain.predict_cumulative_hazard_function(mean, times=np.unique(times))[0]
+    return {
+        "plain_cox": plain.coef_.tolist(),
+        "plain_cox_baseline": {
+            "log_risk": float(plain.predict(mean)[0]),
+            "times": np.unique(times).tolist(),
+            "cumulative_hazard": hazard.tolist(),
+        },
+    }
 
 
 def _coefficients(estimator: Any) -> dict[str, float] | None:

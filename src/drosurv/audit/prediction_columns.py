@@ -1,0 +1,140 @@
+"""Which columns of a table are predictions: survival at times, or a risk score, whichever program wrote them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.target import FloatArray
+
+# "365", "S365", "S(365)", "survival_365", "surv.12", and "X365", which R makes of a column called 365.
+_SURVIVAL = re.compile(r"(?:x|s|t|surv|survival|prob|pred)?[\s_.(=]*(\d+(?:\.\d+)?)\)?", re.IGNORECASE)
+_RISKS = ("risk", "risk_score", "log_risk", "lp", "linear_predictor", "score", "prediction")
+# A text column with more levels names patients rather than kinds of them.
+MOST_LEVELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionColumns:
+    """Predictions found in a table.
+
+    Attributes
+    ----------
+    survival : (n, k) float64 or None
+        At `times`.
+    times : (k,) float64 or None
+        Increasing.
+    risk : (n,) float64 or None
+    names : tuple of str
+        The columns that they stand in.
+    features : DataFrame, (n, d)
+        Other columns, which rules may speak about.
+    """
+
+    survival: FloatArray | None
+    times: FloatArray | None
+    risk: FloatArray | None
+    names: tuple[str, ...]
+    features: pd.DataFrame
+
+
+def prediction_columns(
+    frame: pd.DataFrame, *, survival: Sequence[str] = (), risk: str | None = None
+) -> PredictionColumns:
+    """Find the predictions of a table.
+
+    Parameters
+    ----------
+    frame : DataFrame, (n, ...)
+        Predictions beside whatever else is known of the patients, without time and event.
+    survival : sequence of str
+        Columns of predicted survival, whose names end in their times, or ``COLUMN=TIME``; by default those whose
+        names are times (``365``, ``S365``, ``S(365)``, ``survival_365``) and whose values can be survival.
+    risk : str, optional
+        Column of risk scores; by default one that is called so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.audit import prediction_columns
+    >>> found = prediction_columns(pd.DataFrame({"S365": [0.9, 0.8], "S730": [0.7, 0.6], "age": [50, 60]}))
+    >>> found.names, found.times.tolist(), list(found.features)
+    (('S365', 'S730'), [365.0, 730.0], ['age'])
+    """
+    at = _given(frame, survival) if survival else _recognised(frame)
+    if risk is not None and risk not in frame.columns:
+        raise ArgumentError(Argument("risk", risk), f" is not a column; the table has {[*frame.columns]}.")
+    scores = risk or next((name for name in frame.columns if str(name).lower() in _RISKS), None)
+    if not at and scores is None:
+        raise ArgumentError(
+            "no column of the table is recognised as predictions: name columns of predicted survival in ",
+            Argument("survival"),
+            ", such as S365=365,S730=730, or the column of risk scores in ",
+            Argument("risk"),
+            ".",
+        )
+    ordered = sorted(at, key=lambda name: at[name])
+    names = (*ordered, *([] if scores is None else [scores]))
+    others = frame.drop(columns=list(names))
+    return PredictionColumns(
+        survival=_numbers(frame, ordered) if at else None,
+        times=np.array([at[name] for name in ordered]) if at else None,
+        risk=None if scores is None else _numbers(frame, [scores])[:, 0],
+        names=names,
+        features=others[[name for name in others.columns if _speaks(others[name])]],
+    )
+
+
+def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for entry in entries:
+        name, _, time = entry.rpartition("=") if entry not in frame.columns else (entry, "", "")
+        match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
+        if name not in frame.columns or match is None:
+            raise ArgumentError(
+                Argument("survival", entry),
+                " must be a column whose name ends in its time, or COLUMN=TIME; the table has "
+                f"{[str(known) for known in frame.columns]}.",
+            )
+        found[name] = float(match[1])
+    return found
+
+
+def _recognised(frame: pd.DataFrame) -> dict[str, float]:
+    """Columns named by times whose values fall from 1 towards 0 as the times rise."""
+    named = {}
+    for name in frame.columns:
+        match = _SURVIVAL.fullmatch(str(name))
+        if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
+            named[str(name)] = float(match[1])
+    ordered = sorted(named, key=lambda name: named[name])
+    values = frame[ordered].to_numpy(dtype=np.float64)
+    if not ordered or not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
+        return {}
+    return named if (np.diff(values, axis=1) <= 1e-6).all() else {}
+
+
+def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:
+    try:
+        values: FloatArray = frame[list(names)].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the columns {list(names)} of predictions must hold numbers alone.") from None
+    if np.isnan(values).any():
+        rows = np.flatnonzero(np.isnan(values).any(axis=1))
+        raise ValueError(
+            f"predictions are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave these patients "
+            "out, and say so."
+        )
+    return values
+
+
+def _speaks(column: pd.Series[Any]) -> bool:
+    """Whether a rule about the column would tell a reader something."""
+    levels = column.nunique()
+    return levels > 1 and bool(pd.api.types.is_numeric_dtype(column) or levels <= MOST_LEVELS)

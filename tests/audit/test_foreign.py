@@ -1,0 +1,186 @@
+"""Predictions of any program, audited without the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.metrics import concordance_index_censored
+
+from drosurv import CoxPH
+from drosurv.audit import audit_predictions, prediction_columns
+from drosurv.audit.foreign import interpolated, mortality, nearest_quartiles, until
+from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import Predictions
+from drosurv.target import parse_target
+
+TIMES = [0.25, 0.5, 1.0, 2.0]
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return make_hidden_minority(400, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    train = make_hidden_minority(400, random_state=0)
+    return CoxPH().fit(train.X, train.y)
+
+
+def audit_of(predictions, patients, **options):
+    return audit_predictions(
+        predictions,
+        patients.y,
+        sensitive_features=patients.sensitive_features,
+        n_bootstrap=10,
+        search_rules=False,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def report(model, patients):
+    return audit_of(
+        model.predict_survival_function(patients.X, times=TIMES), patients, times=TIMES, time_title="years"
+    )
+
+
+def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(report, model, patients):
+    later = patients.y["time"] > TIMES[-1]
+    event, time = patients.y["event"] & ~later, np.minimum(patients.y["time"], TIMES[-1])
+    expected = concordance_index_censored(event, time, model.predict(patients.X))[0]
+    assert report.parts["verdict"].facts["groups"][0]["c_index"][0] == pytest.approx(expected, abs=1e-5)
+    assert len(report.audited.tables["calibration"])
+    assert "were not searched" in report.parts["worst-off"].statements[0].text
+    method = report.parts["method"].facts
+    assert any("need columns to speak about" in reason for reason in method["missing"])
+    assert any(limit.startswith("The predictions end at 2 years.") for limit in method["limits"])
+    assert "<html" in report.to_html()
+
+
+def test_calibration_is_looked_at_only_where_something_was_predicted(report, model, patients):
+    rows = [row for row in report.audited.tables["calibration"].rows if row["group"] == "all patients"]
+    assert {row["horizon"] for row in rows} <= set(TIMES)
+    for row in rows:
+        expected = model.predict_survival_function(patients.X, times=[row["horizon"]]).mean()
+        assert row["predicted"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
+    report = audit_of(model.predict(patients.X), patients)
+    assert len(report.audited.tables["calibration"]) == 0
+    assert any("only risk scores were given" in reason for reason in report.parts["method"].facts["missing"])
+    assert report.parts["verdict"].facts["ranks_only"]
+    assert "Against ranking by chance" in report.to_html()
+
+
+def test_columns_that_are_given_are_searched_for_rules(model, patients):
+    survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
+    report = audit_predictions(
+        survival, patients.y, features=patients.X[["x5"]], n_bootstrap=0, time_title="years"
+    )
+    assert report.tables["worst_off"].rows
+    assert all(row["rule"].startswith("x5") for row in report.tables["worst_off"].rows)
+
+
+def test_another_models_predictions_can_be_compared_with(model, patients):
+    survival = model.predict_survival_function(patients.X, times=TIMES)
+    # A model that knows a tenth of what this one does.
+    cautious = np.exp(0.1 * np.log(survival) + 0.9 * np.log(survival).mean(axis=0))
+    worse = Predictions(0.1 * model.predict(patients.X), cautious, TIMES)
+    report = audit_of(survival, patients, times=TIMES, reference=worse, reference_name="the old score")
+    everybody = report.parts["verdict"].facts["groups"][0]
+    assert everybody["reference"] == "better"
+    assert "Against the old score" in report.to_html()
+
+
+def test_between_predicted_times_the_hazard_is_constant():
+    rate = np.array([0.3, 1.2])
+    times = np.array([1.0, 3.0, 4.0])
+    y = np.array([(True, t) for t in (0.5, 1.5, 2.2, 3.7)], dtype=[("event", bool), ("time", float)])
+    found = interpolated(Predictions(None, np.exp(-np.outer(rate, times)), times), parse_target(y))
+    # Exponential survival has a constant hazard everywhere, so the interpolation must give it back.
+    np.testing.assert_allclose(found.survival, np.exp(-np.outer(rate, found.times)), rtol=1e-12)
+    assert {0.5, 1.5, 2.2, 3.7} <= set(found.times.tolist())
+
+
+def test_mortality_is_the_log_hazard_ratio_up_to_a_constant():
+    risk = np.array([-1.0, 0.0, 2.0])
+    survival = np.exp(-np.outer(np.exp(risk), [0.01, 0.2, 0.5]))
+    np.testing.assert_allclose(np.diff(mortality(survival)), np.diff(risk))
+
+
+def test_follow_up_ends_where_the_predictions_do():
+    y = np.array([(True, 1.0), (True, 5.0), (False, 7.0)], dtype=[("event", bool), ("time", float)])
+    cut, said = until(y, 5.0, "years")
+    assert cut.tolist() == [(True, 1.0), (True, 5.0), (False, 5.0)]
+    assert said == ("The predictions end at 5 years. What happened later to 1 patients is not looked at.",)
+    assert until(y, 7.0, "years") == (y, ())
+    # Quartiles of the two event times are 2, 3 and 4.
+    assert nearest_quartiles(parse_target(y), np.array([2.2, 2.9, 6.0])).tolist() == [2.2, 2.9]
+
+
+@pytest.mark.parametrize(
+    ("survival", "times", "message"),
+    [
+        (
+            [[0.9, 0.8], [0.9, 0.95]],
+            [1, 2],
+            "must not rise with time, but do for 1 patients, the first in row 1",
+        ),
+        ([[90, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
+        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be increasing"),
+        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "a column for each of the 3 times"),
+        ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
+        (None, None, "predictions or risk is needed"),
+    ],
+)
+def test_what_cannot_be_survival_is_refused_with_the_remedy(survival, times, message):
+    y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", bool), ("time", float)])
+    with pytest.raises(ValueError, match=message):
+        audit_predictions(survival, y, times=times)
+
+
+FRAME = pd.DataFrame(
+    {
+        "S(365)": [0.9, 0.8],
+        "S(730)": [0.7, 0.6],
+        "lp": [0.1, 0.2],
+        "sex": ["f", "m"],
+        "name": ["a", "b"],
+        "x5": [1, 7],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "names", [("365", "730"), ("X365", "X730"), ("surv_365", "surv_730"), ("s365", "s730")]
+)
+def test_columns_are_recognised_however_programs_name_them(names):
+    frame = FRAME.rename(columns=dict(zip(("S(365)", "S(730)"), names, strict=True))).drop(columns="x5")
+    found = prediction_columns(frame)
+    assert found.names == (*names, "lp")
+    np.testing.assert_array_equal(found.times, [365, 730])
+    assert list(found.features) == ["sex", "name"]
+
+
+def test_columns_that_cannot_be_survival_are_not_taken_for_it():
+    found = prediction_columns(FRAME.drop(columns=["S(365)", "S(730)"]))
+    assert found.survival is None
+    assert found.names == ("lp",)
+    assert "x5" in found.features
+
+
+def test_columns_can_be_named_with_their_times():
+    found = prediction_columns(
+        FRAME.rename(columns={"S(365)": "one", "S(730)": "two"}), survival=["two=2", "one=1"]
+    )
+    assert found.names[:2] == ("one", "two")
+    np.testing.assert_array_equal(found.survival[0], [0.9, 0.7])
+    with pytest.raises(ValueError, match="must be a column whose name ends in its time"):
+        prediction_columns(FRAME, survival=["sex"])
+    with pytest.raises(ValueError, match="risk='z' is not a column"):
+        prediction_columns(FRAME, risk="z")
+    with pytest.raises(ValueError, match="no column of the table is recognised"):
+        prediction_columns(FRAME[["sex"]])
+    with pytest.raises(ValueError, match="missing for 1 patients, the first in row 2"):
+        prediction_columns(FRAME.assign(lp=[0.1, np.nan]), risk="lp")

@@ -1,0 +1,210 @@
+"""The first screen: verdicts follow from the numbers, and patients of 100 from who is in which group."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from drosurv import CoxPH, DROCox
+from drosurv.audit import audit
+from drosurv.audit.against import differences
+from drosurv.audit.sections.verdict import _verdict
+from drosurv.audit.standing import Standing, per_100
+from drosurv.audit.summary import SCHEMA, VERSION
+from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation.attributes import parse_attributes
+from drosurv.presentation import GroupGap, GroupNumber
+from drosurv.target import parse_target
+
+NAN = float("nan")
+
+
+def standing(attribute="overall", group="all", no_model="better", reference=""):
+    return Standing(attribute, group, 100, 50, 50, (0.7, 0.6, 0.8), NAN, no_model, reference, NAN, NAN)
+
+
+def gap(beyond):
+    return GroupGap("sex", ("f", 0.6), ("m", 0.7), 0.0, 0.2, 0.01 if beyond else 0.4, 0.01, 1, beyond)
+
+
+EVIDENCE = SimpleNamespace(reference="plain Cox")
+MEN = standing("sex", "m")
+OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
+
+
+@pytest.mark.parametrize(
+    ("everybody", "women", "beyond", "off", "status", "words"),
+    [
+        (standing(), standing("sex", "f"), False, [], "clear", "No group is seen to be badly served"),
+        (standing(), standing("sex", "f", "worse"), True, [OFF], "harm", "Not fit for sex f"),
+        (standing(reference="worse"), standing("sex", "f"), True, [], "dominated", "patients as a whole"),
+        (
+            standing(reference=""),
+            standing("sex", "f", reference="worse"),
+            True,
+            [],
+            "dominated",
+            "sex f is served",
+        ),
+        (standing(reference="better"), standing("sex", "f", reference="worse"), True, [], "unequal", "sex f"),
+        (standing(), standing("sex", "f"), True, [], "unequal", "sex f is served worst"),
+        (standing(), standing("sex", "f"), False, [OFF], "miscalibrated", "off for sex f"),
+        (standing(), standing("sex", "f", "not shown"), False, [], "unclear", "either for sex f"),
+        (
+            standing(no_model="too few"),
+            standing("sex", "f", "too few"),
+            False,
+            [],
+            "untested",
+            "No intervals",
+        ),
+    ],
+)
+def test_the_gravest_finding_gives_the_verdict(everybody, women, beyond, off, status, words):
+    found, text = _verdict(EVIDENCE, everybody, [women, MEN], gap(beyond), off)
+    assert found == status
+    assert words in text
+
+
+def test_without_groups_or_without_two_large_ones_nothing_is_claimed():
+    assert _verdict(EVIDENCE, standing(), [], None, [])[0] == "no_groups"
+    assert _verdict(EVIDENCE, standing(), [MEN], None, [])[0] == "too_few"
+
+
+def test_a_patient_counts_by_the_worst_of_his_groups():
+    rng = np.random.default_rng(0)
+    sex, age = rng.choice(["f", "m"], 300), rng.choice(["old", "young"], 300, p=[0.2, 0.8])
+    evidence = SimpleNamespace(target=range(300), attributes=parse_attributes({"sex": sex, "age": age}, 300))
+    groups = [
+        standing(),
+        standing("sex", "f", "worse"),
+        standing("sex", "m", "better"),
+        standing("age", "old", "not shown"),
+        standing("age", "young", "better"),
+    ]
+    found = per_100(evidence, groups, "no_model")
+    worse, unclear = (sex == "f"), (sex == "m") & (age == "old")
+    assert found["worse"] == pytest.approx(100 * worse.mean(), abs=1)
+    assert found["not shown"] == pytest.approx(100 * unclear.mean(), abs=1)
+    assert sum(found.values()) == 100
+
+
+def test_differences_from_the_reference_are_paired_means_with_students_interval():
+    from scipy import stats
+
+    rng = np.random.default_rng(1)
+    n = 120
+    y = np.array(
+        [*zip(rng.random(n) < 0.8, rng.random(n), strict=True)], dtype=[("event", bool), ("time", float)]
+    )
+    attributes = parse_attributes({"sex": ["f"] * 100 + ["m"] * 20}, n)
+    ours, theirs = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
+    found = differences(
+        parse_target(y),
+        attributes,
+        (ours, ours),
+        (theirs, theirs),
+        level=0.95,
+        n_bootstrap=0,
+        random_state=0,
+    )
+    # The twenty men are too few; two numbers are judged together.
+    assert [(number.attribute, number.group) for number in found] == [("overall", "all"), ("sex", "f")]
+    for number, rows in zip(found, (slice(None), slice(0, 100)), strict=True):
+        paired = (ours - theirs)[rows]
+        expected = stats.t.interval(0.975, len(paired) - 1, paired.mean(), stats.sem(paired))
+        np.testing.assert_allclose([number.low_adjusted, number.high_adjusted], expected)
+        assert number.low_adjusted < number.low < number.value < number.high < number.high_adjusted
+
+
+@pytest.fixture(scope="module")
+def report():
+    train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(500, random_state=1)
+    return audit(
+        DROCox(alpha=0.1).fit(train.X, train.y),
+        test.X,
+        test.y,
+        sensitive_features=test.sensitive_features,
+        reference=CoxPH().fit(train.X, train.y),
+        n_bootstrap=20,
+        search_rules=False,
+        time_title="years",
+    )
+
+
+def test_the_first_screen_answers_what_for_whom_how_sure_and_what_next(report):
+    codes = [statement.code for statement in report.parts["verdict"].statements]
+    assert codes[:3] == ["verdict", "ranking", "expectation"]
+    assert {"size", "gap", "next_step"} <= set(codes)
+    html = report.to_html()
+    first = html[html.index('id="verdict"') : html.index('id="groups"')]
+    for words in (
+        "What it does",
+        "How sure",
+        "What to do next",
+        "Against no model",
+        "Against plain Cox",
+        "years",
+    ):
+        assert words in first
+
+
+def test_the_summary_for_programs_keeps_its_schema(report):
+    read = json.loads(report.to_summary())
+    assert (read["schema"], read["version"]) == (SCHEMA, VERSION)
+    assert set(read) == {
+        *(
+            "schema",
+            "version",
+            "title",
+            "created",
+            "drosurv",
+            "model",
+            "level",
+            "time_unit",
+            "verdict",
+            "per_100",
+        ),
+        *("groups", "gaps", "statements", "next_steps", "not_computed", "limits", "guidelines"),
+    }
+    assert set(read["groups"][0]) == {
+        *("name", "attribute", "group", "patients", "events", "of_100", "c_index", "reference_c_index"),
+        *("no_model", "reference", "expected", "observed"),
+    }
+    assert set(read["gaps"][0]) == {
+        *(
+            "attribute",
+            "worst",
+            "best",
+            "low",
+            "high",
+            "p_value",
+            "p_alone",
+            "looks",
+            "beyond_chance",
+            "with_small",
+        ),
+        "size",
+    }
+    assert sum(read["per_100"]["no_model"].values()) == 100
+    assert {row["status"] for row in read["guidelines"]} == {"answered", "partly", "to be filled in"}
+
+
+def test_guidelines_are_answered_only_by_what_the_page_shows(report):
+    def status(report, source, item):
+        rows = report.tables["guidelines"].rows
+        return next(row["status"] for row in rows if row["source"].startswith(source) and row["item"] == item)
+
+    assert status(report, "TRIPOD", "23a") == "answered"
+    test = make_hidden_minority(200, random_state=2)
+    bare = audit(
+        CoxPH().fit(test.X, test.y),
+        test.X,
+        test.y,
+        sensitive_features=None,
+        n_bootstrap=0,
+        search_rules=False,
+    )
+    assert status(bare, "TRIPOD", "23a") == "to be filled in"
+    assert status(bare, "EU AI Act", "(2)(f)") == "to be filled in"
