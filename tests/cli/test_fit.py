@@ -101,7 +101,7 @@ def test_held_out_patients_are_written_and_not_trained_on(drosurv, data, target,
 def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     notes = read_saved_model(model).notes
     assert notes["target"] == {"time": "days", "event": "status", "event_value": "dead"}
-    assert set(notes) == {"target", "trained_on", "plain_cox"}
+    assert set(notes) == {"target", "trained_on", "plain_cox", "plain_cox_baseline"}
     y = TargetColumns("days", "status", "dead").parse(patients)
     plain = make_pipeline(TableEncoder(), CoxPH()).fit(patients.drop(columns=["id", "days", "status"]), y)
     assert notes["plain_cox"] == pytest.approx(plain[-1].coef_.tolist(), rel=1e-8)
