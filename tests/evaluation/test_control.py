@@ -103,13 +103,13 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     true = disparities(exact, reference)[key]
     of_all = disparities(exact, 0.4 * reference)[key]
     assert not shrinkage_control(exact).notes
-    monkeypatch.setattr("drosurv.evaluation.control.SAMPLED_PATIENTS", 150)
+    monkeypatch.setattr("drosurv.evaluation.control.SAMPLED_PAIRS", 10_000)
     sampled = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
     near = disparities(sampled, reference)[key]
     assert near != true
     assert near == pytest.approx(true, rel=0.2)
     control = shrinkage_control(sampled)
-    assert any("F_I from 150 of the patients" in note for note in control.notes)
+    assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
     drawn = sampled.overall(sampled.sheet(0))
     assert drawn["individual_disparity"].estimate == pytest.approx(of_all)

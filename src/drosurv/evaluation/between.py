@@ -11,6 +11,7 @@ from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.patients import Patients
 from drosurv.evaluation.sheet import Sheet
 from drosurv.inference import Draws, Extreme
+from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray
 
 #: A number with its replicates: plain, or the largest of several differences.
@@ -35,6 +36,8 @@ class Between:
         Their standardised features.
     scale : float
         Hazard difference allowed per unit of feature distance in F_I.
+    pairs : "auto", "all" or int
+        How many pairs of patients are looked at.
     sheet : Sheet
         Numbers of groups, with their replicates.
     known : mapping
@@ -47,6 +50,7 @@ class Between:
     rows: IntArray
     X: FloatArray | None
     scale: float
+    pairs: Pairs
     sheet: Sheet
     known: Mapping[str, Number]
 

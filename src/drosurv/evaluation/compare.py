@@ -15,7 +15,7 @@ from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, interval_of, no_difference_p_value
-from drosurv.metrics.fairness import Convention
+from drosurv.metrics.pair_disparities import Convention
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

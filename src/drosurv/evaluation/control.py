@@ -15,15 +15,16 @@ from drosurv.metrics import (
     individual_disparity,
     log_partial_likelihood,
 )
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Disparities that shrinking moves.
 DISPARITIES = ("individual_disparity", "intersectional_disparity", "group_disparity")
-# F_I of shrunken scores, whose hazards are all near, takes every pair; more patients than this are sampled.
-SAMPLED_PATIENTS = 5_000
+# F_I is taken of more than a dozen scores, so that it is estimated from the same random pairs where there are more.
+SAMPLED_PAIRS = 2_000_000
 _FACTORS = np.linspace(0.0, 1.0, 11)
 
 
@@ -89,11 +90,9 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
     by_model = (disparities(panel, scores) for scores in (risk, reference, factor * reference))
-    sample = _sample(panel.X)
-    note = (
-        "" if sample is None else f"the shrinkage control estimates F_I from {len(sample):,} of the patients."
-    )
-    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model), (note,) if note else ())
+    sampled = panel.X is not None and _pairs(panel) != "all"
+    note = f"the shrinkage control estimates F_I from {SAMPLED_PAIRS:,} random pairs of patients."
+    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model), (note,) if sampled else ())
 
 
 def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
@@ -112,20 +111,14 @@ def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
 
 
 def _individual(panel: Panel, risk: FloatArray, X: FloatArray) -> float:
-    convention, sample = panel.everyone.scoring.convention, _sample(X)
-    if sample is None:
-        return individual_disparity(risk, X, scale=panel.scale, convention=convention)
-    value = individual_disparity(risk[sample], X[sample], scale=panel.scale, convention=convention)
-    # A mean over pairs stands for all of them; a sum is scaled up to all.
-    pairs = len(X) * (len(X) - 1) / (len(sample) * (len(sample) - 1))
-    return value if convention == "table" else value * pairs
+    convention = panel.everyone.scoring.convention
+    return individual_disparity(risk, X, scale=panel.scale, convention=convention, pairs=_pairs(panel))
 
 
-def _sample(X: FloatArray | None) -> IntArray | None:
-    """Rows that F_I is estimated from; None if it takes all patients."""
-    if X is None or len(X) <= SAMPLED_PATIENTS:
-        return None
-    return np.random.default_rng(0).choice(len(X), SAMPLED_PATIENTS, replace=False)
+def _pairs(panel: Panel) -> Pairs:
+    """How many pairs F_I is taken of: all, or so many of them that a dozen scores take no time."""
+    n = len(panel.everyone)
+    return "all" if panel.pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 
 
 def disparity_column(attribute: str, metric: str) -> str:

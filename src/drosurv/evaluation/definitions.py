@@ -10,11 +10,11 @@ import numpy as np
 
 from drosurv import metrics
 from drosurv.evaluation.between import Between
-from drosurv.evaluation.pair_influence import censored_influence, individual_influence
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups, ratio_by_group
 from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference
 from drosurv.metrics.nonparametric import kaplan_meier
+from drosurv.metrics.pair_influence import censored_influence, individual_influence
 from drosurv.target import FloatArray
 
 
@@ -139,12 +139,12 @@ def intersectional_disparity(between: Between) -> Extreme:
 
 def individual_disparity(between: Between) -> Draws:
     """F_I."""
-    patients, X, scale = between.patients, between.X, between.scale
+    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
     convention = patients.scoring.convention
     assert X is not None
     return between.linear(
-        metrics.individual_disparity(patients.risk, X, scale=scale, convention=convention),
-        lambda: individual_influence(patients.hazard, X, scale=scale, convention=convention),
+        metrics.individual_disparity(patients.risk, X, scale=scale, convention=convention, pairs=pairs),
+        lambda: individual_influence(patients.hazard, X, scale=scale, convention=convention, pairs=pairs),
     )
 
 
@@ -161,21 +161,21 @@ def average_disparity(between: Between) -> Draws:
 
 def censored_individual_disparity(between: Between) -> Draws:
     """Censoring-aware F_I."""
-    patients, X, scale = between.patients, between.X, between.scale
+    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
     assert X is not None
     return between.linear(
-        metrics.censored_individual_disparity(patients.target, patients.risk, X, scale=scale),
-        lambda: censored_influence(patients.target, patients.hazard, X, None, scale=scale),
+        metrics.censored_individual_disparity(patients.target, patients.risk, X, scale=scale, pairs=pairs),
+        lambda: censored_influence(patients.target, patients.hazard, X, None, scale=scale, pairs=pairs),
     )
 
 
 def censored_group_disparity(between: Between) -> Draws:
     """Censoring-aware F_G."""
-    patients, X, scale = between.patients, between.X, between.scale
+    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
     assert X is not None
     assert between.attribute is not None
     groups = between.attribute.kept_groups
     return between.linear(
-        metrics.censored_group_disparity(patients.target, patients.risk, X, groups, scale=scale),
-        lambda: censored_influence(patients.target, patients.hazard, X, groups, scale=scale),
+        metrics.censored_group_disparity(patients.target, patients.risk, X, groups, scale=scale, pairs=pairs),
+        lambda: censored_influence(patients.target, patients.hazard, X, groups, scale=scale, pairs=pairs),
     )

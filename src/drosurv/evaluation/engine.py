@@ -19,7 +19,9 @@ from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, largest_difference, permutation_test
 from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
-from drosurv.metrics.fairness import Convention
+from drosurv.metrics import sampled_individual_disparity
+from drosurv.metrics.pair_disparities import Convention
+from drosurv.metrics.sampled_pairs import Pairs, sampled_number
 from drosurv.target import FloatArray, IntArray, parse_target
 
 EVERYONE = "overall"
@@ -86,6 +88,8 @@ class Panel:
         Standardised features, for distances between patients.
     scale : float
         Hazard difference allowed per unit of feature distance in F_I.
+    pairs : "auto", "all" or int
+        How many pairs of patients disparities between patients look at.
     wanted : collection of str, optional
         Metrics to compute; by default all.
     notes : tuple of str
@@ -97,6 +101,7 @@ class Panel:
     intersection: Attribute | None = None
     X: FloatArray | None = None
     scale: float = 0.01
+    pairs: Pairs = "auto"
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
 
@@ -316,6 +321,7 @@ class Panel:
             rows,
             None if self.X is None else self.X[rows],
             self.scale,
+            self.pairs,
             sheet,
             known,
         )
@@ -333,6 +339,7 @@ def prepare(
     horizons: Any = None,
     convention: Convention = "paper",
     scale: float = 0.01,
+    pairs: Pairs = "auto",
     missing: Missing = "group",
     labels: Mapping[str, Sequence[Any]] | None = None,
     intersections: bool = False,
@@ -362,9 +369,28 @@ def prepare(
     shown: list[Attribute] = [*attributes]
     if intersections and intersection is not None and len(attributes) > 1:
         shown.append(intersection)
-    panel = Panel(Patients(scoring), shown, intersection, features.test, scale, wanted)
-    notes = [why_no_reference, features.note, *_left_out(panel)]
+    panel = Panel(Patients(scoring), shown, intersection, features.test, scale, pairs, wanted)
+    notes = [why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
     return replace(panel, notes=tuple(note for note in notes if note))
+
+
+def _sampled(panel: Panel) -> str:
+    """How much the sampling of pairs leaves open, where pairs are sampled."""
+    number = sampled_number(panel.pairs, len(panel.everyone))
+    if panel.X is None or number is None or not panel.has_hazards:
+        return ""
+    value, error = sampled_individual_disparity(
+        panel.everyone.risk,
+        panel.X,
+        scale=panel.scale,
+        convention=panel.everyone.scoring.convention,
+        pairs=number,
+    )
+    relative = f" of {error / value:.2%}" if value > 0 else ""
+    return (
+        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
+        f'a standard error{relative}; pairs="all" looks at every pair.'
+    )
 
 
 def _left_out(panel: Panel) -> list[str]:

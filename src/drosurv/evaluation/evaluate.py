@@ -20,7 +20,8 @@ from drosurv.evaluation.predictions import model_name
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
-from drosurv.metrics.fairness import Convention
+from drosurv.metrics.pair_disparities import Convention
+from drosurv.metrics.sampled_pairs import Pairs
 
 
 def evaluate(
@@ -35,6 +36,7 @@ def evaluate(
     horizons: Any = None,
     convention: Convention = "paper",
     scale: float = 0.01,
+    pairs: Pairs = "auto",
     missing: Missing = "group",
     labels: Mapping[str, Sequence[Any]] | None = None,
     intersections: bool = False,
@@ -78,6 +80,10 @@ def evaluate(
         Definitions of disparities and time grids: the printed ones, or those behind the published tables.
     scale : float
         Hazard difference allowed per unit of feature distance in F_I.
+    pairs : "auto", "all" or int
+        How many pairs of patients F_I and the censoring-aware disparities look at: "all", whatever the time it
+        takes, or so many random ones; by default all of up to 10,000 patients. The result's notes say when pairs
+        were sampled, with the standard error that it leaves.
     missing : "group" or "drop"
         Whether patients without a label form a group of their own or are left out of that attribute.
     labels : mapping, optional
@@ -130,6 +136,7 @@ def evaluate(
         horizons=horizons,
         convention=convention,
         scale=scale,
+        pairs=pairs,
         missing=missing,
         labels=labels,
         intersections=intersections,

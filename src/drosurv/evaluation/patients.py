@@ -17,8 +17,8 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
 )
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
-from drosurv.metrics.fairness import Convention
 from drosurv.metrics.harm import gain_times
+from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import FloatArray, Target

@@ -29,14 +29,7 @@ from drosurv.metrics.concordance_inference import (
 )
 from drosurv.metrics.d_calibration import DCalibration, d_calibration
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
-from drosurv.metrics.fairness import (
-    average_disparity,
-    censored_group_disparity,
-    censored_individual_disparity,
-    group_disparity,
-    individual_disparity,
-    intersectional_disparity,
-)
+from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.harm import (
     BrierAgainstNull,
@@ -52,6 +45,12 @@ from drosurv.metrics.imparity import (
     concordance_imparity_over_cuts,
 )
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
+from drosurv.metrics.pair_disparities import (
+    censored_group_disparity,
+    censored_individual_disparity,
+    individual_disparity,
+    sampled_individual_disparity,
+)
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import log_partial_likelihood
 from drosurv.metrics.shrinkage import gain_over_null, share_of_gain
@@ -113,6 +112,7 @@ __all__ = [
     "parse_survival",
     "permutation_test",
     "ratio_intervals",
+    "sampled_individual_disparity",
     "share_of_gain",
     "uno_concordance",
 ]

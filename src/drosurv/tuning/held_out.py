@@ -27,7 +27,7 @@ from drosurv.metrics import (
     log_partial_likelihood,
     parse_groups,
 )
-from drosurv.metrics.fairness import Convention
+from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, parse_target

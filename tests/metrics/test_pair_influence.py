@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from drosurv.evaluation.pair_influence import censored_influence, individual_influence
 from drosurv.metrics import (
     Groups,
     censored_group_disparity,
     censored_individual_disparity,
     individual_disparity,
 )
+from drosurv.metrics.pair_influence import censored_influence, individual_influence
 from drosurv.target import Target
 
 SCALE = 0.3

@@ -14,13 +14,20 @@ import numba
 import numpy as np
 
 from drosurv.disparities.individual import unit_rows
-from drosurv.metrics import Groups
-from drosurv.metrics.fairness import Convention
+from drosurv.groups import Groups
+from drosurv.metrics.sampled_pairs import (
+    Pairs,
+    enough_for_each,
+    excess,
+    excess_over_censored_pairs,
+    excess_over_pairs,
+    sampled_number,
+)
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 
 def individual_influence(
-    hazard: FloatArray, X: FloatArray, *, scale: float, convention: Convention
+    hazard: FloatArray, X: FloatArray, *, scale: float, convention: str, pairs: Pairs = "auto"
 ) -> FloatArray:
     """Influence of each patient on F_I, (n,), for weights that sum to n.
 
@@ -30,18 +37,26 @@ def individual_influence(
         exp(risk).
     X : (n, d) float64
         Standardised features.
-    scale, convention
+    scale, convention, pairs
         As in :func:`~drosurv.metrics.individual_disparity`.
     """
-    n = len(hazard)
-    if convention == "table":
-        return _sums_over_pairs(hazard, unit_rows(X), scale) / (n * (n - 1))
-    found: FloatArray = _sums_over_pairs(hazard, np.ascontiguousarray(X), scale)
-    return found
+    n, number = len(hazard), sampled_number(pairs, len(hazard))
+    rows = unit_rows(X) if convention == "table" else np.ascontiguousarray(X)
+    if number is None:
+        sums = _sums_over_pairs(hazard, rows, scale)
+    else:
+        sums = (n - 1) * excess_over_pairs(hazard, rows, scale, enough_for_each(number, n)).by_patient
+    return sums / (n * (n - 1)) if convention == "table" else sums
 
 
 def censored_influence(
-    target: Target, hazard: FloatArray, X: FloatArray, groups: Groups | None, *, scale: float
+    target: Target,
+    hazard: FloatArray,
+    X: FloatArray,
+    groups: Groups | None,
+    *,
+    scale: float,
+    pairs: Pairs = "auto",
 ) -> FloatArray:
     """Influence of each patient on a censoring-aware disparity, (n,); NaN if nobody was censored or had the event.
 
@@ -49,19 +64,25 @@ def censored_influence(
     ----------
     target : Target
         Events and times.
-    hazard, X, scale
+    hazard, X, scale, pairs
         As in `individual_influence`.
     groups : Groups, optional
         Pairs inside one group only; without it the individual disparity.
     """
     codes = np.zeros(len(target), dtype=np.intp) if groups is None else groups.codes
-    sums = _sums_over_censored_pairs(hazard, unit_rows(X), scale, target.event, target.time, codes)
     events, censored = target.n_events, len(target) - target.n_events
+    scene = (hazard, unit_rows(X), scale, target.event, target.time, codes)
+    number = sampled_number(pairs, len(target))
+    if number is None or events * censored == 0:
+        sums = _sums_over_censored_pairs(*scene)
+    else:
+        means = excess_over_censored_pairs(*scene, enough_for_each(number, len(target))).by_patient
+        sums = means * np.where(target.event, censored, events)
     with np.errstate(invalid="ignore", divide="ignore"):
         # The numbers of events and of censored patients in the denominator are resampled too.
-        pairs = np.float64(events) * censored
+        all_pairs = np.float64(events) * censored
         share = np.where(target.event, np.float64(1.0) / events, np.float64(1.0) / censored)
-        influence: FloatArray = (sums - sums.sum() / 2 * share) / pairs
+        influence: FloatArray = (sums - sums.sum() / 2 * share) / all_pairs
     return influence
 
 
@@ -73,9 +94,9 @@ def _sums_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float) -> Floa
     for i in range(n):
         own = 0.0
         for j in range(i + 1, n):
-            excess = _excess(hazard, rows, scale, i, j)
-            own += excess
-            sums[j] += excess
+            found = excess(hazard, rows, scale, i, j)
+            own += found
+            sums[j] += found
         sums[i] += own
     return sums
 
@@ -93,17 +114,8 @@ def _sums_over_censored_pairs(
         own = 0.0
         for j in range(n):
             if event[j] and time[i] <= time[j] and codes[i] == codes[j]:
-                excess = _excess(hazard, rows, scale, i, j)
-                own += excess
-                sums[j] += excess
+                found = excess(hazard, rows, scale, i, j)
+                own += found
+                sums[j] += found
         sums[i] += own
     return sums
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _excess(hazard: FloatArray, rows: FloatArray, scale: float, i: int, j: int) -> float:
-    gap = abs(hazard[i] - hazard[j])
-    squared = 0.0
-    for k in range(rows.shape[1]):
-        squared += (rows[i, k] - rows[j, k]) ** 2
-    return float(max(gap - scale * np.sqrt(squared), 0.0))

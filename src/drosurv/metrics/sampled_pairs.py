@@ -1,0 +1,167 @@
+"""Means over pairs of patients, estimated from random pairs where there are too many to look at all.
+
+Patients are put in random order, and each is paired with the one a random number of places further on. So
+every patient is in as many pairs as any other, and memory is read from front to back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numba
+import numpy as np
+
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+Pairs = Literal["auto", "all"] | int
+#: Up to so many patients all pairs are looked at by default, which takes about a second.
+MOST_EXACT = 10_000
+#: So many pairs are sampled by default: a standard error of about a thousandth.
+SAMPLED = 5_000_000
+# Partners of each patient behind its own mean; fewer would add noise to standard errors.
+_PARTNERS = 50
+
+
+class PairMean(NamedTuple):
+    """The mean of a number over pairs of patients.
+
+    Parameters
+    ----------
+    mean, standard_error : float
+        The estimate, and its standard error from the sampling of pairs.
+    by_patient : (n,) float64
+        The mean over each patient's own sampled pairs; NaN if it is in none.
+    """
+
+    mean: float
+    standard_error: float
+    by_patient: FloatArray
+
+
+def sampled_number(pairs: Pairs, n: int) -> int | None:
+    """How many pairs of n patients to sample; None for all of them."""
+    if pairs == "all" or (pairs == "auto" and n <= MOST_EXACT):
+        return None
+    number: Any = SAMPLED if pairs == "auto" else pairs
+    if not isinstance(number, (int, np.integer)) or number < 1:
+        raise ValueError(f"pairs must be 'auto', 'all' or a whole number of pairs, got {pairs!r}.")
+    return int(number)
+
+
+def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pairs: int) -> PairMean:
+    """Mean of [|h_i - h_j| - scale * distance]_+ over pairs of n >= 2 patients.
+
+    Parameters
+    ----------
+    hazard : (n,) float64
+    rows : (n, d) float64
+        Features.
+    scale : float
+    n_pairs : int
+        At least so many pairs are looked at; the same pairs in every call with as many patients.
+    """
+    rng, n = np.random.default_rng(0), len(hazard)
+    order = rng.permutation(n)
+    shifts = rng.integers(1, n, size=-(-n_pairs // n))
+    sums = np.zeros(n)
+    total, squares = _over_shifts(hazard[order], rows[order], scale, shifts, sums)
+    by_patient = np.empty(n)
+    by_patient[order] = sums / (2 * len(shifts))
+    # Everybody is in as many pairs, so that what patients bring into all their pairs cancels in the mean; only what is
+    # particular to a pair is left to chance. With partners' noise taken off, the patients' means show the former.
+    own = 1 / (2 * len(shifts))
+    mean = total / (n * len(shifts))
+    spread = squares / (n * len(shifts)) - mean**2
+    of_patients = (float(by_patient.var()) - spread * own) / (1 - own)
+    particular = max(spread - 2 * max(of_patients, 0.0), 0.0)
+    return PairMean(mean, float(np.sqrt(particular / (n * len(shifts)))), by_patient)
+
+
+def excess_over_censored_pairs(
+    hazard: FloatArray,
+    rows: FloatArray,
+    scale: float,
+    event: BoolArray,
+    time: FloatArray,
+    codes: IntArray,
+    n_pairs: int,
+) -> PairMean:
+    """The same over pairs of a censored patient and an event; 0 if the event came first or in another group."""
+    rng = np.random.default_rng(0)
+    censored, events = (rng.permutation(np.flatnonzero(chosen)) for chosen in (~event, event))
+    longer = max(len(censored), len(events))
+    shifts = rng.integers(0, len(events), size=-(-n_pairs // longer))
+    sums, counts = np.zeros(len(hazard)), np.zeros(len(hazard))
+    total, squares = _over_censored_shifts(
+        hazard, rows, scale, time, codes, censored, events, shifts, sums, counts
+    )
+    looked_at = longer * len(shifts)
+    mean = total / looked_at
+    error = float(np.sqrt(max(squares / looked_at - mean**2, 0.0) / looked_at))
+    with np.errstate(invalid="ignore"):
+        return PairMean(mean, error, sums / counts)
+
+
+def enough_for_each(n_pairs: int, n: int) -> int:
+    """Pairs to sample where the mean of every one of n patients is wanted."""
+    return max(n_pairs, _PARTNERS * n // 2)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def excess(hazard: FloatArray, rows: FloatArray, scale: float, i: int, j: int) -> float:
+    """How much two hazards differ beyond what the features' distance allows."""
+    gap = abs(hazard[i] - hazard[j])
+    squared = 0.0
+    for k in range(rows.shape[1]):
+        squared += (rows[i, k] - rows[j, k]) ** 2
+    return float(max(gap - scale * np.sqrt(squared), 0.0))
+
+
+@numba.njit(cache=True, nogil=True)
+def _over_shifts(
+    hazard: FloatArray, rows: FloatArray, scale: float, shifts: IntArray, sums: FloatArray
+) -> tuple[float, float]:
+    n = len(hazard)
+    total = 0.0
+    squares = 0.0
+    for shift in shifts:
+        for i in range(n):
+            j = i + shift
+            if j >= n:
+                j -= n
+            found = excess(hazard, rows, scale, i, j)
+            total += found
+            squares += found * found
+            sums[i] += found
+            sums[j] += found
+    return total, squares
+
+
+@numba.njit(cache=True, nogil=True)
+def _over_censored_shifts(
+    hazard: FloatArray,
+    rows: FloatArray,
+    scale: float,
+    time: FloatArray,
+    codes: IntArray,
+    censored: IntArray,
+    events: IntArray,
+    shifts: IntArray,
+    sums: FloatArray,
+    counts: FloatArray,
+) -> tuple[float, float]:
+    total = 0.0
+    squares = 0.0
+    for shift in shifts:
+        for place in range(max(len(censored), len(events))):
+            i = censored[place % len(censored)]
+            j = events[(place + shift) % len(events)]
+            counts[i] += 1.0
+            counts[j] += 1.0
+            if time[i] <= time[j] and codes[i] == codes[j]:
+                found = excess(hazard, rows, scale, i, j)
+                total += found
+                squares += found * found
+                sums[i] += found
+                sums[j] += found
+    return total, squares
