@@ -6,7 +6,8 @@ from sklearn.base import BaseEstimator
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import Dataset, make_hidden_minority
-from drosurv.estimators.baseline import Baseline, follow_up
+from drosurv.estimators.baseline import Baseline
+from drosurv.metrics import FollowUp
 from drosurv.target import parse_target
 
 MAJORITY, MINORITY = np.array([0.8, 0.5, 0.3, 0.0]), np.array([-0.6, 0.5, 0.3, 0.5])
@@ -113,7 +114,7 @@ class BoostedTrees(BaseEstimator):
             ).fit(np.asarray(X), target.event / hazard, sample_weight=hazard)
             scores = self.predict(X)
         self._baseline = Baseline.breslow(target, scores)
-        self.follow_up_ = follow_up(target)
+        self.follow_up_ = FollowUp.of(target)
         return self
 
     def predict(self, X):
@@ -216,7 +217,7 @@ def frozen(setting, seed):
             "repaired": repaired,
             "Cox fitted here": CoxPH().fit(here.X, here.y),
         }.items():
-            gains = gains_of(one, follow_up(parse_target(here.y)), test.X, test.y)
+            gains = gains_of(one, FollowUp.of(parse_target(here.y)), test.X, test.y)
             row = {"method": name, "overall": gains.mean()}
             row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()} if share else {}
             rows.append(row | found_by(one, test, inside))

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from drosurv.estimators.baseline import Baseline, HeldStepFunction, follow_up
+from drosurv.estimators.baseline import Baseline, HeldStepFunction
+from drosurv.metrics import FollowUp
 from drosurv.target import Target
 
 
@@ -58,7 +59,7 @@ def test_step_functions_hold_their_last_value_and_know_their_domain():
 
 def test_follow_up_curves_are_kaplan_meiers():
     target, _ = sample()
-    curves = follow_up(target)
+    curves = FollowUp.of(target)
     for found, reverse in ((curves.survival, False), (curves.censoring, True)):
         times, wanted = kaplan_meier_estimator(target.event, target.time, reverse=reverse)
         np.testing.assert_array_equal(curves.times, times)

@@ -215,8 +215,10 @@ def test_survival_is_one_before_the_first_event_and_held_after_the_last(name):
     np.testing.assert_array_equal(found[:, 3], found[:, 4])
     np.testing.assert_array_equal(found[:, 5], found[:, 6])
     curve = model.predict_survival_function(X.iloc[:1])[0]
-    np.testing.assert_allclose(curve(times), found[0], rtol=1e-12)
-    assert [curve(t) for t in times] == pytest.approx(list(found[0]), rel=1e-12)
+    # A network scores in float32, and one patient alone may be rounded differently from the same among many.
+    rounding = 1e-12 if hasattr(model, "coef_") else 1e-5
+    np.testing.assert_allclose(curve(times), found[0], rtol=rounding)
+    assert [curve(t) for t in times] == pytest.approx(list(found[0]), rel=rounding)
     hazard = model.predict_cumulative_hazard_function(X, times=times)
     np.testing.assert_allclose(found, np.exp(-hazard), rtol=1e-12)
 

@@ -4,7 +4,8 @@ import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.device import JoinedParameters, resolve_device, train_on_device
+from drosurv.estimators.base import fit_together
+from drosurv.estimators.device import JoinedParameters, resolve_device
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids
 from drosurv.networks import ModuleBatch, mlp
 from drosurv.target import Surv
@@ -117,11 +118,11 @@ def assert_weights_count(make):
 def test_training_sets_of_two_sizes_are_named():
     models = [estimators(AS_DEVICE, "linear", "plain") for _ in range(2)]
     trainings = [
-        grid[0]._check_training(one.X, one.y, None)
+        grid[0]._training(one.X, one.y, None)
         for grid, one in zip(models, [sample(0), sample(1, n=100)], strict=True)
     ]
     with pytest.raises(ValueError, match=r"one shape, got \[\(100, 5\), \(120, 5\)\]"):
-        train_on_device(models, trainings, "cpu")
+        fit_together(models, trainings)
 
 
 @pytest.mark.parametrize("models", [1, 3])

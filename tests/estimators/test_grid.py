@@ -45,7 +45,11 @@ def test_each_comes_out_as_if_fitted_alone(grid, data):
         alone = clone(model)
         needs = isinstance(model, (RegularizedCox, GroupDROCox))
         alone.fit(data.X, data.y, **({"sensitive_features": labels} if needs else {}))
-        np.testing.assert_allclose(one.predict(data.X), alone.predict(data.X), atol=1e-5)
+        found, expected = one.predict(data.X), alone.predict(data.X)
+        if hasattr(alone, "network_"):
+            # A Cox loss does not see a shift of all scores: float32's rounding alone decides where a bias goes.
+            found, expected = found - found.mean(), expected - expected.mean()
+        np.testing.assert_allclose(found, expected, atol=1e-5)
         assert one.objective_ == pytest.approx(alone.objective_, rel=1e-5)
         assert one.feature_names_in_.tolist() == data.X.columns.tolist()
 
@@ -77,7 +81,7 @@ def test_a_batch_holds_what_differs_only_in_what_a_batch_may(data):
         GroupDROCox(),
         GroupDROCox(),
     ]
-    assert batches(grid) == [[0, 1], [2], [3], [4, 5], [6], [7]]
+    assert batches(grid) == [[0, 1], [2], [3], [4, 5], [6, 7]]
 
 
 def test_networks_that_cannot_be_told_equal_stay_apart():

@@ -134,7 +134,11 @@ def test_settings_trained_together_equal_those_trained_alone(name, network):
     tolerance = 1e-9 if network == "linear" else 2e-4
     for one, model in zip(together, models(), strict=True):
         model.fit(X, y, **groups_for(name, groups))
-        np.testing.assert_allclose(one.predict(X), model.predict(X), rtol=tolerance, atol=tolerance)
+        found, expected = one.predict(X), model.predict(X)
+        if model.weight == 0:
+            # The likelihood does not see a shift of all scores: float32's rounding alone decides where a bias goes.
+            found, expected = found - found.mean(), expected - expected.mean()
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
         np.testing.assert_allclose(one.history_, model.history_, rtol=tolerance)
         assert one.objective_ == pytest.approx(model.objective_, rel=tolerance)
 

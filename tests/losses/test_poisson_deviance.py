@@ -64,7 +64,7 @@ def test_worst_patients_do_not_change_with_the_unit_of_time_as_they_do_for_the_l
     years = Target(target.event, target.time / 365.25)
     deviances, likelihoods = [], []
     for scaled in (target, years):
-        psi = PiecewiseExponential(scaled, 5).null_psi
+        psi = PiecewiseExponential(scaled, 5).start
         deviances.append(PoissonDeviance(scaled, 5)(scores, psi))
         likelihoods.append(PiecewiseExponential(scaled, 5)(scores, psi))
     np.testing.assert_allclose(deviances[0], deviances[1])

@@ -13,8 +13,6 @@ import pandas as pd
 import pytest
 import skops.io
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 from sklearn.base import BaseEstimator
@@ -25,11 +23,10 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from drosurv import estimators
 from drosurv.datasets import load_flc, make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
-from drosurv.estimators.baseline import follow_up
 from drosurv.metrics import FollowUp
 from drosurv.persistence import load, read_saved_model, save
 from drosurv.persistence import saved_model as saved_model_module
-from drosurv.target import Surv, Target
+from drosurv.target import Surv
 
 EVERY_CLASS = [
     cls
@@ -227,16 +224,6 @@ def test_follow_up_curves_equal_those_of_the_training_target(path):
     for name in ("times", "censoring", "survival", "event_percentiles"):
         np.testing.assert_allclose(getattr(kept, name), getattr(expected, name), atol=1e-12)
     assert (model.n_patients_, model.n_events_) == (len(Y), Y["event"].sum())
-
-
-@given(st.integers(0, 2**31), st.integers(2, 40))
-@settings(deadline=None, max_examples=50)
-def test_follow_up_curves_of_tied_times_equal_scikit_survivals(seed, n):
-    rng = np.random.default_rng(seed)
-    target = Target(np.append(rng.random(n) < 0.6, True), rng.integers(0, 9, n + 1).astype(float))
-    ours, expected = follow_up(target), FollowUp.parse(target)
-    for name in ("times", "censoring", "survival", "event_percentiles"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(expected, name), atol=1e-12)
 
 
 class TestOwnNetwork:

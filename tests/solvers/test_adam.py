@@ -7,7 +7,7 @@ import torch
 from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
 from drosurv.networks import Linear, ModuleBatch, build, linear, mlp
 from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
-from drosurv.solvers import Composite, DeviceComposite, adam, compiled_adam, compiles
+from drosurv.solvers import Criterion, TorchCriterion, adam, compiled_adam, compiles
 from drosurv.target import Target
 
 N, D, STEPS = 60, 3, 40
@@ -56,9 +56,9 @@ def test_linear_training_equals_torchs_adam(name, l2):
     X, target = sample()
     make, in_torch = OBJECTIVES[name]
     module = build(linear, D, seed=1).double()
-    composite = Composite(CoxPartial(target), make, uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), make, uniform_mass(N))
     network = Linear(X, coefficients(module))
-    history = adam(network, composite, np.array([0.05]), STEPS, l2)
+    history = adam(network, criterion, np.array([0.05]), STEPS, l2)
     wanted = by_torch(module, X, in_torch, target, 0.05, l2)
     np.testing.assert_allclose(history[0], wanted, rtol=1e-8)
     np.testing.assert_allclose(network.parameters[0], coefficients(module), rtol=1e-7, atol=1e-9)
@@ -70,7 +70,7 @@ def test_perceptron_training_equals_torchs_adam(name):
     make, in_torch = OBJECTIVES[name]
     module = build(lambda d: mlp(d, (6,)), D, seed=1).double()
     network = ModuleBatch([copy.deepcopy(module)], X)
-    history = adam(network, Composite(CoxPartial(target), make, uniform_mass(N)), np.array([0.02]), STEPS)
+    history = adam(network, Criterion(CoxPartial(target), make, uniform_mass(N)), np.array([0.02]), STEPS)
     wanted = by_torch(module, X, in_torch, target, 0.02)
     np.testing.assert_allclose(history[0], wanted, rtol=1e-8)
     for own, theirs in zip(network.trained()[0].parameters(), module.parameters(), strict=True):
@@ -83,11 +83,11 @@ def test_a_batch_of_settings_is_its_models_one_by_one():
     starts = np.random.default_rng(0).normal(size=(3, D)) / 10
     loss = CoxPartial(target)
     together = Linear(X, starts.copy())
-    history = adam(together, Composite(loss, lambda: ChiSquare(alphas), uniform_mass(N)), lr, STEPS)
+    history = adam(together, Criterion(loss, lambda: ChiSquare(alphas), uniform_mass(N)), lr, STEPS)
     assert history.shape == (3, STEPS)
     for b in range(3):
         alone = Linear(X, starts[b : b + 1].copy())
-        criterion = Composite(loss, lambda b=b: ChiSquare(alphas[b]), uniform_mass(N))
+        criterion = Criterion(loss, lambda b=b: ChiSquare(alphas[b]), uniform_mass(N))
         np.testing.assert_allclose(adam(alone, criterion, lr[b : b + 1], STEPS)[0], history[b], rtol=1e-9)
         np.testing.assert_allclose(alone.parameters[0][0], together.parameters[0][b], rtol=1e-7, atol=1e-10)
 
@@ -96,12 +96,12 @@ def test_a_batch_of_perceptrons_is_its_models_one_by_one():
     X, target = sample()
     modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(3)]
     lr = np.array([0.01, 0.05, 0.1])
-    composite = Composite(CoxPartial(target), Mean, uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(N))
     together = ModuleBatch([copy.deepcopy(m) for m in modules], X)
-    history = adam(together, composite, lr, STEPS, l2=0.1)
+    history = adam(together, criterion, lr, STEPS, l2=0.1)
     for b in range(3):
         alone = ModuleBatch([modules[b]], X)
-        found = adam(alone, composite, lr[b : b + 1], STEPS, l2=0.1)
+        found = adam(alone, criterion, lr[b : b + 1], STEPS, l2=0.1)
         np.testing.assert_allclose(found[0], history[b], rtol=1e-8)
 
 
@@ -124,22 +124,22 @@ def test_the_compiled_loop_is_the_plain_one(name, weighted, l2):
     alphas, lr = np.array([0.2, 0.5, 1.0]), np.array([0.01, 0.05, 0.1])
     starts = np.random.default_rng(0).normal(size=(3, D)) / 10
     prepare, blocks = COMPILED[name]
-    composite = Composite(prepare(target, weight), lambda: ChiSquare(alphas), mass, blocks)
+    criterion = Criterion(prepare(target, weight), lambda: ChiSquare(alphas), mass, blocks)
     plain, compiled = Linear(X, starts.copy()), Linear(X, starts.copy())
-    assert compiles(compiled, composite)
-    wanted = adam(plain, composite, lr, STEPS, l2)
-    np.testing.assert_allclose(compiled_adam(compiled, composite, lr, STEPS, l2), wanted, rtol=1e-10)
+    assert compiles(compiled, criterion)
+    wanted = adam(plain, criterion, lr, STEPS, l2)
+    np.testing.assert_allclose(compiled_adam(compiled, criterion, lr, STEPS, l2), wanted, rtol=1e-10)
     np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
 
 
 def test_the_compiled_loop_takes_a_half_without_any_event():
     X, target = sample()
     target = Target(target.event & HALF, target.time)
-    composite = Composite(CoxSplit(target, HALF), lambda: ChiSquare(0.3), uniform_mass(N), HALVES)
+    criterion = Criterion(CoxSplit(target, HALF), lambda: ChiSquare(0.3), uniform_mass(N), HALVES)
     plain, compiled = Linear(X, np.full((1, D), 0.1)), Linear(X, np.full((1, D), 0.1))
-    wanted = adam(plain, composite, np.array([0.05]), STEPS)
+    wanted = adam(plain, criterion, np.array([0.05]), STEPS)
     np.testing.assert_allclose(
-        compiled_adam(compiled, composite, np.array([0.05]), STEPS), wanted, rtol=1e-10
+        compiled_adam(compiled, criterion, np.array([0.05]), STEPS), wanted, rtol=1e-10
     )
     np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
 
@@ -150,15 +150,15 @@ def test_the_compiled_loop_knows_what_it_cannot_do():
     mass, split = uniform_mass(N), CoxSplit(target, HALF)
     penalty = type("Penalty", (), {"__call__": lambda self, scores: (np.zeros(1), 0 * scores)})()
     module = ModuleBatch([build(linear, D, seed=0)], X)
-    assert not compiles(network, Composite(CoxPartial(target), Mean, mass))
-    assert not compiles(network, Composite(CoxPartial(target, "efron"), chi, mass))
-    assert not compiles(network, Composite(split, chi, mass))
-    assert not compiles(network, Composite(split, chi, mass, HALVES[:1]))
-    assert not compiles(network, Composite(split, chi, mass, HALVES[::-1]))
-    assert not compiles(network, Composite(split, Mean, mass, HALVES))
-    assert not compiles(network, Composite(CoxPartial(target), chi, mass, penalty=penalty))
-    assert not compiles(network, Composite(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
-    assert not compiles(module, Composite(CoxPartial(target), chi, mass))
+    assert not compiles(network, Criterion(CoxPartial(target), Mean, mass))
+    assert not compiles(network, Criterion(CoxPartial(target, "efron"), chi, mass))
+    assert not compiles(network, Criterion(split, chi, mass))
+    assert not compiles(network, Criterion(split, chi, mass, HALVES[:1]))
+    assert not compiles(network, Criterion(split, chi, mass, HALVES[::-1]))
+    assert not compiles(network, Criterion(split, Mean, mass, HALVES))
+    assert not compiles(network, Criterion(CoxPartial(target), chi, mass, penalty=penalty))
+    assert not compiles(network, Criterion(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
+    assert not compiles(module, Criterion(CoxPartial(target), chi, mass))
 
 
 def test_split_training_equals_torchs_adam():
@@ -167,8 +167,8 @@ def test_split_training_equals_torchs_adam():
     rows = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
     module = build(linear, D, seed=1).double()
     network = Linear(X, coefficients(module))
-    composite = Composite(CoxSplit(target, in_first), lambda: ChiSquare(0.3), uniform_mass(N), rows)
-    history = adam(network, composite, np.array([0.05]), STEPS)
+    criterion = Criterion(CoxSplit(target, in_first), lambda: ChiSquare(0.3), uniform_mass(N), rows)
+    history = adam(network, criterion, np.array([0.05]), STEPS)
     optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
     features, (event, time) = torch.as_tensor(X), tensors(target)
     for step in range(STEPS):
@@ -186,22 +186,18 @@ def test_split_training_equals_torchs_adam():
 
 def test_training_through_autograd_is_the_same_training():
     X, target = sample()
-    event, time = tensors(target)
     modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(2)]
     lr = np.array([0.02, 0.05])
-    alphas = torch.tensor([0.2, 0.5], dtype=torch.float64)
-    criterion = DeviceComposite(
-        lambda f: chi_square(cox_partial(f, event, time), alphas.expand(1, 2)), (1, 2)
-    )
-    found = adam(ModuleBatch([copy.deepcopy(m) for m in modules], X, "cpu"), criterion, lr, STEPS)
-    composite = Composite(CoxPartial(target), lambda: ChiSquare(alphas.numpy()), uniform_mass(N))
-    wanted = adam(ModuleBatch(modules, X), composite, lr, STEPS)
+    alphas = np.array([0.2, 0.5])
+    criterion = Criterion(CoxPartial(target), lambda: ChiSquare(alphas), uniform_mass(N))
+    on_device = TorchCriterion([criterion], 2, "cpu")
+    found = adam(ModuleBatch([copy.deepcopy(m) for m in modules], X, "cpu"), on_device, lr, STEPS)
+    wanted = adam(ModuleBatch(modules, X), criterion, lr, STEPS)
     np.testing.assert_allclose(found, wanted, rtol=1e-8)
 
 
 def test_penalties_are_added_times_their_weight_on_either_path():
     target = sample()[1]
-    event, time = tensors(target)
 
     class Spread:
         """Sum of squared scores, as an array and as a tensor."""
@@ -213,14 +209,13 @@ def test_penalties_are_added_times_their_weight_on_either_path():
             return (scores**2).sum(-1)
 
     weights, penalty, scores = np.array([0.5, 2.0]), Spread(), np.random.default_rng(0).normal(size=(2, N))
-    composite = Composite(CoxPartial(target), Mean, uniform_mass(N), None, penalty, weights)
-    value, gradient = composite(scores)
-    plain, slope = Composite(CoxPartial(target), Mean, uniform_mass(N))(scores)
+    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(N), penalty=penalty, penalty_weight=weights)
+    value, gradient, _ = criterion(scores)
+    bare = Criterion(CoxPartial(target), Mean, uniform_mass(N))
+    plain, slope, _ = bare(scores)
     np.testing.assert_allclose(value, plain + weights * (scores**2).sum(-1), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope + 2 * weights[:, None] * scores, rtol=1e-12)
-    device = DeviceComposite(
-        lambda f: cox_partial(f, event, time).mean(-1), (1, 2), penalty.torch, torch.as_tensor(weights)
-    )
+    device = TorchCriterion([bare], 2, "cpu", penalty.torch, torch.as_tensor(weights))
     on_device = device(torch.as_tensor(scores))
     np.testing.assert_allclose(on_device[0], value, rtol=1e-12)
     np.testing.assert_allclose(on_device[1], gradient, rtol=1e-9, atol=1e-12)
@@ -228,7 +223,7 @@ def test_penalties_are_added_times_their_weight_on_either_path():
 
 def test_every_finished_step_is_told_and_none_may_be_asked_for():
     X, target = sample()
-    composite, told = Composite(CoxPartial(target), Mean, uniform_mass(N)), []
-    adam(Linear(X, np.zeros((1, D))), composite, np.array([0.1]), 5, on_step=told.append)
+    criterion, told = Criterion(CoxPartial(target), Mean, uniform_mass(N)), []
+    adam(Linear(X, np.zeros((1, D))), criterion, np.array([0.1]), 5, on_step=told.append)
     assert told == [1, 2, 3, 4, 5]
-    assert adam(Linear(X, np.zeros((2, D))), composite, np.array([0.1, 0.1]), 0).shape == (2, 0)
+    assert adam(Linear(X, np.zeros((2, D))), criterion, np.array([0.1, 0.1]), 0).shape == (2, 0)

@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 from drosurv.losses import CoxPartial, CoxSplit
 from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
-from drosurv.solvers import Composite, LinearProblem, minimise
+from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers import linear_problem as linear_problem_module
 from drosurv.target import Target
 
@@ -40,7 +40,7 @@ def halves(target, both):
 
 def problem_of(X, target, loss="breslow", make=Mean, l2=0.0):
     prepared, blocks = LOSSES[loss](target)
-    return LinearProblem(X, Composite(prepared, make, uniform_mass(len(X)), blocks), l2)
+    return LinearProblem(X, Criterion(prepared, make, uniform_mass(len(X)), blocks), l2)
 
 
 def best_by_scipy(problem, start):
@@ -180,7 +180,7 @@ def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
     q = problem._current.weights.copy()
 
     def weighted(at):
-        return float(problem.composite.losses((problem.X @ at)[None, :])[0] @ q[0])
+        return float(problem.criterion.entries((problem.X @ at)[None, :])[0] @ q[0])
 
     moves = step * np.eye(3)
     bend = [
@@ -286,8 +286,8 @@ def test_a_sample_that_misses_a_tiny_half_is_not_used():
     in_first[np.random.default_rng(linear_problem_module._SAMPLE_SEED).permutation(n)[-14:]] = True
     blocks = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
     target = Target(np.ones(n, bool), time)
-    composite = Composite(CoxSplit(target, in_first), Mean, uniform_mass(n), blocks)
-    found = minimise(LinearProblem(X, composite, 0.01), tol=1e-8, max_iter=200)
+    criterion = Criterion(CoxSplit(target, in_first), Mean, uniform_mass(n), blocks)
+    found = minimise(LinearProblem(X, criterion, 0.01), tol=1e-8, max_iter=200)
     assert found.status == "converged"
 
 

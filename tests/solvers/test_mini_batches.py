@@ -4,7 +4,7 @@ import pytest
 from drosurv.losses import CoxPartial
 from drosurv.networks import Linear
 from drosurv.objectives import Mean, uniform_mass
-from drosurv.solvers import Composite, MiniBatches, adam
+from drosurv.solvers import Criterion, MiniBatches, adam
 from drosurv.target import Target
 
 
@@ -50,14 +50,14 @@ def test_the_order_follows_the_seed():
 def test_a_step_trains_on_the_loss_among_its_patients():
     rng = np.random.default_rng(0)
     X, target = rng.normal(size=(12, 2)), Target(np.ones(12, bool), rng.random(12))
-    composite = Composite(CoxPartial(target), Mean, uniform_mass(12))
+    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(12))
     network = Linear(X, rng.normal(size=(1, 2)))
-    batches = MiniBatches(network, composite.take, 12, 4, seed=0)
+    batches = MiniBatches(network, criterion.take, 12, 4, seed=0)
     scores = batches.scores()
-    value, gradient = batches(scores)
+    value, gradient, _ = batches(scores)
     rows = np.array_split(np.random.default_rng(0).permutation(12), 3)[0]
-    own = Composite(CoxPartial(target.take(rows)), Mean, uniform_mass(4))
-    wanted, slope = own((X[rows] @ network.parameters[0][0])[None, :])
+    own = Criterion(CoxPartial(target.take(rows)), Mean, uniform_mass(4))
+    wanted, slope, _ = own((X[rows] @ network.parameters[0][0])[None, :])
     assert value == pytest.approx(wanted, rel=1e-12)
     np.testing.assert_allclose(batches.pullback(gradient)[0], slope @ X[rows], rtol=1e-10)
 
@@ -66,10 +66,10 @@ def test_many_small_steps_go_downhill():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     target = Target(np.ones(200, bool), rng.exponential(size=200) * np.exp(-X[:, 0]))
-    composite = Composite(CoxPartial(target), Mean, uniform_mass(200))
+    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(200))
     network = Linear(X, np.zeros((1, 2)))
-    before = composite(network.scores())[0][0]
-    batches = MiniBatches(network, composite.take, 200, 50, seed=0)
+    before = criterion(network.scores())[0][0]
+    batches = MiniBatches(network, criterion.take, 200, 50, seed=0)
     history = adam(batches, batches, np.array([0.05]), 40)
     assert history.shape == (1, 40)
-    assert composite(network.scores())[0][0] < before - 0.1
+    assert criterion(network.scores())[0][0] < before - 0.1

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
-from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.grid import fit_grid
+from drosurv.estimators.network_estimator import NetworkEstimator
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
 _FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
@@ -88,7 +88,7 @@ def prepared(model: Any, X: Any) -> Any:
 
 def _relative(estimator: Any, family: type, alpha: float) -> Any:
     """An unfitted model of a family with the settings that the estimator has too."""
-    ours = estimator.get_params(deep=False) if isinstance(estimator, CoxEstimator) else {}
+    ours = estimator.get_params(deep=False) if isinstance(estimator, NetworkEstimator) else {}
     if type(estimator) is not family:
         # The family's default tolerance suits its objective.
         ours.pop("tol", None)

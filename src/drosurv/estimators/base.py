@@ -1,52 +1,32 @@
-"""What every estimator shares: checked inputs, a choice of solver, a baseline hazard, predictions."""
+"""What every estimator shares: checked inputs, one way to fit, and predictions from scores and curves."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from drosurv.estimators.baseline import Baseline, follow_up
-from drosurv.estimators.device import check_device, stack_targets
-from drosurv.estimators.fitting import fit_batch
-from drosurv.estimators.parameters import check_count, check_number, check_widths
+from drosurv.estimators.baseline import Curves, step_functions
+from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial, cox_partial
-from drosurv.networks import build, linear, mlp, module_scores, module_state, restored
-from drosurv.objectives import Evaluation, Mean, Objective
-from drosurv.solvers.composite import Loss, Penalty
-from drosurv.target import FloatArray, IntArray, parse_target
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-SOLVERS = ("auto", "adam", "convex")
+from drosurv.metrics import FollowUp, concordance_index
+from drosurv.networks import module_scores, module_state
+from drosurv.target import FloatArray, parse_target
 
 
-class CoxEstimator(BaseEstimator):
-    """Base of the estimators: subclasses name their parameters and say which loss and objective they train."""
+class SurvivalEstimator(BaseEstimator):
+    """Base of the estimators: a subclass names its parameters and gives its recipe and schedule."""
 
-    network: str | Callable[[int], Any]
-    hidden: Sequence[int]
-    solver: str
-    lr: float
-    max_iter: int
-    tol: float | None
-    l2: float
-    ties: str
-    random_state: Any
-    device: str
-    verbose: bool
-
-    # What one batch of models trained together may differ in.
-    _batched: tuple[str, ...] = ("lr",)
-    _convex = True
-    _tol = 1e-8
+    _baseline: Curves
+    # What models trained together in one batch may differ in.
+    _batched: tuple[str, ...] = ()
     # Fitted attributes that speak of single training patients, which a saved model leaves out.
     _per_patient: tuple[str, ...] = ()
 
@@ -56,50 +36,27 @@ class CoxEstimator(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _loss(self, training: Training) -> Loss:
-        return CoxPartial(training.target, self.ties, training.weight)
+    @abstractmethod
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        """What is trained, for a batch of estimators like this one that differ only in ``_batched``."""
 
-    def _blocks(self, loss: Loss, training: Training) -> list[IntArray] | None:
-        return None
+    @abstractmethod
+    def _schedule(self, batch: Sequence[Self]) -> Schedule:
+        """How it is trained."""
 
-    def _objective(self, batch: Sequence[Any], training: Training) -> Callable[[], Objective]:
-        return Mean
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters that make no sense; called when fitting begins."""
 
-    def _mass(self, training: Training) -> FloatArray:
-        return training.mass
-
-    def _penalty(self, batch: Sequence[Any], training: Training) -> tuple[Penalty | None, FloatArray | None]:
-        return None, None
-
-    def _device_objective(
-        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
-    ) -> Callable[[Tensor], Tensor]:
-        """Scores (R, B, n) of B settings on R training sets to the objectives (R, B), on a device."""
-        import torch
-
-        stacked = stack_targets(trainings, device)
-        mass = torch.as_tensor(np.stack([self._mass(t) for t in trainings]), device=device).unsqueeze(1)
-        ties = self.ties
-
-        def objective(scores: Tensor) -> Tensor:
-            losses = cox_partial(scores, stacked.event, stacked.time, weight=stacked.weight, ties=ties)
-            return self._device_scalar(batch, losses, mass)
-
-        return objective
-
-    def _device_scalar(self, batch: Sequence[Any], losses: Tensor, mass: Tensor) -> Tensor:
-        """Losses (R, B, m) and masses (R, 1, m) to objectives (R, B)."""
-        return (losses * mass.to(losses.dtype)).sum(-1)
-
-    def _device_penalty(
-        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
-    ) -> tuple[Callable[[Tensor], Tensor] | None, Tensor | None]:
-        return None, None
+    def _describe(self, fitted: Fitted) -> None:
+        """Set what this kind of model reports of its training beside what all do."""
 
     @property
-    def _worth_moving(self) -> bool:
-        """Whether device="auto" moves the training to an accelerator."""
-        return not self._is_linear
+    def _reads_groups(self) -> bool:
+        """Whether training reads group labels."""
+        return False
+
+    def _seed(self) -> int:
+        return 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -117,11 +74,13 @@ class CoxEstimator(BaseEstimator):
         -------
         self
         """
-        training = self._check_training(X, y, sample_weight)
-        fit_batch([self], training)
+        fit_together([[self]], [self._training(X, y, sample_weight)])
         return self
 
-    def _check_training(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Training:
+    def _training(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
+    ) -> Training:
+        """The arguments of fit, checked."""
         for earlier in ("coef_", "network_", "_baseline"):
             # The last fit may have been of another network, and one that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
@@ -144,63 +103,24 @@ class CoxEstimator(BaseEstimator):
                 f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from."
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        return Training(X, target, mass, weight, kept, n_rows, seed=self._seed())
+        given_names = getattr(self, "feature_names_in_", None)
+        names = None if given_names is None else [str(name) for name in given_names]
+        return Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
 
-    def _check_parameters(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
-        if not callable(self.network) and self.network not in ("linear", "mlp"):
-            raise ValueError(
-                f"network must be 'linear', 'mlp' or a callable that builds a torch.nn.Module, got {self.network!r}."
-            )
-        if self.solver == "convex" and not self._is_linear:
-            raise ValueError(
-                "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'."
-            )
-        if self.solver == "convex" and not self._convex:
-            raise ValueError(
-                f"solver='convex' cannot train {type(self).__name__}: its penalty is not convex. Use solver='adam'."
-            )
-        if self.ties not in ("breslow", "efron"):
-            raise ValueError(f"ties must be 'breslow' or 'efron', got {self.ties!r}.")
-        check_count("max_iter", self.max_iter)
-        check_number("lr", self.lr, positive=True)
-        check_number("l2", self.l2)
-        if self.tol is not None:
-            check_number("tol", self.tol)
-        if self.network == "mlp":
-            check_widths("hidden", self.hidden)
-        check_device(self.device)
-
-    @property
-    def _is_linear(self) -> bool:
-        return isinstance(self.network, str) and self.network == "linear"
-
-    @property
-    def _uses_convex(self) -> bool:
-        return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
-
-    def _seed(self) -> int:
-        from sklearn.utils import check_random_state
-
-        if isinstance(self.random_state, (int, np.integer)):
-            if not 0 <= self.random_state < 2**32:
-                raise ValueError(f"random_state must lie between 0 and 2**32 - 1, got {self.random_state}.")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _module(self, n_features: int, seed: int) -> Any:
-        if callable(self.network):
-            return build(self.network, n_features, seed)
-        if self.network == "mlp":
-            return build(lambda d: mlp(d, self.hidden), n_features, seed)
-        return build(linear, n_features, seed)
-
-    def _finish(self, training: Training, scores: FloatArray, at: Evaluation, weights: FloatArray) -> None:
-        """Set what a fitted estimator carries, given its training scores (n,) and objective there."""
-        self._baseline = Baseline.breslow(training.target, scores, training.weight)
-        self.n_patients_, self.n_events_ = len(training.target), training.target.n_events
-        self.follow_up_ = follow_up(training.target)
+    def _accept(self, fitted: Fitted) -> None:
+        """Become the trained model."""
+        if isinstance(fitted.network, np.ndarray):
+            self.coef_: FloatArray = fitted.network
+        else:
+            self.network_ = fitted.network
+        self.n_iter_, self.status_, self.gap_ = fitted.n_iter, fitted.status, fitted.gap
+        self.converged_ = fitted.status in ("converged", "steps_done")
+        self.history_, self.objective_ = fitted.history, fitted.objective
+        training = fitted.training
+        self.n_patients_, self.n_events_ = training.n_patients, training.n_events
+        self.follow_up_ = FollowUp.of(training.target, training.weight)
+        self._describe(fitted)
+        self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit has come to its end: names and number of the features are set before."""
@@ -214,12 +134,13 @@ class CoxEstimator(BaseEstimator):
     @property
     def cum_baseline_hazard_(self) -> Any:
         """Cumulative baseline hazard, a step function."""
-        return self._baseline.curves(self._baseline.cumulative_hazard(np.zeros(1)))[0]
+        return step_functions(self.unique_times_, self._baseline.cumulative_hazard(np.zeros(1)))[0]
 
     @property
     def baseline_survival_(self) -> Any:
         """Survival of a patient of log risk zero, a step function."""
-        return self._baseline.curves(np.exp(-self._baseline.cumulative_hazard(np.zeros(1))))[0]
+        hazard = self._baseline.cumulative_hazard(np.zeros(1))
+        return step_functions(self.unique_times_, np.exp(-hazard))[0]
 
     def predict(self, X: Any) -> FloatArray:
         """Log risk (n,) of each patient; higher means sooner."""
@@ -243,26 +164,23 @@ class CoxEstimator(BaseEstimator):
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
         """
-        hazard = self._hazard(X, times)
-        return self._curves_or_array(np.exp(-hazard), return_array or times is not None)
+        return self._curves(np.exp(-self._hazard(X, times)), return_array or times is not None)
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves_or_array(self._hazard(X, times), return_array or times is not None)
+        return self._curves(self._hazard(X, times), return_array or times is not None)
 
     def _hazard(self, X: Any, times: ArrayLike | None) -> FloatArray:
         scores = self.predict(X)
         return self._baseline.cumulative_hazard(scores, times)
 
-    def _curves_or_array(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
-        return values if as_array else self._baseline.curves(values)
+    def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
+        return values if as_array else step_functions(self.unique_times_, values)
 
     def score(self, X: Any, y: Any) -> float:
         """Harrell's c-index of the predicted risks."""
-        from drosurv.metrics import concordance_index
-
         return float(concordance_index(y, self.predict(X)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,14 +190,26 @@ class CoxEstimator(BaseEstimator):
             state["network_"] = module_state(state["network_"])
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over what :meth:`__getstate__` gave, with the network built anew."""
-        super().__setstate__(state)
-        if "network_" in state:
-            self.network_ = restored(self._module(self.n_features_in_, 0), state["network_"])
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
         from drosurv.persistence import save
 
         save(self, path)
+
+
+def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequence[Training]) -> None:
+    """Fit one batch of estimators on each training set; those of a batch differ only in ``_batched``."""
+    lead = batches[0][0]
+    if lead._schedule(batches[0]).solver != "adam":
+        # Each has an optimum of its own, so each is trained by itself.
+        for batch, training in zip(batches, trainings, strict=True):
+            for estimator in batch:
+                recipe, schedule = estimator._recipe(training, [estimator]), estimator._schedule([estimator])
+                estimator._accept(train([recipe], [training], schedule)[0][0])
+        return
+    pairs = zip(batches, trainings, strict=True)
+    recipes = [batch[0]._recipe(training, batch) for batch, training in pairs]
+    trained = train(recipes, trainings, lead._schedule(batches[0]))
+    for batch, models in zip(batches, trained, strict=True):
+        for estimator, model in zip(batch, models, strict=True):
+            estimator._accept(model)

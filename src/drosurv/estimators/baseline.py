@@ -1,17 +1,32 @@
-"""Breslow's baseline hazard and the survival curves it gives."""
+"""Baseline hazards, and the survival curves they give."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
+from drosurv.estimators.training import Training
+from drosurv.losses import PiecewiseExponential
 from drosurv.losses.risk_sets import RiskSets, distinct
-from drosurv.metrics import FollowUp
 from drosurv.target import FloatArray, Target
+
+
+class Curves(Protocol):
+    """What a model's survival curves are read from: a dataclass, so that it can be saved."""
+
+    @property
+    def times(self) -> FloatArray:
+        """Times (K,) at which curves are given unless others are asked for."""
+        ...
+
+    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
+        """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+        ...
 
 
 class HeldStepFunction(StepFunction):
@@ -28,6 +43,22 @@ class HeldStepFunction(StepFunction):
         held = np.searchsorted(self.x, np.maximum(times, self.x[0]), side="right") - 1
         value = self.y[held]
         return float(value) if times.ndim == 0 else value
+
+
+def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
+    """One step function per row of values (n, K) at the times (K,)."""
+    out = np.empty(len(values), dtype=object)
+    for i, row in enumerate(values):
+        out[i] = HeldStepFunction(times, row)
+    return out
+
+
+def checked_times(times: ArrayLike) -> FloatArray:
+    """The times of curves, checked."""
+    wanted = np.asarray(times, dtype=np.float64)
+    if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted < 0).any():
+        raise ValueError(f"times must be a list of finite times >= 0, got {times!r}.")
+    return wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,23 +96,25 @@ class Baseline:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
         log_base = self.log_cumulative
         if times is not None:
-            wanted = np.asarray(times, dtype=np.float64)
-            if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted < 0).any():
-                raise ValueError(f"times must be a list of finite times >= 0, got {times!r}.")
-            place = np.searchsorted(self.times, wanted, side="right") - 1
+            place = np.searchsorted(self.times, checked_times(times), side="right") - 1
             log_base = np.where(place >= 0, self.log_cumulative[np.maximum(place, 0)], -np.inf)
         with np.errstate(over="ignore"):
             hazard: FloatArray = np.exp(log_base[None, :] + np.asarray(scores)[:, None])
         return hazard
 
-    def curves(self, values: FloatArray) -> NDArray[Any]:
-        """One step function per row of values (n, K) on this baseline's times."""
-        out = np.empty(len(values), dtype=object)
-        for i, row in enumerate(values):
-            out[i] = HeldStepFunction(self.times, row)
-        return out
+
+def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
+    """Breslow's baseline of the training patients, for losses of scores alone."""
+    return Baseline.breslow(training.target, scores, training.weight)
 
 
-def follow_up(target: Target, weight: FloatArray | None = None) -> FollowUp:
-    """What evaluation needs of the training target: Kaplan-Meier curves of events and of censoring."""
-    return FollowUp.of(target, weight)
+def piecewise(loss: PiecewiseExponential) -> Callable[[Training, FloatArray, FloatArray], Baseline]:
+    """The piecewise-constant hazard whose logs are the loss's extra parameters, read at zero and every event time."""
+
+    def baseline(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
+        times = np.unique(np.concatenate([[0.0], training.target.time[training.target.event]]))
+        with np.errstate(divide="ignore"):
+            cumulative = loss.intervals.cumulative(np.exp(extra), *loss.intervals.place(times))
+            return Baseline(times, np.log(cumulative))
+
+    return baseline

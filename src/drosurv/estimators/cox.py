@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
-from drosurv.estimators.base import CoxEstimator
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
+from drosurv.losses import CoxPartial
 
 
-class CoxPH(CoxEstimator):
+class CoxPH(NetworkEstimator):
     """Cox model trained on the average loss: linear (Cox) or a neural network (DeepSurv).
 
     Parameters
@@ -90,3 +93,6 @@ class CoxPH(CoxEstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        return Recipe(CoxPartial(training.target, self.ties, training.weight))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.progress import maybe_bar
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
 from drosurv.networks import ModuleBatch, seeded
-from drosurv.solvers.adam import adam
-from drosurv.solvers.device_composite import DeviceComposite
+from drosurv.solvers import TorchCriterion, adam
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from drosurv.estimators.base import CoxEstimator
-    from drosurv.estimators.training import Training
 
 
 def check_device(device: Any) -> None:
@@ -48,34 +45,6 @@ def resolve_device(device: str, worthwhile: bool) -> str:
     if torch.device(device).type == "cuda" and not available:
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='cpu'.")
     return device
-
-
-@dataclass(frozen=True, eq=False)
-class StackedTargets:
-    """Targets of R training sets as tensors (R, 1, n), ready to meet scores (R, B, n)."""
-
-    event: Tensor
-    time: Tensor
-    weight: Tensor | None
-
-
-def stack_targets(trainings: Sequence[Training], device: str) -> StackedTargets:
-    """Targets (and weights, where there are any) of training sets of one size, on the device."""
-    import torch
-
-    def stacked(arrays: list[Any]) -> Tensor:
-        return torch.as_tensor(np.stack(arrays), device=device).unsqueeze(1)
-
-    weighted = any(training.weight is not None for training in trainings)
-    return StackedTargets(
-        stacked([training.target.event for training in trainings]),
-        stacked([training.target.time for training in trainings]),
-        stacked([_weights(training) for training in trainings]).float() if weighted else None,
-    )
-
-
-def _weights(training: Training) -> FloatArray:
-    return np.ones(len(training.X)) if training.weight is None else training.weight
 
 
 class JoinedParameters:
@@ -119,37 +88,80 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
 
 
-def train_on_device(
-    batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training], device: str
-) -> list[tuple[list[Any], FloatArray, FloatArray]]:
-    """Train R batches of B estimators, each batch on its own training set of the same size, all at once.
+class DeviceResult(NamedTuple):
+    """The B models of one training set: modules on the processor, and what training said of them.
 
-    Returns
-    -------
-    list of (trained, history, values)
-        For each training set: coefficients (d,) or modules of its B models, their objectives before each step
-        (B, steps) and after the last (B,).
+    Attributes
+    ----------
+    modules : list of torch.nn.Module
+    extra : (B, K) float64 or None
+    history : (B, steps) float64
+        Objectives before each step.
+    values : (B,) float64
+        Objectives after the last one.
     """
-    lead, settings = batches[0][0], len(batches[0])
+
+    modules: list[Any]
+    extra: FloatArray | None
+    history: FloatArray
+    values: FloatArray
+
+
+def train_on_device(
+    recipes: Sequence[Recipe],
+    trainings: Sequence[Training],
+    *,
+    module: Callable[[int, int], Any] | None,
+    lr: FloatArray,
+    max_iter: int,
+    l2: float,
+    device: str,
+    bar: str | None = None,
+) -> list[DeviceResult]:
+    """Train B models on each of R training sets of the same size, all at once.
+
+    Parameters
+    ----------
+    recipes, trainings : sequences of length R
+    module : callable
+        (number of features, seed) to a module.
+    lr : (B,) float64
+    max_iter : int
+        Steps.
+    l2 : float
+    device : str
+    bar : str or None
+        Name beside a progress bar, None for none.
+    """
+    import torch
+
+    assert module is not None, "Adam trains a network"
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
-    d, seed = trainings[0].X.shape[1], trainings[0].seed
-    modules = [lead._module(d, seed) for _ in range(len(batches) * settings)]
+    settings, seed = len(lr), trainings[0].seed
+    modules = [module(trainings[0].X.shape[1], seed) for _ in range(len(recipes) * settings)]
     X = np.stack([training.X for training in trainings])
     network = ModuleBatch(modules, X[0] if len(X) == 1 else np.repeat(X, settings, axis=0), device)
-    objective = lead._device_objective(batches[0], trainings, device)
-    penalty, weight = lead._device_penalty(batches[0], trainings, device)
-    criterion = DeviceComposite(objective, (len(batches), settings), penalty, weight)
-    lr = np.array([estimator.lr for batch in batches for estimator in batch], dtype=np.float64)
-    with maybe_bar(lead, lead.max_iter) as on_step, seeded(seed):
-        history = adam(JoinedParameters(network), criterion, lr, lead.max_iter, lead.l2, on_step)
-    values, _ = criterion(network.scores())
-    if lead.l2 > 0:
-        values = values + lead.l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in network.parameters)
+    penalty = weight = None
+    lead = recipes[0]
+    if lead.penalty is not None:
+        penalty = lead.penalty(Training.stacked(trainings)).torch
+        weight = torch.as_tensor(lead.penalty_weight, dtype=torch.float32, device=device)
+    pairs = zip(recipes, trainings, strict=True)
+    criteria = [recipe.criterion(training, penalised=False) for recipe, training in pairs]
+    criterion = TorchCriterion(criteria, settings, device, penalty, weight)
+    joined = JoinedParameters(network)
+    extra = criterion.first_extra(joined.parameters[0].dtype)
+    with maybe_bar(bar, max_iter) as on_step, seeded(seed):
+        history = adam(joined, criterion, np.tile(lr, len(recipes)), max_iter, l2, on_step, extra)
+    values, *_ = criterion(network.scores(), extra)
+    if l2 > 0:
+        values = values + l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in network.parameters)
     final = values.double().cpu().numpy()
-    trained: list[Any] = network.trained()
-    if lead._is_linear:
-        trained = [module.weight.detach().numpy().reshape(-1) for module in trained]
-    parts = [slice(r * settings, (r + 1) * settings) for r in range(len(batches))]
-    return [(trained[part], history[part], final[part]) for part in parts]
+    trained, found = network.trained(), None if extra is None else extra.double().cpu().numpy()
+    parts = [slice(r * settings, (r + 1) * settings) for r in range(len(recipes))]
+    return [
+        DeviceResult(trained[part], None if found is None else found[part], history[part], final[part])
+        for part in parts
+    ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.training import Training
+from drosurv.losses import CoxPartial
 
 
 class DROCox(RobustEstimator):
@@ -78,3 +81,7 @@ class DROCox(RobustEstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        loss = CoxPartial(training.target, self.ties, training.weight)
+        return Recipe(loss, self._objective(batch, [training.mass]), tol=self._tol)

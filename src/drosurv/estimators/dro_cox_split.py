@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
-from drosurv.estimators.device import stack_targets
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxSplit, cox_split
+from drosurv.losses import CoxSplit
 from drosurv.objectives import Evaluation
-from drosurv.solvers.composite import Loss
-from drosurv.target import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from drosurv.target import BoolArray
 
 
 class DROCoxSplit(RobustEstimator):
@@ -82,61 +78,21 @@ class DROCoxSplit(RobustEstimator):
         self.device = device
         self.verbose = verbose
 
+    _no_ties = "a split loss"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.sides not in ("both", "one"):
             raise ValueError(f"sides must be 'both' or 'one', got {self.sides!r}.")
-        if self.ties != "breslow":
-            raise ValueError(
-                f"ties must be 'breslow' for a split loss, which has no ties, got {self.ties!r}."
-            )
         n1: object = self.n1
         if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
             raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
 
-    def _loss(self, training: Training) -> Loss:
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         in_first = self._halves(training)
-        return CoxSplit(training.target, in_first, training.weight, both=self.sides == "both")
-
-    def _blocks(self, loss: Loss, training: Training) -> list[IntArray] | None:
-        assert isinstance(loss, CoxSplit)
-        return loss.halves
-
-    def _device_objective(
-        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
-    ) -> Callable[[Tensor], Tensor]:
-        import torch
-
-        targets = stack_targets(trainings, device)
-        mass = torch.as_tensor(np.stack([t.mass for t in trainings]), device=device).unsqueeze(1)
-        in_first = np.stack([self._halves(t) for t in trainings])
-        halves = [
-            torch.as_tensor(np.stack([np.flatnonzero(row) for row in half]), device=device).unsqueeze(1)
-            for half in (in_first, ~in_first)
-        ]
-
-        def objective(scores: Tensor) -> Tensor:
-            total = scores.new_zeros(scores.shape[:-1])
-            for own, other in zip(halves, halves[::-1], strict=True):
-                losses = cox_split(
-                    scores.gather(-1, own.expand(*scores.shape[:-1], -1)),
-                    targets.event.gather(-1, own),
-                    targets.time.gather(-1, own),
-                    scores.gather(-1, other.expand(*scores.shape[:-1], -1)),
-                    targets.time.gather(-1, other),
-                    reference_weight=None if targets.weight is None else targets.weight.gather(-1, other),
-                )
-                total = total + self._device_scalar(batch, losses, mass.gather(-1, own))
-                if self.sides == "one":
-                    break
-            return total
-
-        return objective
-
-    def _masses(self, training: Training) -> list[FloatArray]:
-        in_first = self._halves(training)
-        masses = [training.mass[half] for half in (in_first, ~in_first)]
-        return [mass / mass.sum() for mass in (masses if self.sides == "both" else masses[:1])]
+        loss = CoxSplit(training.target, in_first, training.weight, both=self.sides == "both")
+        masses = [training.mass[half] / training.mass[half].sum() for half in loss.halves]
+        return Recipe(loss, self._objective(batch, masses), blocks=loss.halves, tol=self._tol)
 
     def _halves(self, training: Training) -> BoolArray:
         """Who is in D1."""

@@ -1,24 +1,23 @@
-"""Fitting: batches of estimators on their training data, by the solver they ask for."""
+"""One way to train: recipes on their training sets, by the solver that the schedule asks for."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv.estimators.device import resolve_device, train_on_device
+from drosurv.estimators.device import train_on_device
 from drosurv.estimators.progress import maybe_bar
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, module_scores, seeded
 from drosurv.objectives import Evaluation
-from drosurv.solvers import Composite, LinearProblem, MiniBatches, adam, compiled_adam, compiles, minimise
+from drosurv.solvers import Criterion, LinearProblem, MiniBatches, adam, compiled_adam, compiles, minimise
 from drosurv.target import FloatArray
-
-if TYPE_CHECKING:
-    from drosurv.estimators.base import CoxEstimator
 
 STATUS = {
     "max_iter": "it ran out of iterations; raise max_iter or scale the features",
@@ -30,141 +29,268 @@ STATUS = {
 }
 
 
-def fit_batch(batch: Sequence[CoxEstimator], training: Training) -> None:
-    """Fit estimators that differ only in what a batch may differ in, all on the same patients.
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """How a batch of B models is trained.
 
-    Linear models with a convex objective are solved one by one; everything else is one batch of Adam.
+    Attributes
+    ----------
+    solver : {"convex", "adam", "start"}
+        The global optimum of linear scores, steps of Adam, or no scores at all: everybody's is zero, and the loss's
+        extra parameters stay where they are best for that.
+    name : str
+        Of the estimator, for messages.
+    lr : (B,) float64
+        Learning rates.
+    module : callable, optional
+        (number of features, seed) to a torch module with its first parameters.
+    linear : bool
+        Whether the module is one linear map, so that torch is not needed.
+    max_iter, tol, l2, batch_size, verbose
+        As in :class:`drosurv.CoxPH`.
+    device : str
+        Where Adam works.
     """
-    fit_batches([batch], [training])
+
+    solver: str
+    name: str
+    lr: FloatArray
+    module: Callable[[int, int], Any] | None = None
+    linear: bool = True
+    max_iter: int = 500
+    tol: float | None = None
+    l2: float = 0.0
+    batch_size: int | None = None
+    device: str = "cpu"
+    verbose: bool = False
 
 
-def fit_batches(batches: Sequence[Sequence[CoxEstimator]], trainings: Sequence[Training]) -> None:
-    """Fit one batch of estimators on each training set; on an accelerator all of them at once."""
-    lead = batches[0][0]
-    device = "cpu" if lead._uses_convex else resolve_device(lead.device, lead._worth_moving)
-    if device == "cpu":
-        for batch, training in zip(batches, trainings, strict=True):
-            if lead._uses_convex:
-                for estimator in batch:
-                    _fit_convex(estimator, training)
-            else:
-                _fit_adam(batch, training)
-        return
-    results = train_on_device(batches, trainings, device)
-    for batch, training, result in zip(batches, trainings, results, strict=True):
-        _accept(batch, training, _composite(batch, training, penalised=False), *result)
+@dataclass(eq=False)
+class Fitted:
+    """One trained model.
 
+    Attributes
+    ----------
+    recipe, training, criterion
+        What it was trained on.
+    network : (d,) float64 or torch.nn.Module
+        Coefficients, or the network.
+    scores : (n,) float64
+        Of the training patients.
+    extra : (K,) float64
+        Extra parameters of the loss.
+    n_iter, status, gap, history
+        Iterations, why training stopped, certified relative gap, objective along the way.
+    objective : float
+        Final training objective, penalties included.
+    entries : (1, m) float64
+        What the objective is taken of: losses, or averaged regrets.
+    at : Evaluation
+        The objective there.
+    """
 
-def _composite(batch: Sequence[CoxEstimator], training: Training, penalised: bool = True) -> Composite:
-    lead = batch[0]
-    loss = lead._loss(training)
-    penalty, weight = lead._penalty(batch, training) if penalised else (None, None)
-    return Composite(
-        loss,
-        lead._objective(batch, training),
-        lead._mass(training),
-        lead._blocks(loss, training),
-        penalty,
-        weight,
-    )
-
-
-def _fit_convex(estimator: CoxEstimator, training: Training) -> None:
-    composite = _composite([estimator], training)
-    problem = LinearProblem(training.X, composite, estimator.l2)
-    tol = estimator._tol if estimator.tol is None else estimator.tol
-    solution = minimise(problem, tol=tol, max_iter=estimator.max_iter)
-    estimator.coef_ = solution.x
-    estimator.n_iter_, estimator.converged_ = solution.n_iter, solution.status == "converged"
-    estimator.status_, estimator.gap_ = solution.status, solution.gap
-    estimator.history_ = solution.history
-    if not estimator.converged_:
-        warnings.warn(
-            f"{type(estimator).__name__} stopped before the optimum (status {solution.status!r}, relative gap "
-            f"{solution.gap:.1e}): {STATUS[solution.status]}.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    _close([estimator], training, composite, (training.X @ solution.x)[None, :])
-
-
-def _fit_adam(batch: Sequence[CoxEstimator], training: Training) -> None:
-    lead = batch[0]
-    d, seed = training.X.shape[1], training.seed
-    modules = [lead._module(d, seed) for _ in batch]
-    lr = np.array([estimator.lr for estimator in batch], dtype=np.float64)
+    recipe: Recipe
+    training: Training
+    criterion: Criterion
     network: Any
-    if lead._is_linear:
-        starts = [module.weight.detach().numpy().reshape(-1).astype(np.float64) for module in modules]
-        network = Linear(training.X, np.stack(starts))
+    scores: FloatArray
+    extra: FloatArray
+    n_iter: int
+    status: str
+    gap: float
+    history: FloatArray
+    objective: float = np.nan
+    entries: FloatArray = None  # type: ignore[assignment]
+    at: Evaluation = None  # type: ignore[assignment]
+
+    @property
+    def worst_case_weights(self) -> FloatArray:
+        """Weights of all rows the caller gave in the worst case, summing to one."""
+        weights = self.criterion.patient_weights(self.at)[0]
+        return self.training.spread(weights / weights.sum())
+
+
+def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> list[list[Fitted]]:
+    """Train one batch of models on each training set; on an accelerator all of them at once.
+
+    Parameters
+    ----------
+    recipes : sequence of Recipe
+        One for each training set; for the convex solver, of one model.
+    trainings : sequence of Training
+    schedule : Schedule
+
+    Returns
+    -------
+    list of lists of Fitted
+        For each training set its B models.
+    """
+    pairs = [
+        (_with_neighborhoods(recipe, training, schedule), training)
+        for recipe, training in zip(recipes, trainings, strict=True)
+    ]
+    if schedule.solver != "adam" or schedule.device == "cpu":
+        return [_train_here(recipe, training, schedule) for recipe, training in pairs]
+    results = train_on_device(
+        [recipe for recipe, _ in pairs],
+        list(trainings),
+        module=schedule.module,
+        lr=schedule.lr,
+        max_iter=schedule.max_iter,
+        l2=schedule.l2,
+        device=schedule.device,
+        bar=schedule.name if schedule.verbose else None,
+    )
+    out = []
+    for (recipe, training), result in zip(pairs, results, strict=True):
+        criterion = recipe.criterion(training, penalised=False)
+        networks = [_coefficients(m) if schedule.linear else m for m in result.modules]
+        models = _by_steps(recipe, training, criterion, schedule, networks, result.extra, result.history)
+        out.append(_evaluated(models, schedule, result.values))
+    return out
+
+
+def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:
+    if not recipe.finds_neighborhoods:
+        return recipe
+    plain = recipe.plain()
+    with warnings.catch_warnings():
+        # The plain model only shows the way: how well it is trained is no news to the user.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        (model, *_) = _train_here(plain, training, _alone(schedule))
+    return recipe.found(model.entries[0])
+
+
+def _alone(schedule: Schedule) -> Schedule:
+    from dataclasses import replace
+
+    return replace(schedule, lr=schedule.lr[:1], verbose=False)
+
+
+def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[Fitted]:
+    criterion = recipe.criterion(training)
+    how = {"convex": _to_the_optimum, "adam": _by_adam, "start": _at_the_start}[schedule.solver]
+    return _evaluated(how(recipe, training, criterion, schedule), schedule)
+
+
+def _at_the_start(
+    recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule
+) -> list[Fitted]:
+    n, d = training.X.shape
+    nothing = np.zeros(d), np.zeros(n), recipe.loss.start
+    return [Fitted(recipe, training, criterion, *nothing, 0, "converged", 0.0, np.zeros(0))]
+
+
+def _to_the_optimum(
+    recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule
+) -> list[Fitted]:
+    problem = LinearProblem(training.X, criterion, schedule.l2)
+    tol = recipe.tol if schedule.tol is None else schedule.tol
+    found = minimise(problem, tol=tol, max_iter=schedule.max_iter)
+    if found.status != "converged":
+        warnings.warn(
+            f"{schedule.name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
+            f"{STATUS[found.status]}.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+    theta = found.x[: problem.d]
+    extra = recipe.loss.start + found.x[problem.d :]
+    if recipe.loss.shift is not None:
+        # The problem's features are centred: what their centre adds to the scores, the extra parameters give back.
+        extra = extra - float(problem.centre @ theta) * recipe.loss.shift
+    scores = training.X @ theta
+    return [
+        Fitted(
+            recipe,
+            training,
+            criterion,
+            theta,
+            scores,
+            extra,
+            found.n_iter,
+            found.status,
+            found.gap,
+            found.history,
+        )
+    ]
+
+
+def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
+    assert schedule.module is not None, "Adam trains a network"
+    n, d = training.X.shape
+    modules = [schedule.module(d, training.seed) for _ in schedule.lr]
+    network: Any
+    if schedule.linear:
+        network = Linear(training.X, np.stack([_coefficients(module) for module in modules]))
     else:
         network = ModuleBatch(modules, training.X)
-    composite, steps = _composite(batch, training), lead.max_iter
+    n_extra, steps = recipe.loss.n_extra, schedule.max_iter
+    extra = np.tile(recipe.loss.start, (len(modules), 1)) if n_extra else None
     trainee: Any = network
-    criterion: Any = composite
-    size = getattr(lead, "batch_size", None)
-    if size is not None and size < len(training.X):
-        trainee = criterion = MiniBatches(network, composite.take, len(training.X), size, seed)
+    minimised: Any = criterion
+    if schedule.batch_size is not None and schedule.batch_size < n:
+        trainee = minimised = MiniBatches(network, criterion.take, n, schedule.batch_size, training.seed)
         steps *= trainee.n_batches
-    if compiles(trainee, criterion):
-        history = compiled_adam(trainee, criterion, lr, steps, lead.l2)
+    if compiles(trainee, minimised):
+        history = compiled_adam(trainee, minimised, schedule.lr, steps, schedule.l2)
     else:
-        with maybe_bar(lead, steps) as on_step, seeded(seed):
-            history = adam(trainee, criterion, lr, steps, lead.l2, on_step)
-    trained = list(network.parameters[0]) if lead._is_linear else network.trained()
-    _accept(batch, training, composite, trained, history)
+        with maybe_bar(schedule.name if schedule.verbose else None, steps) as on_step, seeded(training.seed):
+            history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
+    trained = [row.copy() for row in network.parameters[0]] if schedule.linear else network.trained()
+    return _by_steps(recipe, training, criterion, schedule, trained, extra, history)
 
 
-def _accept(
-    batch: Sequence[CoxEstimator],
+def _by_steps(
+    recipe: Recipe,
     training: Training,
-    composite: Composite,
-    trained: Sequence[Any],
+    criterion: Criterion,
+    schedule: Schedule,
+    networks: Sequence[Any],
+    extra: FloatArray | None,
     history: FloatArray,
-    values: FloatArray | None = None,
-) -> None:
-    """Give estimators trained by Adam their coefficients (d,) or modules, and what follows from them."""
-    scores = np.empty((len(batch), len(training.X)))
-    for b, (estimator, found) in enumerate(zip(batch, trained, strict=True)):
-        if estimator._is_linear:
-            estimator.coef_ = np.array(found, dtype=np.float64)
-            scores[b] = training.X @ estimator.coef_
-        else:
-            estimator.network_ = found
-            scores[b] = module_scores(found, training.X)
-        if not np.isfinite(scores[b]).all():
+) -> list[Fitted]:
+    """Models whose coefficients (d,) or modules come from a number of steps."""
+    out = []
+    for b, network in enumerate(networks):
+        scores = training.X @ network if schedule.linear else module_scores(network, training.X)
+        if not np.isfinite(scores).all():
             raise ValueError(
-                f"training diverged to infinite scores; lower lr (now {estimator.lr}) or standardise the features."
+                f"training diverged to infinite scores; lower lr (now {schedule.lr[b]}) or standardise the features."
             )
-        estimator.n_iter_, estimator.converged_ = estimator.max_iter, True
-        estimator.status_, estimator.gap_ = "steps_done", np.nan
-        estimator.history_ = history[b]
-    _close(batch, training, composite, scores, values)
+        own = np.zeros(0) if extra is None else extra[b]
+        rest = (schedule.max_iter, "steps_done", np.nan, history[b])
+        out.append(Fitted(recipe, training, criterion, network, scores, own, *rest))
+    return out
 
 
-def _close(
-    batch: Sequence[CoxEstimator],
-    training: Training,
-    composite: Composite,
-    scores: FloatArray,
-    values: FloatArray | None = None,
-) -> None:
-    """Set the final objective, unless its values (B,) are known, and everything else fitted estimators carry."""
-    at = composite.objective(composite.losses(scores), composite.mass)
-    weights = composite.patient_weights(at)
+def _evaluated(models: list[Fitted], schedule: Schedule, values: FloatArray | None = None) -> list[Fitted]:
+    """The models with the objective where training ended, unless its values (B,) are known."""
+    criterion = models[0].criterion
+    scores, extra = np.stack([m.scores for m in models]), np.stack([m.extra for m in models])
+    entries = criterion.entries(scores, extra)
+    at = criterion.objective(entries, criterion.mass)
     if values is None:
         values = at.value
-        if composite.penalty is not None and composite.penalty_weight is not None:
-            values = values + composite.penalty_weight * composite.penalty(scores)[0]
-        values = values + [0.5 * e.l2 * squared_norm(e) if e.l2 > 0 else 0.0 for e in batch]
-    for b, estimator in enumerate(batch):
-        estimator.objective_ = float(values[b])
-        own = Evaluation(at.value[b : b + 1], at.weights[b : b + 1], at.eta[b : b + 1])
-        estimator._finish(training, scores[b], own, weights[b])
+        if criterion.penalty is not None and criterion.penalty_weight is not None:
+            values = values + criterion.penalty_weight * criterion.penalty(scores)[0]
+        if schedule.l2 > 0:
+            norms = np.array([_squared_norm(model.network) for model in models])
+            values = values + 0.5 * schedule.l2 * norms
+    for b, model in enumerate(models):
+        model.objective, model.entries = float(values[b]), entries[b : b + 1]
+        model.at = Evaluation(at.value[b : b + 1], at.weights[b : b + 1], at.eta[b : b + 1])
+    return models
 
 
-def squared_norm(estimator: CoxEstimator) -> float:
-    """Sum of squares of the parameters that an estimator trains."""
-    if estimator._is_linear:
-        return float(estimator.coef_ @ estimator.coef_)
-    return float(sum((p.detach() ** 2).sum() for p in estimator.network_.parameters() if p.requires_grad))
+def _coefficients(module: Any) -> FloatArray:
+    """Coefficients (d,) of a linear module."""
+    theta: FloatArray = module.weight.detach().numpy().reshape(-1).astype(np.float64)
+    return theta
+
+
+def _squared_norm(network: Any) -> float:
+    """Sum of squares of the parameters that were trained."""
+    if isinstance(network, np.ndarray):
+        return float(network @ network)
+    return float(sum((p.detach() ** 2).sum() for p in network.parameters() if p.requires_grad))

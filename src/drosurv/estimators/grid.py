@@ -8,13 +8,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.disparities import PENALTIES
-from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.fitting import fit_batch, fit_batches
+from drosurv.estimators.base import SurvivalEstimator, fit_together
 from drosurv.estimators.training import Training
 
 
-def batches(estimators: Sequence[CoxEstimator]) -> list[list[int]]:
+def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
     """Positions of the estimators that can be trained together, in order of first appearance.
 
     Those of one class belong together that differ only in what a batch may differ in (the learning rate, and
@@ -67,7 +65,7 @@ class Sample:
 
 
 def fit_grid(
-    estimators: Sequence[CoxEstimator],
+    estimators: Sequence[SurvivalEstimator],
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
@@ -101,7 +99,7 @@ def fit_grid(
 
 
 def fit_grids(
-    grids: Sequence[Sequence[CoxEstimator]], samples: Sequence[Sample]
+    grids: Sequence[Sequence[SurvivalEstimator]], samples: Sequence[Sample]
 ) -> list[list[ValueError | None]]:
     """Fit the same settings on several training sets; on an accelerator all of them at once.
 
@@ -123,20 +121,15 @@ def fit_grids(
     errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):
         together = [[grid[k] for k in positions] for grid in grids]
-        if not _joins_batches(together[0][0]):
-            for found, batch, sample in zip(errors, together, samples, strict=True):
-                for k, estimator in zip(positions, batch, strict=True):
-                    found[k] = _error(_fit_alone, estimator, sample)
-            continue
         trainings = []
         for batch, sample in zip(together, samples, strict=True):
             # Each estimator checks for itself, because it also remembers the features' names.
             checked = [_training(estimator, sample) for estimator in batch]
             trainings.append(checked[0])
-        if _error(fit_batches, together, trainings) is not None:
+        if _error(fit_together, together, trainings) is not None:
             for found, batch, training in zip(errors, together, trainings, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
-                    found[k] = _error(fit_batch, [estimator], training)
+                    found[k] = _error(fit_together, [[estimator]], [training])
     return errors
 
 
@@ -148,33 +141,14 @@ def _error(train: Callable[..., None], *arguments: Any) -> ValueError | None:
     return None
 
 
-def _joins_batches(estimator: CoxEstimator) -> bool:
-    """Whether its training is that of a batch: an estimator with a ``fit`` of its own trains alone."""
-    return type(estimator).fit is CoxEstimator.fit or hasattr(estimator, "_with_groups")
-
-
-def _fit_alone(estimator: CoxEstimator, sample: Sample) -> None:
-    from inspect import signature
-
-    groups = {}
-    if "sensitive_features" in signature(estimator.fit).parameters:
-        groups["sensitive_features"] = sample.sensitive_features
-    estimator.fit(sample.X, sample.y, sample.sample_weight, **groups)
-
-
-def _training(estimator: CoxEstimator, sample: Sample) -> Training:
-    given = (sample.X, sample.y, sample.sample_weight)
-    if not hasattr(estimator, "_with_groups"):
-        return estimator._check_training(*given)
+def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
     # Group labels are for those that read them: the others would warn of every one they ignore.
-    penalty = PENALTIES.get(getattr(estimator, "penalty", ""))
-    groups = sample.sensitive_features if penalty is None or penalty.needs_groups else None
-    training: Training = estimator._with_groups(*given, groups)
-    return training
+    groups = sample.sensitive_features if estimator._reads_groups else None
+    return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
 
-def _together(one: CoxEstimator, other: CoxEstimator) -> bool:
-    if type(one) is not type(other) or not _joins_batches(one):
+def _together(one: SurvivalEstimator, other: SurvivalEstimator) -> bool:
+    if type(one) is not type(other):
         return False
     ours, theirs = one.get_params(deep=False), other.get_params(deep=False)
     return all(_same(ours[name], theirs[name]) for name in ours if name not in one._batched)

@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.averaged import AveragedEstimator
-from drosurv.estimators.group_labels import with_groups
+from drosurv.estimators.group_labels import ReadsGroups
 from drosurv.estimators.parameters import check_share
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.subgroups import SubgroupEstimator
+from drosurv.estimators.training import Training
 from drosurv.neighborhoods import known_groups
 from drosurv.objectives import CVaR
-from drosurv.objectives.objective import check_alpha
 
 
-class GroupDROCox(AveragedEstimator):
+class GroupDROCox(ReadsGroups, SubgroupEstimator):
     """Cox model trained on the average loss of the worst of known groups: the upper bound for models that must guess.
 
     Parameters
@@ -48,7 +47,6 @@ class GroupDROCox(AveragedEstimator):
     2
     """
 
-    _tol = 1e-5
     _when_null = "Small groups follow chance: merge them, or raise alpha."
 
     def __init__(
@@ -84,26 +82,17 @@ class GroupDROCox(AveragedEstimator):
         self.device = device
         self.verbose = verbose
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
-    ) -> Self:
-        """Fit the model; parameters as in :meth:`drosurv.RegularizedCox.fit`, ``sensitive_features`` required."""
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.alpha is not None:
             check_share("alpha", self.alpha)
-            check_alpha(self.alpha)
-        training = self._check_training(X, y, sample_weight)
-        if sensitive_features is None:
-            raise ArgumentError(
-                "GroupDROCox compares groups: pass ",
-                Argument("sensitive_features"),
-                " to fit (one label per patient).",
-            )
-        training = with_groups(training, sensitive_features)
-        if training.n_groups < 2 or training.codes is None:
+
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        assert training.codes is not None, "groups are required"
+        if training.n_groups < 2:
             raise ValueError(
                 "sensitive_features holds a single group: there is nothing to compare. Use CoxPH."
             )
         share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(training.codes, sample_weight=training.weight)
-        self._train(training, lambda: CVaR(share), lambda _: groups, self.regret)
-        return self
+        return self._averaged(training, lambda: CVaR(share), groups, regret=self.regret, tol=1e-5)

@@ -3,12 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.base import SurvivalEstimator, fit_together
 from drosurv.estimators.training import Training
 from drosurv.groups import in_pandas
+
+
+class ReadsGroups(SurvivalEstimator):
+    """Base of estimators whose fit takes group labels."""
+
+    @property
+    def _reads_groups(self) -> bool:
+        return True
+
+    @property
+    def _compares_groups(self) -> str | Argument:
+        """What needs the groups, for messages."""
+        return type(self).__name__
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`drosurv.CoxPH.fit`.
+        sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
+            Group labels; several columns define groups by their combinations.
+
+        Returns
+        -------
+        self
+        """
+        fit_together([[self]], [self._training(X, y, sample_weight, sensitive_features)])
+        return self
+
+    def _training(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
+    ) -> Training:
+        training = super()._training(X, y, sample_weight)
+        if not self._reads_groups:
+            return training
+        if sensitive_features is None:
+            raise ArgumentError(
+                self._compares_groups,
+                " compares groups: pass ",
+                Argument("sensitive_features"),
+                " to fit (one label per patient).",
+            )
+        return with_groups(training, sensitive_features)
 
 
 def with_groups(training: Training, sensitive_features: Any) -> Training:

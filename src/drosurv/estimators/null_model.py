@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from drosurv.estimators.averaged import piecewise_baseline
-from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.baseline import follow_up
+from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.fitting import Fitted, Schedule
 from drosurv.estimators.parameters import check_count
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 
 
-class NullModel(CoxEstimator):
+class NullModel(SurvivalEstimator):
     """The same survival curve for everybody: the model that every other one is measured against.
 
     Its hazard is constant on intervals and equals events over time at risk in each of them, which maximises the full
@@ -43,14 +45,6 @@ class NullModel(CoxEstimator):
     0.5
     """
 
-    # What the other estimators let a user choose, and a model without covariates has no use for.
-    network = "linear"
-    hidden = ()
-    l2 = 0.0
-    ties = "breslow"
-    device = "cpu"
-    random_state = 0
-
     _per_patient = ("null_loss_",)
 
     def __init__(self, n_intervals: int = 20) -> None:
@@ -59,15 +53,12 @@ class NullModel(CoxEstimator):
     def _check_parameters(self) -> None:
         check_count("n_intervals", self.n_intervals)
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the hazard; parameters as in :meth:`drosurv.CoxPH.fit`, of X only the shape and names are kept."""
-        training = self._check_training(X, y, sample_weight)
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = PiecewiseExponential(training.target, self.n_intervals, training.weight)
-        losses = loss.null_losses()
-        self.coef_ = np.zeros(training.X.shape[1])
-        self.objective_ = float(training.mass @ losses)
-        self.null_loss_ = training.spread(losses)
-        self._baseline = piecewise_baseline(training, loss, np.zeros(loss.n_intervals))
-        self.n_patients_, self.n_events_ = len(training.target), training.target.n_events
-        self.follow_up_ = follow_up(training.target)
-        return self
+        return Recipe(loss, baseline=piecewise(loss))
+
+    def _schedule(self, batch: Sequence[Self]) -> Schedule:
+        return Schedule("start", type(self).__name__, lr=np.zeros(1))
+
+    def _describe(self, fitted: Fitted) -> None:
+        self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())

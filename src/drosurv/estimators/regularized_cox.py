@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.disparities import PENALTIES
-from drosurv.disparities import Penalty as Disparity
-from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.base import CoxEstimator
-from drosurv.estimators.fitting import fit_batch
-from drosurv.estimators.group_labels import with_groups
+from drosurv.disparities import PENALTIES, Penalty
+from drosurv.errors import Argument
+from drosurv.estimators.group_labels import ReadsGroups
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_count, check_number
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.solvers.composite import Penalty
-from drosurv.target import FloatArray, Target
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from drosurv.losses import CoxPartial
+from drosurv.target import FloatArray
 
 
-class RegularizedCox(CoxEstimator):
+class RegularizedCox(ReadsGroups, NetworkEstimator):
     """Cox model whose loss, averaged over events, is penalised by a disparity of the predicted hazards.
 
     Parameters
@@ -111,87 +106,40 @@ class RegularizedCox(CoxEstimator):
                 "use device='cpu', or batch_size=None."
             )
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
-    ) -> Self:
-        """Fit the model.
+    @property
+    def _reads_groups(self) -> bool:
+        return PENALTIES[self.penalty].needs_groups
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`drosurv.CoxPH.fit`; weights count in the likelihood, the penalty compares every patient once.
-        sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
-            Group labels; several columns define groups by their combinations.
+    @property
+    def _compares_groups(self) -> Argument:
+        return Argument("penalty", self.penalty)
 
-        Returns
-        -------
-        self
-        """
-        fit_batch([self], self._with_groups(X, y, sample_weight, sensitive_features))
-        return self
-
-    def _with_groups(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any
+    def _training(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
     ) -> Training:
-        training = self._check_training(X, y, sample_weight)
-        needed = PENALTIES[self.penalty].needs_groups
-        if sensitive_features is None:
-            if needed:
-                raise ArgumentError(
-                    Argument("penalty", self.penalty),
-                    " compares groups: pass ",
-                    Argument("sensitive_features"),
-                    " to fit (one label per patient).",
-                )
-            return training
-        if not needed:
+        training = super()._training(X, y, sample_weight, sensitive_features)
+        if sensitive_features is not None and not self._reads_groups:
             warnings.warn(
                 f"penalty={self.penalty!r} uses no groups; sensitive_features is ignored.",
                 UserWarning,
                 stacklevel=3,
             )
-            return training
-        return with_groups(training, sensitive_features)
+        return training
 
-    def _mass(self, training: Training) -> FloatArray:
-        """Mass on the events alone: these baselines average over events, not over patients."""
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        # Mass on the events alone: these baselines average over events, not over patients.
         mass = training.mass * training.target.event
-        total = float(mass.sum())
-        return mass / total if total > 0 else mass
+        return Recipe(
+            CoxPartial(training.target, self.ties, training.weight),
+            mass=mass / mass.sum(),
+            penalty=self._prepared,
+            penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
+        )
 
-    def _penalty(self, batch: Sequence[Any], training: Training) -> tuple[Penalty | None, FloatArray | None]:
-        weight = np.array([estimator.weight for estimator in batch], dtype=np.float64)
-        return self._prepared(training), weight
-
-    def _prepared(self, training: Training) -> Disparity:
+    def _prepared(self, training: Training) -> Penalty:
         return PENALTIES[self.penalty].prepare(
             _standardised(training.X), training.target, training.codes, training.n_groups, self.scale
         )
-
-    def _device_penalty(
-        self, batch: Sequence[Any], trainings: Sequence[Training], device: str
-    ) -> tuple[Callable[[Tensor], Tensor] | None, Tensor | None]:
-        import torch
-
-        weight = torch.as_tensor(
-            [estimator.weight for estimator in batch], dtype=torch.float32, device=device
-        )
-        if len(trainings) == 1:
-            return self._prepared(trainings[0]).torch, weight
-        targets = [training.target for training in trainings]
-        codes = [training.codes for training in trainings if training.codes is not None]
-        stacked = replace(
-            trainings[0],
-            X=np.stack([training.X for training in trainings]),
-            target=Target(np.stack([t.event for t in targets]), np.stack([t.time for t in targets])),
-            codes=np.stack(codes) if codes else None,
-            n_groups=max(training.n_groups for training in trainings),
-        )
-        return self._prepared(stacked).torch, weight
-
-    @property
-    def _worth_moving(self) -> bool:
-        return self.batch_size is None and super()._worth_moving
 
 
 def _standardised(X: FloatArray) -> FloatArray:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from drosurv.estimators.averaged import AveragedEstimator
 from drosurv.estimators.parameters import check_count, check_share
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.subgroups import SubgroupEstimator
 from drosurv.estimators.training import Training
 from drosurv.neighborhoods import (
     Neighborhoods,
@@ -19,15 +19,13 @@ from drosurv.neighborhoods import (
     nearest_neighbors,
     subgroup_columns,
 )
-from drosurv.objectives import ChiSquare, CVaR, Mean, Objective
-from drosurv.objectives.objective import check_alpha
+from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.target import FloatArray
 
 KERNELS = ("forest", "neighbors")
-BALLS = ("cvar", "chi2")
 
 
-class SubgroupRobustCox(AveragedEstimator):
+class SubgroupRobustCox(SubgroupEstimator):
     """Cox model trained on the worst average regret over covariate-defined subgroups.
 
     DRO-COX guards against every set of patients, also "everyone who happened to die early", which no model can
@@ -122,34 +120,28 @@ class SubgroupRobustCox(AveragedEstimator):
 
     _when_null = "Raise min_group or alpha: averages over fewer patients are mostly chance."
 
-    @property
-    def _tol(self) -> float:  # type: ignore[override]
-        return 1e-5 if self.ball == "cvar" else 1e-8
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_share("alpha", self.alpha)
-        check_alpha(self.alpha)
-        if self.ball not in BALLS:
-            raise ValueError(f"ball must be one of {BALLS}, got {self.ball!r}.")
+        check_ball(self.ball, ("cvar", "chi2"))
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS} or a callable, got {self.kernel!r}.")
         check_count("min_group", self.min_group)
         check_count("n_trees", self.n_trees)
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model; parameters as in :meth:`drosurv.CoxPH.fit`."""
-        training = self._check_training(X, y, sample_weight)
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         columns = self._columns(training)
-        self._train(
-            training, self._make_objective, lambda regret: self._neighborhoods(training, columns, regret)
+        return self._averaged(
+            training,
+            ball_objective(self.ball, np.array([self.alpha], dtype=np.float64)),
+            lambda regret: self._neighborhoods(training, columns, regret),
+            regret=True,
+            tol=1e-5 if self.ball == "cvar" else 1e-8,
         )
-        return self
 
     def _columns(self, training: Training) -> FloatArray:
         """The covariates (n, d') that define subgroups, checked before any training begins."""
-        given = getattr(self, "feature_names_in_", None)
-        names = None if given is None else [str(name) for name in given]
+        names = training.names
         if callable(self.kernel):
             return chosen_columns(training.X, self.subgroup_features, names)
         share, n = self.alpha * len(training.X), len(training.X)
@@ -160,11 +152,6 @@ class SubgroupRobustCox(AveragedEstimator):
                 f"that small can be told apart. Use min_group <= {max(int(share), 1)}{larger}."
             )
         return subgroup_columns(training.X, self.subgroup_features, names)
-
-    def _make_objective(self) -> Objective:
-        if self.alpha == 1.0:
-            return Mean()
-        return CVaR(self.alpha) if self.ball == "cvar" else ChiSquare(self.alpha)
 
     def _neighborhoods(self, training: Training, columns: FloatArray, regret: FloatArray) -> Neighborhoods:
         if callable(self.kernel):

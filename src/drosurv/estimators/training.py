@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Training:
         Rows of the caller's data these are: patients of weight zero are left out.
     n_rows : int
         Rows the caller gave.
+    names : list of str or None
+        Names of the features, where they have any.
     codes : (n,) int or None
         Group of each patient, for estimators that are given groups.
     n_groups : int
@@ -39,12 +42,43 @@ class Training:
     weight: FloatArray | None
     kept: IntArray
     n_rows: int
+    names: list[str] | None = None
     codes: IntArray | None = None
     n_groups: int = 0
     seed: int = 0
+
+    @property
+    def n_patients(self) -> int | float:
+        """Number of patients; one of weight 2 counts as two."""
+        return len(self.target) if self.weight is None else _whole(float(self.weight.sum()))
+
+    @property
+    def n_events(self) -> int | float:
+        """Number of events, counted likewise."""
+        return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""
         out = np.zeros(self.n_rows)
         out[self.kept] = values
         return out
+
+    @staticmethod
+    def stacked(trainings: Sequence[Training]) -> Training:
+        """Features, target and groups of R training sets of one size, with a leading axis of R."""
+        if len(trainings) == 1:
+            return trainings[0]
+        targets = [training.target for training in trainings]
+        codes = [training.codes for training in trainings if training.codes is not None]
+        return replace(
+            trainings[0],
+            X=np.stack([training.X for training in trainings]),
+            target=Target(np.stack([t.event for t in targets]), np.stack([t.time for t in targets])),
+            codes=np.stack(codes) if codes else None,
+            n_groups=max(training.n_groups for training in trainings),
+        )
+
+
+def _whole(count: float) -> int | float:
+    """A count as a whole number where it is one."""
+    return round(count) if abs(count - round(count)) < 1e-9 * count else count

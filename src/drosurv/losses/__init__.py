@@ -3,13 +3,17 @@
 from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
 from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
+from drosurv.losses.loss import Loss
 from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
+from drosurv.losses.torch_loss import TorchLoss
 
 __all__ = [
     "CoxPartial",
     "CoxSplit",
+    "Loss",
     "PiecewiseExponential",
     "PoissonDeviance",
+    "TorchLoss",
     "cox_partial",
     "cox_split",
     "full_likelihood",

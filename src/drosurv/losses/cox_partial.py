@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
 
 import numba
 import numpy as np
 
+from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.losses.stacked_targets import StackedTargets
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 TIES = ("breslow", "efron")
 
 
-class CoxPartial:
+class CoxPartial(Loss):
     """Negative log partial likelihood of every patient with an event, prepared for one target.
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
@@ -37,6 +40,8 @@ class CoxPartial:
         Weights inside the risk sets.
     """
 
+    convex, signed = True, False
+
     def __init__(self, target: Target, ties: str = "breslow", weight: FloatArray | None = None) -> None:
         self.target, self.ties, self.weight = target, ties, weight
         self.n = len(target)
@@ -54,12 +59,7 @@ class CoxPartial:
         if ties == "efron" and len(self.at) < len(self.rows):
             self._efron = _EfronTies(self.rows, self.block, weight)
 
-    @property
-    def corrects_ties(self) -> bool:
-        """Whether tied events make Efron's form differ from Breslow's."""
-        return self._efron is not None
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
         log_sums = self.risk_sets.log_sums(scores)
         if self._efron is not None:
@@ -68,8 +68,8 @@ class CoxPartial:
         subtract_own(log_sums, scores, self.rows, self.block, losses)
         return losses
 
-    def pullback(self, weights: FloatArray) -> FloatArray:
-        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call's scores."""
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
         pull = _block_sums(weights, self.block, len(self.at))
         if self._efron is not None:
             own = self._efron.pullback(pull)
@@ -78,7 +78,7 @@ class CoxPartial:
         else:
             gradient = self.risk_sets.pullback(pull)
         subtract_at(weights, self.rows, gradient)
-        return gradient
+        return gradient, no_extra(len(weights))
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
@@ -99,10 +99,25 @@ class CoxPartial:
         inside[self.rows] += own[0]
         return _weighted_gram(X, inside) - _weighted_gram(terms, shares)
 
-    def take(self, rows: IntArray) -> CoxPartial:
+    def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
         weight = None if self.weight is None else self.weight[rows]
-        return CoxPartial(self.target.take(rows), self.ties, weight)
+        return type(self)(self.target.take(rows), self.ties, weight)
+
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+        """The losses in torch; none for entry times and strata."""
+        if not all(loss.target.is_plain for loss in losses):
+            return None
+        at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
+        ties = losses[0].ties
+        return lambda scores, extra: cox_partial(scores, at.event, at.time, weight=at.weight, ties=ties)
+
+    def risk_parts(self) -> list[RiskPart] | None:
+        """Everybody against everybody, unless ties are corrected or there are entry times or strata."""
+        if self._efron is not None or not isinstance(self.risk_sets, RiskSets):
+            return None
+        return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
 
 
 class _EfronTies:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numba
 import numpy as np
 
 from drosurv.losses.cox_partial import add_by_block, subtract_at
+from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.stacked_targets import StackedTargets, stack
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CoxSplit:
+class CoxSplit(Loss):
     """Split Cox loss of every patient with an event against the half it is not in, prepared for one target.
 
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
@@ -36,11 +39,13 @@ class CoxSplit:
     ----------
     rows : (E,) int
         The patients the losses belong to: the events of D1 in order of time, then those of D2.
-    sides : list of Side
+    sides : list of ScoredHalf
         The scored halves.
     halves : list of (m,) int
         Their patients.
     """
+
+    convex, signed = True, False
 
     def __init__(
         self, target: Target, in_first: BoolArray, weight: FloatArray | None = None, both: bool = True
@@ -48,18 +53,18 @@ class CoxSplit:
         self.target, self.in_first, self.weight, self.both = target, in_first, weight, both
         self.n = len(target)
         scored = [in_first, ~in_first] if both else [in_first]
-        self.sides = [Side(target, own, weight) for own in scored]
+        self.sides = [ScoredHalf(target, own, weight) for own in scored]
         self.halves: list[IntArray] = [np.flatnonzero(own) for own in scored]
         self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
         ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
 
-    def __call__(self, scores: FloatArray) -> FloatArray:
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
         return np.concatenate([side.losses(scores) for side in self.sides], axis=1)
 
-    def pullback(self, weights: FloatArray) -> FloatArray:
-        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call's scores."""
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
         gradient = np.zeros((len(weights), self.n))
         parts = [weights[:, part] for part in self._parts]
         # The halves that the sides refer to are disjoint: their part is written first, the scored ones' subtracted.
@@ -67,7 +72,7 @@ class CoxSplit:
             side.write_reference(part, gradient)
         for side, part in zip(self.sides, parts, strict=True):
             side.subtract_own(part, gradient)
-        return gradient
+        return gradient, no_extra(len(weights))
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
@@ -81,13 +86,45 @@ class CoxSplit:
             start=np.zeros((X.shape[1], X.shape[1])),
         )
 
-    def take(self, rows: IntArray) -> CoxSplit:
+    def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
         weight = None if self.weight is None else self.weight[rows]
-        return CoxSplit(self.target.take(rows), self.in_first[rows], weight, self.both)
+        return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both)
+
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:
+        """The losses in torch; the halves of all training sets must have the same sizes."""
+        at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
+        first = stack([np.flatnonzero(loss.in_first) for loss in losses], device)
+        second = stack([np.flatnonzero(~loss.in_first) for loss in losses], device)
+        scored = [(first, second), (second, first)] if losses[0].both else [(first, second)]
+
+        def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
+            losses = scores.new_zeros(scores.shape)
+            for own, other in scored:
+                mine, others = (part.expand(*scores.shape[:-1], -1) for part in (own, other))
+                part = cox_split(
+                    scores.gather(-1, mine),
+                    at.event.gather(-1, own),
+                    at.time.gather(-1, own),
+                    scores.gather(-1, others),
+                    at.time.gather(-1, other),
+                    reference_weight=None if at.weight is None else at.weight.gather(-1, other),
+                )
+                losses = losses.scatter(-1, mine, part)
+            return losses
+
+        return in_torch
+
+    def risk_parts(self) -> list[RiskPart]:
+        """Each scored half against the other."""
+        return [
+            RiskPart(half, side.rows, side.block, side.risk_sets, apart=True)
+            for half, side in zip(self.halves, self.sides, strict=True)
+        ]
 
 
-class Side:
+class ScoredHalf:
     """The events of one half, in order of time, scored against the other half."""
 
     def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drosurv.losses.intervals import cumulative_baseline, interval_sums
+from drosurv.losses.loss import NOTHING
 from drosurv.losses.on_intervals import OnIntervals
 from drosurv.target import FloatArray, IntArray
 
@@ -32,18 +32,15 @@ class PiecewiseExponential(OnIntervals):
     >>> from drosurv.losses import PiecewiseExponential
     >>> from drosurv.target import Target
     >>> loss = PiecewiseExponential(Target(np.array([True, False]), np.array([2.0, 3.0])))
-    >>> loss(np.zeros((1, 2)), loss.null_psi[None]).round(3)
+    >>> loss(np.zeros((1, 2)), loss.start[None]).round(3)
     array([[2.009, 0.6  ]])
     """
 
-    def null_losses(self) -> FloatArray:
-        """Losses (n,) of the null model, against which a regret is measured."""
-        base = self.intervals.cumulative(np.exp(self.null_psi), self._index, self._within)
-        return base - self._event * self.null_psi[self._index]
+    convex = True
 
-    def __call__(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
-        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``psi`` (..., K)."""
-        self._psi = psi
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
+        self._psi = psi = extra
         # In log space a patient seen for no time at all has no hazard however large the score. A hazard past
         # the largest float is an infinite loss, which a line search steps back from.
         with np.errstate(divide="ignore", over="ignore"):
@@ -68,42 +65,38 @@ class PiecewiseExponential(OnIntervals):
         return curvature - events, by_psi
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivatives of sum_i weights_i l_i in (theta, psi) at the last call, for scores X theta.
-
-        Parameters
-        ----------
-        weights : (..., n)
-        X : (n, d)
-
-        Returns
-        -------
-        (..., d + K, d + K)
-        """
+        """Second derivatives (d + K, d + K) in (theta, psi) of the losses weighted by (1, n), for scores X theta."""
         curvature, d = self._curvature(weights), X.shape[1]
         size = d + self.n_intervals
-        hessian = np.zeros((*weights.shape[:-1], size, size))
-        hessian[..., :d, :d] = np.swapaxes(curvature[..., None] * X, -1, -2) @ X
+        hessian = np.zeros((size, size))
+        hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
         for j in range(d):
-            hessian[..., j, d:] = hessian[..., d:, j] = self._through_psi(curvature * X[:, j])
-        hessian[..., range(d, size), range(d, size)] = self._through_psi(curvature)
+            hessian[j, d:] = hessian[d:, j] = self._through_psi(curvature * X[:, j])[0]
+        hessian[range(d, size), range(d, size)] = self._through_psi(curvature)[0]
         return hessian
 
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        """Gradients (n, d + K) of each patient's loss in (theta, psi) at the last call, for scores X theta.
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients (len(which), d + K) of the chosen losses in (theta, psi) for scores X theta.
 
-        The one n x K array of this loss; for the first row of the batch.
+        The one wide array of this loss; for the first row of the batch.
         """
-        hazard, base, n = self._hazard[0], self._base[0], len(X)
+        hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
         rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
-        by_psi = self.intervals.exposures(self._index, self._within) * np.exp(self._psi[0]) * rate[:, None]
-        by_psi[np.arange(n), self._index] -= self._event
-        return np.concatenate([(hazard - self._event)[:, None] * X, by_psi], axis=1)
+        index = self._index[which]
+        by_psi = self.intervals.exposures(index, self._within[which]) * np.exp(self._psi[0]) * rate[:, None]
+        by_psi[np.arange(len(which)), index] -= event
+        return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
 
-    def take(self, rows: IntArray) -> PiecewiseExponential:
-        """The same loss, intervals and null model among fewer patients."""
-        part = copy.copy(self)
-        part._event, part._index, part._within = self._event[rows], self._index[rows], self._within[rows]
-        return part
+    @staticmethod
+    def in_torch(
+        scores: torch.Tensor,
+        psi: torch.Tensor,
+        event: torch.Tensor,
+        time: torch.Tensor,
+        cut_points: torch.Tensor,
+    ) -> torch.Tensor:
+        """See :func:`full_likelihood`."""
+        return full_likelihood(scores, psi, event, time, cut_points)
 
     def _curvature(self, weights: FloatArray) -> FloatArray:
         """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""

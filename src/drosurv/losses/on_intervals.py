@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.target import FloatArray, Target
+from drosurv.losses.loss import Loss
+from drosurv.target import FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-class OnIntervals:
+class OnIntervals(Loss):
     """Patients placed in the intervals on which the baseline hazard is constant.
 
     Parameters
@@ -24,18 +33,21 @@ class OnIntervals:
     ----------
     intervals : Intervals
         The K intervals.
-    null_psi : (K,) float64
-        Log baseline hazards of the null model f = 0: log(events / exposure) per interval, bounded.
+    start : (K,) float64
+        Log baseline hazards psi of the null model f = 0: log(events / exposure) per interval, bounded.
     """
 
     def __init__(
         self, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
     ) -> None:
+        self.n, self.rows = len(target), np.arange(len(target))
         self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
         self._event = target.event.astype(np.float64)
-        self._index, self._within = self.intervals.place(self._followed(target.time))
+        self._time = self._followed(target.time)
+        self._index, self._within = self.intervals.place(self._time)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
-        self.null_psi = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
+        self.shift = np.ones(self.intervals.n_intervals)
+        self.start = self.intervals.log_rates(weight * self._event, weight, self._index, self._within)
 
     def _followed(self, time: FloatArray) -> FloatArray:
         """The times (n,) that count as followed."""
@@ -50,3 +62,39 @@ class OnIntervals:
     def event_share(self) -> float:
         """Share of the patients who had the event."""
         return float(self._event.mean())
+
+    def take(self, rows: IntArray) -> Self:
+        """The same loss, intervals and null model among fewer patients."""
+        part = copy.copy(self)
+        part.n, part.rows = len(rows), np.arange(len(rows))
+        part._event, part._time = self._event[rows], self._time[rows]
+        part._index, part._within = self._index[rows], self._within[rows]
+        return part
+
+    @staticmethod
+    @abstractmethod
+    def in_torch(scores: Tensor, psi: Tensor, event: Tensor, time: Tensor, cut_points: Tensor) -> Tensor:
+        """The loss of one training set in torch: scores (..., n) and log hazards (..., K) to losses (..., n)."""
+
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:
+        """The losses in torch, one training set after the other: each has its own intervals."""
+        import torch
+
+        given = [
+            [
+                torch.as_tensor(part, device=device)
+                for part in (loss._event, loss._time, loss.intervals.cut_points)
+            ]
+            for loss in losses
+        ]
+
+        def in_torch(scores: Tensor, psi: Tensor) -> Tensor:
+            parts = zip(scores, psi, given, strict=True)
+            found = [
+                cls.in_torch(own, rates, event, time.to(own.dtype), cuts.to(own.dtype))
+                for own, rates, (event, time, cuts) in parts
+            ]
+            return torch.stack(found)
+
+        return in_torch

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.losses.intervals import NO_FOLLOW_UP, cumulative_baseline
+from drosurv.losses.loss import NOTHING
 from drosurv.losses.on_intervals import OnIntervals
 from drosurv.target import FloatArray
 
@@ -41,10 +42,12 @@ class PoissonDeviance(OnIntervals):
             raise ValueError(NO_FOLLOW_UP)
         return np.where(time > 0, time, positive.min() / 2)
 
-    def __call__(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
-        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``psi`` (..., K)."""
-        self._psi = psi
-        self._base = self.intervals.cumulative(np.exp(psi), self._index, self._within)
+    signed = False
+
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
+        self._psi = extra
+        self._base = self.intervals.cumulative(np.exp(extra), self._index, self._within)
         log_hazard = scores + np.log(self._base)
         with np.errstate(over="ignore"):
             self._hazard = np.exp(log_hazard)
@@ -55,6 +58,17 @@ class PoissonDeviance(OnIntervals):
         by_score = 2 * weights * (self._hazard - self._event)
         sums = self.intervals.exposure_sums(by_score / self._base, self._index, self._within)
         return by_score, np.exp(self._psi) * sums
+
+    @staticmethod
+    def in_torch(
+        scores: torch.Tensor,
+        psi: torch.Tensor,
+        event: torch.Tensor,
+        time: torch.Tensor,
+        cut_points: torch.Tensor,
+    ) -> torch.Tensor:
+        """See :func:`poisson_deviance`."""
+        return poisson_deviance(scores, psi, event, time, cut_points)
 
 
 def poisson_deviance(

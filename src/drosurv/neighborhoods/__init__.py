@@ -1,6 +1,6 @@
 """Neighbourhoods: averages of losses over patients whose covariates are alike."""
 
-from drosurv.neighborhoods.contract import Neighborhoods, as_neighborhoods
+from drosurv.neighborhoods.contract import Neighborhoods, TakesPatients, as_neighborhoods
 from drosurv.neighborhoods.features import chosen_columns, subgroup_columns
 from drosurv.neighborhoods.forest import forest
 from drosurv.neighborhoods.groups import known_groups
@@ -12,6 +12,7 @@ __all__ = [
     "MatrixAverages",
     "Neighborhoods",
     "Partitions",
+    "TakesPatients",
     "as_neighborhoods",
     "chosen_columns",
     "forest",

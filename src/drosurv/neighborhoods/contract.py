@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from drosurv.neighborhoods.matrix import MatrixAverages
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 
 @runtime_checkable
@@ -20,6 +20,15 @@ class Neighborhoods(Protocol):
 
     def adjoint(self, weights: FloatArray) -> FloatArray:
         """What weights on averages mean for the patients in them, W' weights, (..., n) -> (..., n)."""
+        ...
+
+
+@runtime_checkable
+class TakesPatients(Neighborhoods, Protocol):
+    """Neighbourhoods that can be had for some of the patients alone."""
+
+    def take(self, rows: IntArray) -> Neighborhoods:
+        """The averages among fewer patients."""
         ...
 
 

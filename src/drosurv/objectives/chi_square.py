@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
 from drosurv.objectives.priced_chi_square import PricedChiSquare
+from drosurv.objectives.tensors import alphas_of, first_order, shares_of
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class ChiSquare:
     smooth = True
 
     def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:
+        self.alpha, self.kind = np.atleast_1d(check_alpha(alpha)), constant
         self.constant = np.atleast_1d(radius_constant(alpha, constant))
         self._start: FloatArray = np.full(1, -np.inf)
 
@@ -71,6 +73,20 @@ class ChiSquare:
         _minimise(losses, mass, self.constant, eta, value, weights)
         self._start = eta
         return Evaluation(value, weights, eta)
+
+    @property
+    def radius(self) -> FloatArray:
+        """The constant C of each row, for the compiled solver."""
+        return self.constant
+
+    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
+        """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
+        import torch
+
+        # On the processor, so that checking them does not wait for the device.
+        alphas = torch.tensor(self.alpha).expand(losses.shape[:-1])
+        value, weights, _ = torch_chi_square(losses.detach(), alphas, self.kind, mass)
+        return first_order(losses, value, weights)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative in one row of losses, the threshold eliminated; None at the kink where it is undefined."""
@@ -248,7 +264,53 @@ def chi_square(losses: Tensor, alpha: float | Tensor, *, constant: str = "tight"
     >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=0.25)
     tensor(4.)
     """
-    from drosurv.objectives.threshold import first_order, torch_chi_square
-
     value, weights, _ = torch_chi_square(losses.detach(), alpha, constant)
     return first_order(losses, value, weights)
+
+
+def torch_chi_square(
+    losses: Tensor, alpha: float | Tensor, constant: str, mass: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Value (...,), weights (..., n) and eta (...,) in float64, by sorting.
+
+    ``mass`` (..., n) are the patients' positive masses, of any sum; None weighs all alike.
+    """
+    import torch
+
+    if constant not in CONSTANTS:
+        raise ValueError(f"constant must be one of {CONSTANTS}, got {constant!r}.")
+    alphas = alphas_of(losses, alpha)
+    square = (1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0).unsqueeze(-1)
+    values = losses.double()
+    shares = shares_of(values, mass)
+    # Every prefix holds the largest loss: centred on it, the sums of squares cancel in none of them.
+    highest = values.max(-1, keepdim=True).values
+    lowered = values - highest
+    falling, order = lowered.sort(dim=-1, descending=True)
+    parts = shares.gather(-1, order)
+    held = parts.cumsum(-1)
+    mean = (parts * falling).cumsum(-1) / held
+    variance = ((parts * falling.square()).cumsum(-1) / held - mean.square()).clamp(min=0)
+    room = square * held - 1.0
+    usable = room > 1e-12
+    eta = mean - torch.sqrt(variance / torch.where(usable, room, torch.ones_like(room)))
+    below = torch.cat([falling[..., 1:], torch.full_like(falling[..., :1], -torch.inf)], -1)
+    miss = torch.maximum(below - eta, eta - falling).clamp(min=0)
+    pick = torch.where(usable, miss, torch.full_like(miss, torch.inf)).argmin(-1, keepdim=True)
+    threshold = eta.gather(-1, pick)
+
+    at_top = shares * (values == highest)
+    top_share = at_top.sum(-1, keepdim=True)
+    filled = square * top_share >= 1.0 - 1e-12
+    is_mean = (square == 1.0) & ~filled
+    over = (lowered - threshold).clamp(min=0)
+    threshold = threshold + highest
+    root = (shares * over.square()).sum(-1, keepdim=True).sqrt()
+    weights = shares * over
+    weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    weights = torch.where(filled, at_top / top_share, weights)
+    weights = torch.where(is_mean, shares, weights)
+    value = torch.where(filled, highest, square.sqrt() * root + threshold)
+    value = torch.where(is_mean, (shares * values).sum(-1, keepdim=True), value)
+    threshold = torch.where(is_mean, torch.full_like(threshold, -torch.inf), threshold)
+    return value.squeeze(-1), weights, torch.where(filled, highest, threshold).squeeze(-1)

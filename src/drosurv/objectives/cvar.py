@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
+from drosurv.objectives.tensors import alphas_of, first_order, shares_of
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class CVaR:
     """
 
     smooth = False
+    radius = None
 
     def __init__(self, alpha: ArrayLike, smoothing: float = 0.0) -> None:
         self.alpha = np.atleast_1d(check_alpha(alpha))
@@ -52,6 +54,15 @@ class CVaR:
         else:
             _worst_share(losses, mass, alpha, value, eta, weights)
         return Evaluation(value, weights, eta)
+
+    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
+        """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
+        import torch
+
+        value, weights, _ = torch_cvar(
+            losses.detach(), torch.tensor(self.alpha).expand(losses.shape[:-1]), mass
+        )
+        return first_order(losses, value, weights)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative of the smoothed form: patients strictly between no weight and full weight share it."""
@@ -184,7 +195,29 @@ def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:
     >>> cvar(torch.tensor([1.0, 2.0, 3.0, 4.0]), alpha=0.5)
     tensor(3.5000)
     """
-    from drosurv.objectives.threshold import first_order, torch_cvar
-
     value, weights, _ = torch_cvar(losses.detach(), alpha)
     return first_order(losses, value, weights)
+
+
+def torch_cvar(
+    losses: Tensor, alpha: float | Tensor, mass: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Value (...,), weights (..., n) and value at risk (...,) in float64; equal losses share their weight.
+
+    ``mass`` as in :func:`torch_chi_square`.
+    """
+    import torch
+
+    alphas = alphas_of(losses, alpha).unsqueeze(-1)
+    # One row per alpha, where there are more of them than rows of losses.
+    values = losses.double() + torch.zeros_like(alphas)
+    shares = shares_of(values, mass)
+    falling, order = values.sort(dim=-1, descending=True)
+    held = shares.gather(-1, order).cumsum(-1)
+    # A sum that rounding left just short of alpha has reached it.
+    short = (held < alphas * (1.0 - 1e-12)).sum(-1, keepdim=True)
+    threshold = falling.gather(-1, short.clamp(max=values.shape[-1] - 1))
+    above, equal = shares * (values > threshold), shares * (values == threshold)
+    rest = (alphas - above.sum(-1, keepdim=True)) / equal.sum(-1, keepdim=True)
+    weights = (above + equal * rest) / alphas
+    return (weights * values).sum(-1), weights, threshold.squeeze(-1)

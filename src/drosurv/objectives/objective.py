@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,19 @@ class Objective(Protocol):
 
     def smoothed(self, smoothing: float) -> Objective:
         """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
+        ...
+
+
+class PlainObjective(Objective, Protocol):
+    """An objective as a recipe names it: not smoothed, and with a form for every device."""
+
+    @property
+    def radius(self) -> FloatArray | None:
+        """Constants C of a chi-square ball, which the compiled solver knows; None for every other objective."""
+        ...
+
+    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
+        """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
         ...
 
 

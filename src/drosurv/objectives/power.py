@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.objectives.threshold import _alpha_like, first_order, torch_chi_square, torch_cvar
+from drosurv.objectives.chi_square import torch_chi_square
+from drosurv.objectives.cvar import torch_cvar
+from drosurv.objectives.tensors import alphas_of, first_order
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +50,7 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
         return first_order(losses, *torch_cvar(values, alpha)[:2])
     if p == 2.0:
         return first_order(losses, *torch_chi_square(values, alpha, "tight")[:2])
-    alphas = _alpha_like(losses, alpha).unsqueeze(-1)
+    alphas = alphas_of(losses, alpha).unsqueeze(-1)
     highest = values.max(-1, keepdim=True).values
     scale = (highest - values.min(-1, keepdim=True).values).clamp(min=torch.finfo(torch.float64).tiny)
     unit = (values - highest) / scale

@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import HeldStepFunction, follow_up
+from drosurv.estimators.baseline import HeldStepFunction
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import predicted_curves
+from drosurv.metrics import FollowUp
 from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.expected_events import (
@@ -198,7 +199,7 @@ class RepairedCox(BaseEstimator):
         self.min_group_ = (
             int(min(50, max(20, len(target) / 80))) if self.min_group == "auto" else int(self.min_group)
         )
-        self.follow_up_ = follow_up(target)
+        self.follow_up_ = FollowUp.of(target)
         self._times = reference_times(target)
         self._own_features = features is not None
         table = readable_table(X, len(target))

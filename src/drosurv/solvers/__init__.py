@@ -1,27 +1,19 @@
-"""Solvers: find the parameters that minimise an objective."""
+"""Solvers: find the parameters that minimise a criterion."""
 
 from drosurv.solvers.adam import adam
-from drosurv.solvers.averaged_problem import AveragedCriterion, AveragedProblem, AveragedTrainee
-from drosurv.solvers.baseline_loss import BaselineLoss, ConvexBaselineLoss, WithoutBaseline
 from drosurv.solvers.compiled import compiled_adam, compiles
-from drosurv.solvers.composite import Composite
 from drosurv.solvers.convex import Solution, minimise
-from drosurv.solvers.device_composite import DeviceComposite
+from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.linear_problem import LinearProblem
 from drosurv.solvers.mini_batches import MiniBatches
+from drosurv.solvers.torch_criterion import TorchCriterion
 
 __all__ = [
-    "AveragedCriterion",
-    "AveragedProblem",
-    "AveragedTrainee",
-    "BaselineLoss",
-    "Composite",
-    "ConvexBaselineLoss",
-    "DeviceComposite",
+    "Criterion",
     "LinearProblem",
     "MiniBatches",
     "Solution",
-    "WithoutBaseline",
+    "TorchCriterion",
     "adam",
     "compiled_adam",
     "compiles",

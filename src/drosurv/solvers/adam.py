@@ -13,6 +13,14 @@ from drosurv.target import FloatArray
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 
 
+class ScoredCriterion(Protocol):
+    """What Adam minimises; arrays are NumPy's or torch's, as the network gives them."""
+
+    def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
+        """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
+        ...
+
+
 class Network(Protocol):
     """A batch of models on fixed features; arrays are NumPy's or torch's, as the criterion takes them."""
 
@@ -29,11 +37,12 @@ class Network(Protocol):
 
 def adam(
     network: Network,
-    criterion: Callable[[Any], tuple[Any, Any]],
+    criterion: ScoredCriterion,
     lr: FloatArray,
     steps: int,
     l2: float = 0.0,
     on_step: Callable[[int], None] | None = None,
+    extra: Any = None,
 ) -> FloatArray:
     """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
 
@@ -41,16 +50,18 @@ def adam(
     ----------
     network : Network
         Its parameters are updated in place.
-    criterion : callable
-        Scores (B, n) to values (B,) and gradients (B, n).
+    criterion : ScoredCriterion
+        Scores (B, n) and extra parameters to values (B,) and gradients.
     lr : (B,) float64
         Learning rate of each model.
     steps : int
         Number of steps.
     l2 : float
-        Adds l2/2 ||parameters||^2 to each model's objective.
+        Adds l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it.
     on_step : callable or None
         Told the number of each finished step.
+    extra : (B, K) array or None
+        Extra parameters of the loss, updated in place as the network's are.
 
     Returns
     -------
@@ -58,12 +69,13 @@ def adam(
         The objective before each step.
     """
     parameters = network.parameters
-    rates = [_like(lr, p) for p in parameters]
-    first: list[Any] = [p * 0 for p in parameters]
-    second: list[Any] = [p * 0 for p in parameters]
+    trained = parameters if extra is None else [*parameters, extra]
+    rates = [_like(lr, p) for p in trained]
+    first: list[Any] = [p * 0 for p in trained]
+    second: list[Any] = [p * 0 for p in trained]
     history: list[Any] = []
     for step in range(1, steps + 1):
-        value, slope = criterion(network.scores())
+        value, slope, by_extra = criterion(network.scores(), extra)
         gradients = network.pullback(slope)
         if l2 > 0.0:
             squares = [(p * p).reshape(len(p), -1).sum(-1) for p in parameters]
@@ -71,9 +83,11 @@ def adam(
                 squares = [_to_numpy(square) for square in squares]
             value = value + l2 / 2 * sum(squares)
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
+        if extra is not None:
+            gradients = [*gradients, by_extra]
         history.append(value)
         shrink = (1 - DECAY_SECOND**step) ** 0.5
-        for p, g, m, v, rate in zip(parameters, gradients, first, second, rates, strict=True):
+        for p, g, m, v, rate in zip(trained, gradients, first, second, rates, strict=True):
             m *= DECAY_FIRST
             m += (1 - DECAY_FIRST) * g
             v *= DECAY_SECOND

@@ -7,55 +7,50 @@ takes as long as the arithmetic on a few thousand patients. It holds no lock, so
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import CoxPartial, add_by_block, subtract_at, subtract_own
-from drosurv.losses.cox_split import CoxSplit, Side, softplus_terms
-from drosurv.losses.risk_sets import RiskSets, log_sums, pull_back
+from drosurv.losses.cox_partial import add_by_block, subtract_at, subtract_own
+from drosurv.losses.cox_split import softplus_terms
+from drosurv.losses.loss import RiskPart
+from drosurv.losses.risk_sets import log_sums, pull_back
 from drosurv.networks.linear import Linear, combine, project
-from drosurv.objectives.blocks import Blocks
-from drosurv.objectives.chi_square import ChiSquare, minimise_row
-from drosurv.objectives.objective import Objective
+from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
-from drosurv.solvers.composite import Composite
+from drosurv.solvers.criterion import Criterion
 from drosurv.target import FloatArray, IntArray
 
 
 def compiles(network: Any, criterion: Any) -> bool:
-    """Whether the compiled loop knows these parts.
+    """Whether the compiled loop knows these parts: linear scores, and what :func:`_parts` finds."""
+    return isinstance(network, Linear) and isinstance(criterion, Criterion) and _parts(criterion) is not None
 
-    It knows linear scores, and one chi-square objective over everybody's Cox losses with Breslow's ties and risk sets
-    without entry times or strata, or one over each scored half's split losses.
-    """
-    if not (isinstance(network, Linear) and isinstance(criterion, Composite) and criterion.penalty is None):
-        return False
-    loss, objective = criterion.loss, criterion.objective
-    if isinstance(loss, CoxPartial):
-        return isinstance(objective, ChiSquare) and not loss.corrects_ties and loss.target.is_plain
-    return (
-        isinstance(loss, CoxSplit)
-        and isinstance(objective, Blocks)
-        and all(isinstance(part, ChiSquare) for part in objective.parts)
-        and len(criterion.blocks) == len(loss.halves)
-        and all(map(np.array_equal, criterion.blocks, loss.halves))
+
+def _parts(criterion: Criterion) -> list[RiskPart] | None:
+    """Events against risk sets, each part with a chi-square ball of its own; None for any other criterion."""
+    parts = criterion.loss.risk_parts()
+    if parts is None or criterion.penalty is not None or not criterion.joins_the_lossless:
+        return None
+    if criterion.make_objective().radius is None or len(parts) != len(criterion.blocks):
+        return None
+    own = all(
+        np.array_equal(part.patients, block) for part, block in zip(parts, criterion.blocks, strict=True)
     )
+    return parts if own else None
 
 
 def compiled_adam(
-    network: Linear, criterion: Composite, lr: FloatArray, steps: int, l2: float = 0.0
+    network: Linear, criterion: Criterion, lr: FloatArray, steps: int, l2: float = 0.0
 ) -> FloatArray:
     """As :func:`drosurv.solvers.adam`, for the parts that :func:`compiles` names."""
-    loss = criterion.loss
-    assert isinstance(loss, CoxPartial | CoxSplit)
-    sides: Sequence[CoxPartial | Side] = loss.sides if isinstance(loss, CoxSplit) else [loss]
-    masses, constant = _balls(criterion.objective, criterion.mass)
+    parts, radius = _parts(criterion), criterion.make_objective().radius
+    assert parts is not None, "compiles() said so"
+    assert radius is not None, "compiles() said so"
     # Patients risk set by risk set in order of time: gathers and scatters become plain passes.
-    referred = np.concatenate([_risk_sets(side).order for side in sides])
-    outside = np.ones(loss.n, dtype=np.bool_)
+    referred = np.concatenate([part.risk_sets.order for part in parts])
+    outside = np.ones(criterion.loss.n, dtype=np.bool_)
     outside[referred] = False
     apart = np.flatnonzero(outside)
     layout = np.concatenate([apart, referred])
@@ -68,25 +63,13 @@ def compiled_adam(
         theta,
         np.ascontiguousarray(lr, dtype=np.float64),
         l2,
-        tuple(_part(side, place, mass) for side, mass in zip(sides, masses, strict=True)),
-        isinstance(loss, CoxSplit),
+        tuple(_part(part, place, mass) for part, mass in zip(parts, criterion.block_masses(), strict=True)),
+        parts[0].apart,
         len(apart),
-        np.ascontiguousarray(np.broadcast_to(constant, (len(theta),))),
+        np.ascontiguousarray(np.broadcast_to(radius, (len(theta),))),
         history,
     )
     return history
-
-
-def _balls(objective: Objective, mass: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-    """Masses of the losses of each side, in the loss's order and then everybody else's; the constants of all rows."""
-    if isinstance(objective, ChiSquare):
-        return [mass], objective.constant
-    assert isinstance(objective, Blocks)
-    part = objective.parts[0]
-    assert isinstance(part, ChiSquare)
-    # A block lists its losses by patient; the entry of its other patients has the highest number.
-    shares = zip(objective.shares(mass), objective.rows, strict=True)
-    return [share[np.argsort(rows)] for share, rows in shares], part.constant
 
 
 class _Part(NamedTuple):
@@ -112,21 +95,16 @@ class _Part(NamedTuple):
     slopes: FloatArray
 
 
-def _risk_sets(side: CoxPartial | Side) -> RiskSets:
-    assert isinstance(side.risk_sets, RiskSets), "compiles() lets no entry times and strata through"
-    return side.risk_sets
-
-
-def _part(side: CoxPartial | Side, place: IntArray, mass: FloatArray) -> _Part:
-    """A side of the loss, its patients at their new places."""
-    sets, events = _risk_sets(side), len(side.rows)
+def _part(part: RiskPart, place: IntArray, mass: FloatArray) -> _Part:
+    """A part of the loss, its patients at their new places."""
+    sets, events = part.risk_sets, len(part.rows)
     times = (1, len(sets.first))
     return _Part(
         place[sets.order],
         sets.first,
         sets.sorted_weight,
-        place[side.rows],
-        side.block,
+        place[part.rows],
+        part.block,
         mass,
         np.empty((1, len(sets.order))),
         np.empty(times),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+from typing import Self
 
 import numpy as np
 
+from drosurv.neighborhoods import TakesPatients
 from drosurv.networks.linear import Linear
-from drosurv.objectives import Evaluation, Objective
-from drosurv.solvers.composite import Composite
-from drosurv.target import FloatArray
+from drosurv.objectives import Evaluation
+from drosurv.solvers.criterion import EXTRA_RIDGE, Criterion
+from drosurv.target import FloatArray, IntArray
 
 # Newton matrices cost n d^2; above this they come from a random sample of the patients.
 _NEWTON_WORK = 3e6
+# Averaged over neighbourhoods, they cost most for the n (d + K) averages themselves.
+_AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
 _SEPARATED = 500.0
 _VANISHED = 1e-10
@@ -20,108 +24,146 @@ _CONSTANT = 1e-14
 
 
 class LinearProblem:
-    """Minimise over theta the objective of the losses of scores X theta, plus l2/2 ||theta||^2.
+    """Minimise the criterion of scores X theta over theta and the extra parameters, plus l2/2 ||theta||^2.
+
+    A point z is (theta, what the extra parameters moved from their start).
 
     Parameters
     ----------
     X : (n, d) float64
-        Features. They are centred here: the losses do not change, the rounding does.
-    composite : Composite
-        Loss and objective, without penalty.
+        Features. They are centred here where the loss allows for it: the rounding changes and nothing else.
+    criterion : Criterion
+        Convex, without penalty.
     l2 : float
         Ridge weight.
+
+    Attributes
+    ----------
+    centre : (d,) float64
+        What was subtracted from the features.
+    sample : LinearProblem or None
+        The same problem on a sample of the patients, for the curvature, where everybody's would cost too much.
     """
 
-    def __init__(self, X: FloatArray, composite: Composite, l2: float = 0.0) -> None:
-        self.X = X - composite.patient_mass @ X
-        # What centring leaves of a constant feature is the rounding of its mean, which must not pass for a signal.
-        lowest, highest = X.min(axis=0), X.max(axis=0)
-        self.X[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0
-        self.composite, self.l2, self.size = composite, l2, X.shape[1]
-        self.objective: Objective = composite.objective
-        self.network = Linear(self.X, np.zeros((1, self.size)))
-        self.sample = self._sampled()
-        self._scores: FloatArray = np.empty(0)
-        self._losses: FloatArray = np.empty(0)
+    def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
+        self.criterion = criterion
+        self.d: int = X.shape[1]
+        self.centre: FloatArray = np.zeros(self.d)
+        if criterion.loss.shift is not None:
+            self.centre = criterion.patient_mass @ X
+        self.X = _centred(X, self.centre) if criterion.loss.shift is not None else X
+        n_extra = criterion.loss.n_extra
+        self.size: int = self.d + n_extra
+        self.ridge: FloatArray = np.concatenate([np.full(self.d, l2), np.full(n_extra, EXTRA_RIDGE)])
+        self.network = Linear(self.X, np.zeros((1, self.d)))
+        self._z: FloatArray = np.zeros(self.size)
+        self._scores = self._entries = np.empty((1, 0))
         self._at: Evaluation | None = None
         self._first = self._last = np.nan
+        self.sample = self._sampled()
 
-    def _sampled(self) -> LinearProblem | None:
-        """The same problem on a sample of the patients, for the curvature, where everybody's would cost too much."""
-        n, d = self.X.shape
-        size = max(int(_NEWTON_WORK / d**2), 40 * d, 2000)
-        if n * d * d <= _NEWTON_WORK or size >= n:
+    def _sampled(self) -> Self | None:
+        size = self._sample_size()
+        if size is None or size >= len(self.X):
             return None
-        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(n)[:size])
-        part = self.composite.take(rows)
-        # With few losses in one of the blocks the sample says little about the whole.
-        if min(np.isin(part.loss.rows, block).sum() for block in part.blocks) <= d:
+        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(len(self.X))[:size])
+        other = copy.copy(self)
+        other.criterion, other.X, other.sample = self.criterion.take(rows), self.X[rows], None
+        if not other._says_enough():
             return None
-        return LinearProblem(self.X[rows], part, self.l2)
+        if self.criterion.loss.n_extra == 0:
+            # A feature that is constant in the sample must not pass for a signal there.
+            other.X = _centred(other.X, other.criterion.patient_mass @ other.X)
+        other.network = Linear(other.X, np.zeros((1, self.d)))
+        return other
+
+    def _sample_size(self) -> int | None:
+        """How many patients the curvature is taken from; None for everybody."""
+        n: int = len(self.X)
+        around = self.criterion.neighborhoods
+        if around is not None:
+            affordable = int(_AVERAGED_WORK / self.size)
+            return affordable if n > affordable and isinstance(around, TakesPatients) else None
+        work = float(self.size) ** 2
+        if n * work <= _NEWTON_WORK or self.criterion.offset is not None:
+            return None
+        return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
+
+    def _says_enough(self) -> bool:
+        """Whether every block of the sample has enough losses to speak for the whole."""
+        rows: IntArray = self.criterion.loss.rows
+        found = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
+        return min(found) > self.d
 
     @property
     def smooth(self) -> bool:
         """Whether the objective is differentiable."""
-        return self.objective.smooth
+        return self.criterion.objective.smooth
 
-    def smoothed(self, smoothing: float) -> LinearProblem:
+    def smoothed(self, smoothing: float) -> Self:
         """The same problem with the smoothed objective."""
         other = copy.copy(self)
-        other.objective = self.objective.smoothed(smoothing)
+        other.criterion = self.criterion.smoothed(smoothing)
         if self.sample is not None:
             other.sample = self.sample.smoothed(smoothing)
         return other
 
     def scale(self, value: float) -> float:
-        """Gaps are relative to the objective itself."""
-        return abs(value)
+        """Gaps are relative to the objective itself, or to what can be gained where it may be near zero."""
+        return max(abs(value), self.criterion.least_scale)
 
-    def value(self, theta: FloatArray) -> float:
-        """The objective at theta; the point stays current for the methods below."""
-        self.network.parameters[0] = theta[None, :]
+    def value(self, z: FloatArray) -> float:
+        """The objective at z; the point stays current for the methods below."""
+        self._z = z
+        self.network.parameters[0] = z[None, : self.d]
         self._scores = self.network.scores()
-        self._losses = self.composite.losses(self._scores)
-        self._at = self.objective(self._losses, self.composite.mass)
-        self._last = float(self._at.value[0]) + 0.5 * self.l2 * float(theta @ theta)
+        self._entries = self.criterion.entries(self._scores, self.criterion.loss.start + z[None, self.d :])
+        if not np.isfinite(self._entries).all():
+            return np.inf
+        self._at = self.criterion.objective(self._entries, self.criterion.mass)
+        self._last = float(self._at.value[0]) + self._ridge_value()
         self._first = self._last if np.isnan(self._first) else self._first
         return self._last
 
-    def lower_value(self, theta: FloatArray) -> float:
-        """The objective at theta with the adversary's current weights held fixed."""
-        return float(self._losses[0] @ self._current.weights[0]) + 0.5 * self.l2 * float(theta @ theta)
+    def lower_value(self, z: FloatArray) -> float:
+        """The objective at z with the adversary's current weights held fixed."""
+        return float(self._entries[0] @ self._current.weights[0]) + self._ridge_value()
 
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
-        theta = self.network.parameters[0][0]
-        slope: FloatArray = self.network.pullback(self.composite.pullback(self._current))[0][0]
-        slope += self.l2 * theta
-        return slope
+        weights = self.criterion.loss_weights(self._current)
+        by_score, by_extra = self.criterion.loss.pullback(weights)
+        slope = np.concatenate([self.network.pullback(by_score)[0][0], by_extra[0]])
+        return slope + self.ridge * self._z
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Second derivatives at the current point: with the weights held fixed, and with them following."""
         if self.sample is not None:
-            self.sample.value(self.network.parameters[0][0])
+            self.sample.value(self._z)
             return self.sample.curvature()
-        used = len(self.composite.loss.rows)
-        weights = self._current.weights[:, :used]
-        fixed = self.composite.loss.hessian(weights, self.X) + self.l2 * np.eye(self.size)
-        bend = self.objective.curvature(self._losses[0], self.composite.mass, self._current)
-        if bend is None:
-            return fixed, fixed
-        # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
-        active = np.flatnonzero(bend.diagonal[:used])
-        jacobian = self.composite.loss.jacobian(self.X, active)
-        following = fixed + jacobian.T @ (bend.diagonal[active, None] * jacobian)
-        sides = bend.vectors[:, active] @ jacobian
-        return fixed, following + sides.T @ (bend.scales[:, None] * sides)
+        fixed, following = self.criterion.curvature(self.X, self._entries, self._current)
+        ridge = np.diag(self.ridge)
+        rigid = fixed + ridge
+        return rigid, rigid if following is fixed else following + ridge
 
     @property
     def separated(self) -> bool:
         """Whether the optimum lies at infinity: the scores have run far apart, or next to nothing is left to lose."""
-        vanished = abs(self._last) <= _VANISHED * abs(self._first)
+        vanished = self.criterion.least_scale == 0.0 and abs(self._last) <= _VANISHED * abs(self._first)
         return vanished or bool(np.ptp(self._scores) > _SEPARATED)
+
+    def _ridge_value(self) -> float:
+        return 0.5 * float(self.ridge @ self._z**2)
 
     @property
     def _current(self) -> Evaluation:
         assert self._at is not None, "value comes first"
         return self._at
+
+
+def _centred(X: FloatArray, centre: FloatArray) -> FloatArray:
+    """Features less their centre; what that leaves of a constant one is rounding, and no signal: zero."""
+    out: FloatArray = X - centre
+    lowest, highest = X.min(axis=0), X.max(axis=0)
+    out[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0
+    return out

@@ -57,8 +57,8 @@ class MiniBatches:
         out: list[Any] = self._part.pullback(gradient)
         return out
 
-    def __call__(self, scores: Any) -> tuple[Any, Any]:
+    def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
         """The criterion of the current batch."""
         assert self._criterion is not None, "scores come before the criterion"
-        value, gradient = self._criterion(scores)
-        return value, gradient
+        value, by_score, by_extra = self._criterion(scores, extra)
+        return value, by_score, by_extra

@@ -16,7 +16,7 @@ from drosurv.tuning.held_out import ATTRIBUTE_METRICS, OVERALL_METRICS, HeldOut,
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.estimators.base import CoxEstimator
+    from drosurv.estimators.network_estimator import NetworkEstimator
 
 # F_A is the mean of these three.
 AVERAGED = ("individual_disparity", "group_disparity", "intersectional_disparity")
@@ -53,7 +53,7 @@ class Scoring:
     replicates: int
 
     def fold(
-        self, estimators: Sequence[CoxEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
+        self, estimators: Sequence[NetworkEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
     ) -> list[list[dict[str, Any]]]:
         """Train and score on one fold.
 

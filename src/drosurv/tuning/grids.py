@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drosurv.estimators.base import CoxEstimator
+    from drosurv.estimators.network_estimator import NetworkEstimator
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
 WEIGHTS = (1.0, 0.7, 0.4)
@@ -15,7 +15,7 @@ ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
-def default_grid(estimator: CoxEstimator) -> dict[str, list[Any]]:
+def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
     """The paper's grid of an estimator: alpha or the penalty's weight, and Adam's learning rate.
 
     The learning rate is left out where the convex solver finds the optimum, which does not depend on it.

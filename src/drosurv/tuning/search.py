@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.estimators import CoxPH
-from drosurv.estimators.base import CoxEstimator
 from drosurv.estimators.grid import batches, fit_grid
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.fold_scores import KNOWN_METRICS, NEED_GROUPS, Scoring
@@ -181,14 +181,14 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             self.best_estimator_ = self._refitted(X, y, groups)
         return self
 
-    def _steps(self) -> tuple[Any, CoxEstimator]:
+    def _steps(self) -> tuple[Any, NetworkEstimator]:
         """The steps before the estimator, as one transformer or None, and the estimator."""
         from sklearn.pipeline import Pipeline
 
         *before, last = (
             self.estimator.steps if isinstance(self.estimator, Pipeline) else [("", self.estimator)]
         )
-        if not isinstance(last[1], CoxEstimator):
+        if not isinstance(last[1], NetworkEstimator):
             raise TypeError(
                 f"estimator must be one of drosurv's, or a Pipeline that ends in one, got {type(last[1]).__name__}."
             )
@@ -206,7 +206,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         fit_grid([model], preparation.transform(X), y, sensitive_features=groups)
         return Pipeline([*preparation.steps, (self.estimator.steps[-1][0], model)])
 
-    def _compare(self, references: Sequence[CoxEstimator], scored: Scored, metrics: Sequence[str]) -> None:
+    def _compare(
+        self, references: Sequence[NetworkEstimator], scored: Scored, metrics: Sequence[str]
+    ) -> None:
         """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain."""
         import pandas as pd
 
@@ -250,7 +252,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked]))
 
     def _score(
-        self, models: list[CoxEstimator], scoring: Scoring, folds: Sequence[Fold], n_candidates: int
+        self, models: list[NetworkEstimator], scoring: Scoring, folds: Sequence[Fold], n_candidates: int
     ) -> list[list[list[dict[str, Any]]]]:
         """Metrics per model, fold and factor."""
         from joblib import Parallel, delayed
@@ -297,7 +299,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         model, features = self._chosen(X)
         return model.score(features, y)
 
-    def _chosen(self, X: Any) -> tuple[CoxEstimator, Any]:
+    def _chosen(self, X: Any) -> tuple[NetworkEstimator, Any]:
         """The chosen model and its features of X."""
         from sklearn.pipeline import Pipeline
 
@@ -320,10 +322,10 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         return plot_shrinkage(self, ax, minimise=minimise)
 
 
-def _references(candidates: Sequence[CoxEstimator]) -> list[CoxEstimator]:
+def _references(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimator]:
     """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
     known = CoxPH().get_params()
-    models: list[CoxEstimator] = []
+    models: list[NetworkEstimator] = []
     for candidate in candidates:
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
         # Like is compared with like: 500 steps of Adam are not the optimum.

@@ -9,14 +9,7 @@ from drosurv.losses import PiecewiseExponential
 from drosurv.neighborhoods import MatrixAverages, Partitions, forest, known_groups
 from drosurv.networks import ModuleBatch
 from drosurv.objectives import ChiSquare, CVaR, Mean
-from drosurv.solvers import (
-    AveragedCriterion,
-    AveragedProblem,
-    AveragedTrainee,
-    adam,
-    averaged_problem,
-    minimise,
-)
+from drosurv.solvers import Criterion, LinearProblem, adam, linear_problem, minimise
 from drosurv.target import Target
 
 ALPHA = 0.3
@@ -49,10 +42,10 @@ class Patients:
 
     def criterion(self, objective, around=None):
         around = self.around if around is None else around
-        return AveragedCriterion(self.loss, around, objective, self.mass, self.offset)
+        return Criterion(self.loss, lambda: objective, self.mass, neighborhoods=around, offset=self.offset)
 
     def problem(self, objective, l2=0.0, around=None):
-        return AveragedProblem(self.X, self.criterion(objective, around), l2)
+        return LinearProblem(self.X, self.criterion(objective, around), l2)
 
     def losses(self, scores, psi):
         hazard = torch.exp(scores) * (self.exposure @ torch.exp(psi))
@@ -63,7 +56,7 @@ class Patients:
         z = torch.as_tensor(z)
         d = self.X.shape[1]
         scores = torch.tensor(self.X - self.mass @ self.X) @ z[:d]
-        regrets = self.losses(scores, torch.tensor(self.loss.null_psi) + z[d:]) - torch.tensor(self.offset)
+        regrets = self.losses(scores, torch.tensor(self.loss.start) + z[d:]) - torch.tensor(self.offset)
         return (self.W if W is None else W) @ regrets
 
     def ridge(self, z, l2=0.0):
@@ -218,7 +211,7 @@ def test_averages_of_groups_give_the_worst_group():
 def test_a_sampled_curvature_leads_to_the_same_optimum(name, monkeypatch):
     patients = Patients(n=600, d=4, n_intervals=5, weighted=True)
     exact = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
-    monkeypatch.setattr(averaged_problem, "_EXACT_WORK", 300 * 9)
+    monkeypatch.setattr(linear_problem, "_AVERAGED_WORK", 300 * 9)
     problem = patients.problem(OBJECTIVES[name])
     sampled = minimise(problem, tol=1e-7, max_iter=300)
     assert len(problem.sample.X) == 300
@@ -252,15 +245,15 @@ def test_adam_follows_torchs_own_on_the_definition(l2):
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
     delta = torch.zeros(patients.loss.n_intervals, dtype=torch.float64, requires_grad=True)
-    trainee = AveragedTrainee(ModuleBatch([_copy(module)], patients.X), patients.criterion(objective), l2)
-    history = adam(trainee, trainee, np.array([lr]), steps)[0]
+    network, extra = ModuleBatch([_copy(module)], patients.X), patients.loss.start[None].copy()
+    history = adam(network, patients.criterion(objective), np.array([lr]), steps, l2, extra=extra)[0]
 
     optimizer = torch.optim.Adam([*module.parameters(), delta], lr=lr)
     expected = []
     for _ in range(steps):
         optimizer.zero_grad()
         scores = module(torch.tensor(patients.X))[:, 0]
-        losses = patients.losses(scores, torch.tensor(patients.loss.null_psi) + delta)
+        losses = patients.losses(scores, torch.tensor(patients.loss.start) + delta)
         averages = patients.W @ (losses - torch.tensor(patients.offset))
         worst = torch.sort(averages, descending=True).values[: int(ALPHA * 60)].mean()
         ridge = l2 / 2 * sum((p**2).sum() for p in module.parameters()) + 0.5e-6 * (delta**2).sum()
@@ -268,7 +261,7 @@ def test_adam_follows_torchs_own_on_the_definition(l2):
         optimizer.step()
         expected.append((worst + ridge).item())
     np.testing.assert_allclose(history, expected, rtol=1e-7)
-    np.testing.assert_allclose(trainee.delta[0], delta.detach().numpy(), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(extra[0] - patients.loss.start, delta.detach().numpy(), rtol=1e-5, atol=1e-8)
 
 
 def _copy(module):

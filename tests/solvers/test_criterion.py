@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.losses import CoxPartial, CoxSplit
 from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean, uniform_mass
-from drosurv.solvers import Composite
+from drosurv.solvers import Criterion
 from drosurv.target import Target
 
 N = 40
@@ -37,9 +37,9 @@ def test_value_gradient_and_weights_are_those_of_all_patients_one_by_one(blocks,
     weight = weight if weighted else None
     mass = uniform_mass(N) if weight is None else weight / weight.sum()
     loss = losses_of(target, blocks, weight)
-    composite = Composite(loss, OBJECTIVES[name], mass, blocks)
-    value, gradient = composite(scores)
-    at = composite.objective(composite.losses(scores), composite.mass)
+    criterion = Criterion(loss, OBJECTIVES[name], mass, blocks)
+    value, gradient, _ = criterion(scores)
+    at = criterion.objective(criterion.entries(scores), criterion.mass)
 
     full = np.zeros((3, N))
     full[:, loss.rows] = loss(scores)
@@ -48,9 +48,9 @@ def test_value_gradient_and_weights_are_those_of_all_patients_one_by_one(blocks,
     np.testing.assert_allclose(value, wanted.value, rtol=1e-12)
     np.testing.assert_allclose(at.eta, wanted.eta, rtol=1e-9)
     loss(scores)
-    slope = loss.pullback(np.ascontiguousarray(wanted.weights[:, loss.rows]))
+    slope, _ = loss.pullback(np.ascontiguousarray(wanted.weights[:, loss.rows]))
     np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(composite.patient_weights(at), wanted.weights, atol=1e-10)
+    np.testing.assert_allclose(criterion.patient_weights(at), wanted.weights, atol=1e-10)
 
 
 @pytest.mark.parametrize("blocks", [None, HALVES], ids=["everyone", "halves"])
@@ -58,22 +58,22 @@ def test_fewer_patients_are_the_criterion_among_them(blocks):
     target, scores, weight = sample()
     mass = weight / weight.sum()
     rows = np.sort(np.random.default_rng(1).permutation(N)[:25])
-    part = Composite(losses_of(target, blocks, weight), lambda: ChiSquare(0.4), mass, blocks).take(rows)
+    part = Criterion(losses_of(target, blocks, weight), lambda: ChiSquare(0.4), mass, blocks).take(rows)
     if blocks is None:
         loss, own = CoxPartial(target.take(rows), "breslow", weight[rows]), None
     else:
         loss = CoxSplit(target.take(rows), np.isin(rows, HALVES[0]), weight[rows])
         own = [np.flatnonzero(np.isin(rows, half)) for half in HALVES]
-    wanted = Composite(loss, lambda: ChiSquare(0.4), mass[rows] / mass[rows].sum(), own)
+    wanted = Criterion(loss, lambda: ChiSquare(0.4), mass[rows] / mass[rows].sum(), own)
     for found, right in zip(part(scores[:, rows].copy()), wanted(scores[:, rows].copy()), strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-12)
 
 
 def test_gradient_follows_finite_differences():
     target, scores, _ = sample()
-    composite = Composite(CoxPartial(target), lambda: ChiSquare(0.3), uniform_mass(N))
-    _, gradient = composite(scores[:1])
+    criterion = Criterion(CoxPartial(target), lambda: ChiSquare(0.3), uniform_mass(N))
+    _, gradient, _ = criterion(scores[:1])
     step = 1e-6
     moves = step * np.eye(N)
-    slope = (composite(scores[:1] + moves)[0] - composite(scores[:1] - moves)[0]) / (2 * step)
+    slope = (criterion(scores[:1] + moves)[0] - criterion(scores[:1] - moves)[0]) / (2 * step)
     np.testing.assert_allclose(gradient[0], slope, atol=1e-8)

@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from drosurv.objectives import ChiSquare, CVaR
-from drosurv.objectives.threshold import torch_chi_square, torch_cvar
+from drosurv.objectives.chi_square import torch_chi_square
+from drosurv.objectives.cvar import torch_cvar
 
 KINDS = {
     "tight": lambda losses, alpha, mass=None: torch_chi_square(losses, alpha, "tight", mass),

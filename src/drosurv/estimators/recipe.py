@@ -1,0 +1,95 @@
+"""A recipe says what is trained: the parts of the criterion, and the curves that follow from its optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drosurv.disparities import Penalty
+from drosurv.estimators.baseline import Curves, breslow
+from drosurv.estimators.training import Training
+from drosurv.losses import Loss
+from drosurv.neighborhoods import Neighborhoods
+from drosurv.objectives import Mean, PlainObjective
+from drosurv.solvers import Criterion
+from drosurv.target import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What a batch of B models is trained on, on one training set.
+
+    Attributes
+    ----------
+    loss : Loss
+        Prepared for the n training patients.
+    objective : callable
+        Makes the objective of the losses, for all B models.
+    mass : (n,) float64, optional
+        Shares of the patients; those of the training set if not given.
+    blocks : sequence of int arrays, optional
+        Patients of each block with an objective of its own, the objectives summed; one block of everybody.
+    regret : bool
+        Whether losses are measured against the null model's.
+    neighborhoods : Neighborhoods or callable, optional
+        Averages of the losses, or a function that finds them from the regrets (n,) of the plain model, which is then
+        trained first.
+    penalty : callable, optional
+        Prepares a penalty on the scores from a training set (or several of one size, stacked).
+    penalty_weight : (B,) float64, optional
+        Times the penalty.
+    baseline : callable
+        (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`.
+    tol : float
+        Relative gap at which the convex solver stops, unless the user says otherwise.
+
+    Examples
+    --------
+    A model is an estimator with a method that gives its recipe; see CONTRIBUTING for a complete one.
+
+    >>> from drosurv.estimators.recipe import Recipe
+    >>> from drosurv.losses import CoxPartial
+    >>> def _recipe(self, training, batch):
+    ...     return Recipe(CoxPartial(training.target, weight=training.weight))
+    """
+
+    loss: Loss
+    objective: Callable[[], PlainObjective] = Mean
+    mass: FloatArray | None = None
+    blocks: Sequence[IntArray] | None = None
+    regret: bool = False
+    neighborhoods: Neighborhoods | Callable[[FloatArray], Neighborhoods] | None = None
+    penalty: Callable[[Training], Penalty] | None = None
+    penalty_weight: FloatArray | None = None
+    baseline: Callable[[Training, FloatArray, FloatArray], Curves] = breslow
+    tol: float = 1e-8
+
+    @property
+    def finds_neighborhoods(self) -> bool:
+        """Whether the plain model must be trained first."""
+        return callable(self.neighborhoods) and not isinstance(self.neighborhoods, Neighborhoods)
+
+    def plain(self) -> Recipe:
+        """The mean regret of everybody: what the neighbourhoods are found from."""
+        return replace(self, objective=Mean, blocks=None, regret=True, neighborhoods=None, penalty=None)
+
+    def found(self, regrets: FloatArray) -> Recipe:
+        """The recipe with its neighbourhoods, given the plain model's regrets (n,)."""
+        find: Any = self.neighborhoods
+        return replace(self, neighborhoods=find(regrets))
+
+    def criterion(self, training: Training, penalised: bool = True) -> Criterion:
+        """The criterion on a training set; with its penalty, unless that is prepared elsewhere."""
+        assert not self.finds_neighborhoods, "found() comes first"
+        around: Any = self.neighborhoods
+        return Criterion(
+            self.loss,
+            self.objective,
+            training.mass if self.mass is None else self.mass,
+            self.blocks,
+            neighborhoods=around,
+            offset=self.loss.null_losses() if self.regret else None,
+            penalty=self.penalty(training) if self.penalty is not None and penalised else None,
+            penalty_weight=self.penalty_weight,
+        )

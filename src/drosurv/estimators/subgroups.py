@@ -1,0 +1,67 @@
+"""What the estimators over known or found subgroups share: full likelihood, regret, averages, the worst of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.device import resolve_device
+from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.parameters import check_count
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
+from drosurv.losses import PiecewiseExponential
+from drosurv.objectives import PlainObjective
+
+# What the worst-off share gains per event below which a model is called the null model.
+_NOTHING = 1e-4
+
+
+class SubgroupEstimator(NetworkEstimator):
+    """Base of estimators that average full-likelihood losses over subgroups and minimise the worst averages."""
+
+    n_intervals: int
+    _when_null: str
+
+    _batched = ()
+    _no_ties = "a full likelihood"
+    _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_intervals", self.n_intervals)
+        if resolve_device(self.device, worthwhile=False) != "cpu":
+            raise ValueError(
+                f"{type(self).__name__} trains on the processor; use device='auto' or 'cpu', got {self.device!r}."
+            )
+
+    def _schedule(self, batch: Any) -> Any:
+        return replace(super()._schedule(batch), device="cpu")
+
+    def _averaged(
+        self, training: Training, objective: Callable[[], PlainObjective], neighborhoods: Any, **parts: Any
+    ) -> Recipe:
+        """The recipe of full-likelihood losses averaged over neighbourhoods."""
+        loss = PiecewiseExponential(training.target, self.n_intervals, training.weight)
+        return Recipe(loss, objective, neighborhoods=neighborhoods, baseline=piecewise(loss), **parts)
+
+    def _describe(self, fitted: Fitted) -> None:
+        if (
+            self._uses_convex
+            and fitted.recipe.regret
+            and fitted.at.value[0] > -_NOTHING * fitted.recipe.loss.event_share
+        ):
+            warnings.warn(
+                f"{type(self).__name__} is the null model: under every other one the worst-off share of the patients "
+                f"is no better served than by no model. {self._when_null}",
+                UserWarning,
+                stacklevel=5,
+            )
+        self.eta_ = float(fitted.at.eta[0])
+        self.worst_case_weights_ = fitted.worst_case_weights
+        self.subgroup_regret_ = fitted.training.spread(fitted.entries[0])
+        self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())

@@ -1,0 +1,138 @@
+"""What every loss answers: one number per patient, and how it changes with the scores and with extra parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from drosurv.target import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from drosurv.losses.risk_sets import RiskSets
+
+NOTHING: FloatArray = np.zeros(0)
+
+
+class Loss(ABC):
+    """A loss prepared for the n patients of one target.
+
+    It is a function of the scores (B, n) of B models, or (B, n, K) where a network has K outputs for each patient,
+    and of *extra* parameters (B, n_extra) that belong to the loss and not to the network: log baseline hazards, a log
+    scale, an intercept. Methods that speak of derivatives speak of the last call.
+
+    Attributes
+    ----------
+    n : int
+        Patients.
+    rows : (E,) int
+        The patients who have a loss; everybody else's is zero, whatever the scores.
+    start : (n_extra,) float64
+        The extra parameters that are best where all scores are zero: training starts there.
+    shift : (n_extra,) float64 or None
+        What adding one to every score is worth in extra parameters: l(f + c, e) = l(f, e + c shift). Features may then
+        be centred. None: nothing makes up for it.
+    n_outputs : int
+        Scores of each patient.
+    convex : bool
+        Whether the loss is convex in the extra parameters and the coefficients of linear scores; it then has
+        ``jacobian`` and ``hessian``.
+    signed : bool
+        Whether a loss may be negative, so that its own size says nothing of how near the optimum is.
+    """
+
+    n: int
+    rows: IntArray
+    start: FloatArray = NOTHING
+    shift: FloatArray | None = NOTHING
+    n_outputs = 1
+    convex = False
+    signed = True
+
+    @property
+    def n_extra(self) -> int:
+        """Number of extra parameters."""
+        return len(self.start)
+
+    @property
+    def event_share(self) -> float:
+        """Share of the patients who had the event: the size of what a model can gain."""
+        return len(self.rows) / self.n
+
+    @abstractmethod
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Losses (B, E) of the patients in ``rows``."""
+
+    @abstractmethod
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient of the losses weighted by (B, E), by score (like the scores) and by extra (B, n_extra)."""
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> Self:
+        """The same loss among fewer patients."""
+
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients (len(which), d + n_extra) of the chosen losses for scores X theta, first row of the batch."""
+        raise NotImplementedError(f"{type(self).__name__} is not convex.")
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d + n_extra, d + n_extra) of the losses weighted by (1, E), first row of the batch."""
+        raise NotImplementedError(f"{type(self).__name__} is not convex.")
+
+    def null_losses(self) -> FloatArray:
+        """Losses (n,) of the null model: equal scores, and the extra parameters that suit them."""
+        shape = (1, self.n) if self.n_outputs == 1 else (1, self.n, self.n_outputs)
+        (losses,) = self.everyone(self(np.zeros(shape), self.start[None]))
+        return np.asarray(losses, dtype=np.float64)
+
+    def everyone(self, losses: FloatArray) -> FloatArray:
+        """Losses (B, n) of all patients, given those of ``rows``."""
+        if len(self.rows) == self.n and (self.rows == np.arange(self.n)).all():
+            return losses
+        out = np.zeros((len(losses), self.n))
+        out[:, self.rows] = losses
+        return out
+
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+        """The losses of R training sets of one size, in torch: scores (R, B, n) and extra (R, B, K) to (R, B, n).
+
+        None where there is no such form: such a loss trains on the processor.
+        """
+        return None
+
+    def risk_parts(self) -> list[RiskPart] | None:
+        """The loss as events against risk sets, for the compiled solver; None where it is anything else."""
+        return None
+
+
+class RiskPart(NamedTuple):
+    """Events, in order of time, and the risk sets they are compared with.
+
+    Attributes
+    ----------
+    patients : (m,) int
+        Everybody whose losses these are, with an event or without.
+    rows : (E,) int
+        The events.
+    block : (E,) int
+        Place of each event's risk set.
+    risk_sets : RiskSets
+    apart : bool
+        Whether the risk sets leave out the event itself, which the loss then adds.
+    """
+
+    patients: IntArray
+    rows: IntArray
+    block: IntArray
+    risk_sets: RiskSets
+    apart: bool
+
+
+def no_extra(batch: int) -> FloatArray:
+    """The gradient (B, 0) by extra parameters that are not there."""
+    return np.zeros((batch, 0))

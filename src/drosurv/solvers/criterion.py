@@ -1,0 +1,223 @@
+"""The training criterion: scores and extra parameters in, one number per model and its gradients out.
+
+    objective( W ( l(scores, extra) - l0 ) ) + penalty(scores)
+
+with l one loss per patient, l0 the null model's or zero, W averages over neighbourhoods or none.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self
+
+import numpy as np
+
+from drosurv.losses import Loss
+from drosurv.neighborhoods import Neighborhoods, TakesPatients
+from drosurv.objectives import Blocks, Evaluation, Objective, PlainObjective
+from drosurv.target import FloatArray, IntArray
+
+# Extra parameters move from their start at this price: an interval whose events lose all weight would otherwise send
+# its log hazard to minus infinity.
+EXTRA_RIDGE = 1e-6
+
+
+class ScorePenalty(Protocol):
+    """A term added to the objective that reads the scores directly."""
+
+    def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores (B, n) to values (B,) and gradients (B, n)."""
+        ...
+
+    def subset(self, rows: IntArray) -> Self:
+        """The same penalty among fewer patients."""
+        ...
+
+
+class Criterion:
+    """What training minimises, as a function of scores and extra parameters.
+
+    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Where nobody is averaged
+    with anybody, each block of patients carries them as one entry that holds their summed mass: exact, and several
+    times less to sort through.
+
+    Parameters
+    ----------
+    loss : Loss
+        Prepared for the n training patients.
+    make_objective : callable
+        Builds the objective of one block.
+    mass : (n,) float64
+        Mass of each patient, summing to one.
+    blocks : sequence of int arrays or None
+        Patients of each block whose objectives are summed; None is one block of everybody.
+    neighborhoods : Neighborhoods or None
+        Averages W of the losses.
+    offset : (n,) float64 or None
+        Losses l0 to measure the regret against.
+    penalty, penalty_weight : ScorePenalty or None, (B,) float64
+        Added to the objective, times the weight.
+
+    Attributes
+    ----------
+    objective : Objective
+        Of the entries, the losses that it sees: (B, m).
+    mass : (m,) float64
+        Mass of each entry.
+    whole : bool
+        Whether there is one block of everybody.
+    joins_the_lossless : bool
+        Whether patients without a loss share an entry.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        make_objective: Callable[[], PlainObjective],
+        mass: FloatArray,
+        blocks: Sequence[IntArray] | None = None,
+        *,
+        neighborhoods: Neighborhoods | None = None,
+        offset: FloatArray | None = None,
+        penalty: ScorePenalty | None = None,
+        penalty_weight: FloatArray | None = None,
+    ) -> None:
+        self.loss, self.make_objective, self.patient_mass = loss, make_objective, mass
+        self.neighborhoods, self.offset = neighborhoods, offset
+        self.penalty, self.penalty_weight = penalty, penalty_weight
+        self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
+        self.whole = blocks is None
+        self.joins_the_lossless = neighborhoods is None and offset is None
+        members = self.blocks
+        if self.joins_the_lossless:
+            self._entry, self.mass, members = _entries(loss, mass, self.blocks)
+        else:
+            self._entry, self.mass = np.arange(loss.n), mass
+        self.objective: Objective = make_objective() if self.whole else Blocks(make_objective, members)
+
+    @property
+    def least_scale(self) -> float:
+        """The size against which gaps are small, whatever the value: that of what can be gained.
+
+        Losses that are never negative have no need of it, as gaps are then relative to their own size.
+        """
+        return self.loss.event_share if self.loss.signed or self.offset is not None else 0.0
+
+    def entries(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
+        """What the objective sees (B, m): every patient's averaged regret, or the losses and one zero per block."""
+        losses = self.loss(scores, self.loss.start[None] if extra is None else extra)
+        if self.joins_the_lossless:
+            out = np.zeros((len(scores), len(self.mass)))
+            out[:, : losses.shape[1]] = losses
+            return out
+        losses = self.loss.everyone(losses)
+        if self.offset is not None:
+            losses = losses - self.offset
+        return losses if self.neighborhoods is None else self.neighborhoods.average(losses)
+
+    def __call__(
+        self, scores: FloatArray, extra: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
+        at = self.objective(self.entries(scores, extra), self.mass)
+        value, (by_score, by_extra) = at.value, self.loss.pullback(self.loss_weights(at))
+        if extra is not None and self.loss.n_extra:
+            moved = extra - self.loss.start
+            value = value + 0.5 * EXTRA_RIDGE * (moved**2).sum(axis=-1)
+            by_extra = by_extra + EXTRA_RIDGE * moved
+        if self.penalty is not None:
+            added, slope = self.penalty(scores)
+            weight = np.ones(1) if self.penalty_weight is None else self.penalty_weight
+            value, by_score = value + weight * added, by_score + weight[:, None] * slope
+        return value, by_score, by_extra
+
+    def loss_weights(self, at: Evaluation) -> FloatArray:
+        """Weights (B, E) that the objective puts on the losses themselves: for averages, W' q."""
+        if self.joins_the_lossless:
+            return at.weights[:, : len(self.loss.rows)]
+        weights = at.weights if self.neighborhoods is None else self.neighborhoods.adjoint(at.weights)
+        return weights if len(self.loss.rows) == self.loss.n else weights[:, self.loss.rows]
+
+    def patient_weights(self, at: Evaluation) -> FloatArray:
+        """Worst-case weights (B, n) of all patients: those who share an entry share its weight by mass."""
+        if not self.joins_the_lossless:
+            return at.weights if self.neighborhoods is None else self.neighborhoods.adjoint(at.weights)
+        share = np.zeros(self.loss.n)
+        used = self._entry >= 0
+        held = self.mass[self._entry[used]]
+        share[used] = self.patient_mass[used] / np.where(held > 0, held, 1.0)
+        return np.where(used, at.weights[:, np.maximum(self._entry, 0)] * share, 0.0)
+
+    def block_masses(self) -> list[FloatArray]:
+        """Masses inside each block, summing to one: the losses in the loss's order, then everybody else together."""
+        if not isinstance(self.objective, Blocks):
+            return [self.mass]
+        # A block lists its losses by patient; the entry of its other patients has the highest number.
+        shares = zip(self.objective.shares(self.mass), self.objective.rows, strict=True)
+        return [share[np.argsort(rows)] for share, rows in shares]
+
+    def curvature(self, X: FloatArray, entries: FloatArray, at: Evaluation) -> tuple[FloatArray, FloatArray]:
+        """Second derivatives in (theta, extra) for scores X theta: with the weights held fixed, and following."""
+        fixed = self.loss.hessian(self.loss_weights(at), X)
+        bend = self.objective.curvature(entries[0], self.mass, at)
+        if bend is None:
+            return fixed, fixed
+        # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
+        active = np.flatnonzero(bend.diagonal)
+        if self.joins_the_lossless:
+            active = active[active < len(self.loss.rows)]
+            rows = self.loss.jacobian(X, active)
+        else:
+            own = self.loss.jacobian(X, np.arange(len(self.loss.rows)))
+            rows = self._averaged(self.loss.everyone(own.T))[:, active].T
+        following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
+        sides = bend.vectors[:, active] @ rows
+        return fixed, following + sides.T @ (bend.scales[:, None] * sides)
+
+    def _averaged(self, values: FloatArray) -> FloatArray:
+        return values if self.neighborhoods is None else self.neighborhoods.average(values)
+
+    def smoothed(self, smoothing: float) -> Criterion:
+        """The same criterion with the smoothed objective."""
+        other = copy.copy(self)
+        other.objective = self.objective.smoothed(smoothing)
+        return other
+
+    def take(self, rows: IntArray) -> Criterion:
+        """The same criterion among fewer patients, masses scaled to sum to one."""
+        place = np.full(self.loss.n, -1, dtype=np.intp)
+        place[rows] = np.arange(len(rows))
+        mass, around = self.patient_mass[rows], self.neighborhoods
+        total = float(mass.sum())
+        if around is not None and not isinstance(around, TakesPatients):
+            raise ValueError(
+                f"{type(around).__name__} cannot average fewer patients than all; give it a take."
+            )
+        return Criterion(
+            self.loss.take(rows),
+            self.make_objective,
+            # Where only events have mass, a batch without any has no loss to speak of.
+            mass / total if total > 0 else mass,
+            None if self.whole else [place[b][place[b] >= 0] for b in self.blocks],
+            neighborhoods=None if around is None else around.take(rows),
+            offset=None if self.offset is None else self.offset[rows],
+            penalty=None if self.penalty is None else self.penalty.subset(rows),
+            penalty_weight=self.penalty_weight,
+        )
+
+
+def _entries(
+    loss: Loss, mass: FloatArray, blocks: Sequence[IntArray]
+) -> tuple[IntArray, FloatArray, list[IntArray]]:
+    """Entry of each patient (-1 for who is in no block), masses of the entries, and the entries of each block."""
+    entry = np.full(loss.n, -1, dtype=np.intp)
+    entry[loss.rows] = np.arange(len(loss.rows))
+    masses, members = [mass[loss.rows]], []
+    for k, rows in enumerate(blocks):
+        own, others = entry[rows], len(loss.rows) + k
+        rest = rows[own < 0]
+        masses.append(np.array([mass[rest].sum()]))
+        entry[rest] = others
+        members.append(np.concatenate([own[own >= 0], [others]]).astype(np.intp))
+    return entry, np.concatenate(masses), members
