@@ -57,7 +57,7 @@ def test_the_summary_names_the_worst_served_their_gap_and_whether_it_is_noise(fu
     assert any(line.startswith("Worse served than by no model at all: site b") for line in lines)
 
 
-@pytest.mark.parametrize(("low", "unsure"), [(0.02, False), (-0.01, True)])
+@pytest.mark.parametrize(("low", "unsure"), [(0.05, False), (0.02, True), (-0.01, True)])
 def test_no_harm_seen_is_not_harm_ruled_out(full, low, unsure):
     gain = [
         *full.select(metric="likelihood_gain", kind="group"),

@@ -22,7 +22,7 @@ from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.insight import WorstOff, worst_off
-from drosurv.presentation import GroupNumber, attribute_name, group_name, listing, written
+from drosurv.presentation import GroupNumber, attribute_name, group_name, label_name, listing, written
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -248,7 +248,10 @@ def _facts(target: Target, attributes: Sequence[Attribute], time_unit: str) -> d
         "Events": f"{written(events, 'count')} ({written(events / len(target), 'share')})",
         "Median time observed": f"{written(float(np.median(target.time)), 'time')} {time_unit}",
         "Longest time observed": f"{written(float(target.time.max()), 'time')} {time_unit}",
-        **{f"Groups by {a.name}": ", ".join(a.labels) for a in attributes},
+        **{
+            f"Groups by {attribute_name(a.name)}": ", ".join(label_name(a.name, label) for label in a.labels)
+            for a in attributes
+        },
     }
 
 

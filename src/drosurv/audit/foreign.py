@@ -38,7 +38,7 @@ def audit_predictions(
     features: pd.DataFrame | None = None,
     reference: Any = None,
     reference_name: str = "the reference",
-    name: str = "predictions",
+    name: str = "Predictions",
     title: str | None = None,
     data_name: str = "",
     time_title: str = "time",
@@ -90,7 +90,7 @@ def audit_predictions(
     ...     survival, data.y, times=[0.5, 1.0, 2.0], sensitive_features=data.sensitive_features, n_bootstrap=20
     ... )
     >>> report.audited.name
-    'predictions'
+    'Predictions'
     """
     said, missing = as_predictions(predictions, times, risk, len(y))
     horizons: FloatArray | None = None

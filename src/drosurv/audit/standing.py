@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation.summary import judged_gains
-from drosurv.presentation import GroupNumber, group_name, plain, plain_rows
+from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
 
 Against = Literal["better", "not shown", "worse", "too few"]
 # Of a patient's groups the first of these that holds is the patient's own.
@@ -84,7 +84,7 @@ def standings(evidence: Evidence) -> list[Standing]:
         came = there.get(key, {})
         compared: Against | Literal[""] = ""
         if against:
-            compared = "too few" if key not in against else _verdict([against[key]])
+            compared = "too few" if key not in against else against_nothing([against[key]])
         found.append(
             Standing(
                 *key,
@@ -93,7 +93,7 @@ def standings(evidence: Evidence) -> list[Standing]:
                 of_100=round(100 * row.n / len(evidence.target)),
                 c_index=(row.value, row.low, row.high),
                 reference_c_index=by_reference.get(key, np.nan),
-                no_model="too few" if key in small or key not in gains else _verdict(gains[key]),
+                no_model="too few" if key in small or key not in gains else against_nothing(gains[key]),
                 reference=compared,
                 expected=_known(came.get("predicted")),
                 observed=_known(came.get("observed")),
@@ -155,12 +155,6 @@ def _gains(evidence: Evidence) -> dict[tuple[str, str], list[GroupNumber]]:
         number = GroupNumber(row.attribute, row.group, row.value - shift, *ends, *ends, row.metric)
         found.setdefault((row.attribute, row.group), []).append(number)
     return found
-
-
-def _verdict(numbers: list[GroupNumber]) -> Against:
-    if any(number.high_adjusted < 0 for number in numbers):
-        return "worse"
-    return "better" if all(number.low > 0 for number in numbers) else "not shown"
 
 
 def _known(value: float | None) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import Literal
 
 from drosurv.presentation.group_names import attribute_name, group_name, label_name, listing
 from drosurv.presentation.numbers import interval_text, p_text, written
@@ -199,20 +200,33 @@ def chance_text(gap: GroupGap) -> str:
     return f"{what} {verdict} ({tested})."
 
 
-def harm_statements(groups: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
+def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:
+    """How a group stands by its gains over no model: worse or better if any of them shows it beyond chance."""
+    if any(number.high_adjusted < 0 for number in numbers):
+        return "worse"
+    return "better" if any(number.low_adjusted > 0 for number in numbers) else "not shown"
+
+
+def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
     """Who is worse served than by no model; numbers are gains over no model, below 0 is harm."""
-    known = [number for number in groups if not isnan(number.low)]
-    if not known:
+    groups: dict[tuple[str, str], list[GroupNumber]] = {}
+    for number in gains:
+        if not isnan(number.low):
+            groups.setdefault((number.attribute, number.group), []).append(number)
+    if not groups:
         return []
-    harmed = [number for number in known if number.high_adjusted < 0]
+    harmed = [n for numbers in groups.values() for n in numbers if n.high_adjusted < 0]
     if harmed:
         named = listing([f"{number.who} ({_loss(number)})" for number in harmed], MOST_NAMED)
         return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
-    # Those nearest to harm first, in units of their own uncertainty.
-    known.sort(key=lambda number: number.value / max(number.high - number.low, 1e-12))
-    unclear = _names([(number.attribute, number.group) for number in known if number.low <= 0])
+    unclear = [key for key, numbers in groups.items() if against_nothing(numbers) == "not shown"]
     if unclear:
-        text = f"No group is shown to be served worse than by no model, but it cannot be ruled out for {unclear}."
+        # Those nearest to harm first, in units of their own uncertainty.
+        unclear.sort(key=lambda key: min(n.value / max(n.high - n.low, 1e-12) for n in groups[key]))
+        text = (
+            "No group is shown to be served worse than by no model, but it cannot be ruled out for "
+            f"{_names(unclear)}."
+        )
         return [Statement("harm", text)]
     every = "Every group large enough to be judged" if some_small else "Every group"
     return [Statement("harm", f"{every} is better served than it would be without a model.")]

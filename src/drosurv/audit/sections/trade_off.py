@@ -161,7 +161,7 @@ its {{ report.level }} intervals.</p>
 {% else %}
 <p>All models lie in the same place, so there is nothing to choose between.</p>
 {% endif %}
-{{ m.folded(trade_off, below=true) }}
+{% if report.models | length > 1 %}{{ m.folded(trade_off, below=true) }}{% endif %}
 {% call(shown, k) m.each_model() %}
   {% set shrinkage = part.of(k, "shrinkage") %}
   {% if shrinkage | length %}<h3>Has the model only shrunk?</h3>{{ m.plain_table(shrinkage) }}{% endif %}

@@ -7,7 +7,7 @@ from typing import Any
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.standing import WORST_FIRST, Standing, per_100, standings
+from drosurv.audit.standing import EVERYBODY, WORST_FIRST, Standing, per_100, standings
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.presentation import (
     Column,
@@ -109,9 +109,12 @@ def _verdict(
             f"Not equally good for all: {group_name(gap.attribute, gap.worst[0])} is served worst.",
         )
     if off:
-        return "miscalibrated", f"The predicted probabilities are off for {listing([n.who for n in off], 3)}."
+        return (
+            "miscalibrated",
+            f"The predicted probabilities are off for {_some([n.who for n in off], named)}.",
+        )
     if unclear or everybody.no_model == "not shown":
-        who = listing(unclear, 3) if unclear else "all patients together"
+        who = _some(unclear, named) if unclear else "all patients together"
         return "unclear", f"No harm is shown, but a benefit over no model is not shown either for {who}."
     return "clear", (
         "No group is seen to be badly served: every group that can be judged is better served than without a model, "
@@ -150,11 +153,27 @@ def _certainty(evidence: Evidence, named: list[Standing], gap: GroupGap | None) 
     if named:
         text += f"; {len(judged)} of {len(named)} groups are large enough to be judged"
     found = [Statement("size", f"{text}.")]
+    everybody = next((n for n in evidence.against if (n.attribute, n.group) == EVERYBODY), None)
+    if everybody is not None:
+        found.append(Statement("against", _difference(everybody, evidence.reference)))
     if gap is not None:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
         told = f"{_first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
         found.append(Statement("gap", told, gap.beyond_chance))
     return found
+
+
+def _difference(number: GroupNumber, reference: str) -> str:
+    """The model less the reference, all patients together."""
+    way = "higher" if number.value > 0 else "lower"
+    low, high = sorted((abs(number.low), abs(number.high)))
+    if number.metric == "likelihood_gain":
+        what, size = "the log likelihood per patient", f"{written(abs(number.value))} {way}"
+    else:
+        what, size = "the share of pairs ranked rightly", f"{written(abs(number.value), 'share')} {way}"
+    if number.low <= 0 <= number.high:
+        return f"Against {reference}, {what} is {size}, which may be chance."
+    return f"Against {reference}, {what} is {size} ({written(low)} to {written(high)})."
 
 
 def _next_steps(
@@ -177,7 +196,7 @@ def _next_steps(
         found.append(f"Use {evidence.reference}, or write down what this model is preferred for.")
     if off:
         found.append(
-            f"Recalibrate before anybody is told a probability, above all for {listing([n.who for n in off], 3)}."
+            f"Recalibrate before anybody is told a probability, above all for {_some([n.who for n in off], named)}."
         )
     (slope,) = evidence.audited.select(metric="calibration_slope", kind="overall") or (None,)
     if slope is not None and not BOLD <= slope.value <= TIMID and not isnan(slope.value):
@@ -191,7 +210,7 @@ def _next_steps(
             "or measured otherwise?"
         )
     if unsure:
-        found.append(f"Collect more patients of {listing(unsure, 3)}: nothing is shown for them yet.")
+        found.append(f"Collect more patients of {_some(unsure, named)}: no benefit is shown for them yet.")
     if status == "no_groups":
         found.append("Name groups, such as sex and age, and audit again.")
     if status == "clear":
@@ -243,6 +262,11 @@ def _per_100(share: float) -> str:
     return written(100 * share, "count")
 
 
+def _some(names: list[str], groups: list[Standing]) -> str:
+    """The names, or in one word all groups."""
+    return "every group" if len(names) == len(groups) > 1 else listing(names, 3)
+
+
 def _first_upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -277,7 +301,7 @@ SECTION = Section(
   </div>
   <div>
     <h3>How sure</h3>
-    {% for statement in said if statement.code in ("size", "gap") %}<p>{{ statement.text }}</p>{% endfor %}
+    {% for statement in said if statement.code in ("size", "against", "gap") %}<p>{{ statement.text }}</p>{% endfor %}
     <h3>What to do next</h3>
     <ol class="steps">
     {% for statement in said if statement.code == "next_step" %}<li>{{ statement.text }}</li>{% endfor %}
