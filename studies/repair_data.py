@@ -105,7 +105,8 @@ class BoostedTrees(BaseEstimator):
             hazard = np.maximum(np.exp(base.log_cumulative[np.maximum(place, 0)]), 1e-4)
             self.trees_ = HistGradientBoostingRegressor(
                 loss="poisson",
-                max_iter=self.n_trees,
+                # Fewer trees for fewer patients, or they learn them by heart.
+                max_iter=min(self.n_trees, len(target) // 10),
                 learning_rate=self.learning_rate,
                 max_leaf_nodes=self.leaves,
                 min_samples_leaf=30,

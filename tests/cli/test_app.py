@@ -8,7 +8,18 @@ from typer.main import get_command
 import drosurv as package
 from drosurv.cli import app
 
-COMMANDS = ["demo", "fit", "predict", "evaluate", "audit", "certify", "tune", "reproduce", "datasets"]
+COMMANDS = [
+    "demo",
+    "fit",
+    "predict",
+    "evaluate",
+    "audit",
+    "repair",
+    "certify",
+    "tune",
+    "reproduce",
+    "datasets",
+]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

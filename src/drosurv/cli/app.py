@@ -15,6 +15,7 @@ from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
 from drosurv.cli.messages import PlainMessages
 from drosurv.cli.predict import predict
+from drosurv.cli.repair import repair
 from drosurv.cli.reproduce import reproduce
 from drosurv.cli.tune import tune
 
@@ -51,6 +52,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(audit)
+app.command()(repair)
 app.command()(certify)
 app.command()(tune)
 app.command()(reproduce)

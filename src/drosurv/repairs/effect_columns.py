@@ -12,7 +12,7 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL, RISK = "level", "predicted risk"
+RISK = "predicted risk"
 # Categories held by fewer patients have no effect of their own.
 LEAST_PATIENTS = 20
 MOST_LEVELS = 12
@@ -91,18 +91,12 @@ class EffectColumns:
             if pd.api.types.is_numeric_dtype(column):
                 learnt = [EffectColumn.learn(str(name), None, _numbers(column))]
             else:
-                counts = column.value_counts()
+                # The most frequent category is what the others are compared with.
+                counts = column.value_counts()[1:]
                 levels = counts.index[counts >= LEAST_PATIENTS][:MOST_LEVELS]
-                # Of two categories one flag says all.
-                levels = levels[:1] if len(counts) == 2 else levels
                 learnt = [EffectColumn.learn(str(name), level, _flags(column, level)) for level in levels]
             found += [one for one in learnt if one is not None]
         return EffectColumns(tuple(found))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What each of the p columns is called, the level first."""
-        return (LEVEL, *(column.label for column in self.columns))
 
     def of(self, table: pd.DataFrame, log_risk: FloatArray) -> FloatArray:
         """The columns (n, p) of patients: ones, then scaled values."""

@@ -7,16 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import HeldStepFunction
+from drosurv.errors import ArgumentError
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.insight.coded_table import readable_table
-from drosurv.insight.curves import predicted_curves
 from drosurv.metrics import FollowUp
 from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.effect_columns import EffectColumns
@@ -24,27 +22,29 @@ from drosurv.repairs.expected_events import (
     Expected,
     expected_of_fitted,
     expected_of_frozen,
-    log_risk,
     reference_times,
     take,
 )
 from drosurv.repairs.finding import Attempt, Settings, draw_folds, find_repairs
-from drosurv.repairs.prediction_grid import PredictionGrid
+from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
-from drosurv.repairs.words import status
+from drosurv.repairs.repaired_predictions import RepairedPredictions, curve_times, hazards_of
+from drosurv.repairs.views import markdown, plot_repairs, repair_frame, repair_table
+from drosurv.repairs.words import in_words, status
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+    from drosurv.presentation import Table
     from drosurv.repairs.repair import Repair
 
 # Cumulative hazards of held-out patients are held to [this, log n + 3]: one outlier must not decide.
 SMALLEST_EXPECTED = 1e-4
-SMALLEST_SURVIVAL = 1e-300
 
 
-class RepairedCox(BaseEstimator):
+class RepairedCox(RepairedPredictions):
     """A survival model that finds the groups it is wrong about, and corrects itself there.
 
     A base model is fitted. Readable rules are searched for patients of whom more or fewer had the event than it
@@ -187,7 +187,7 @@ class RepairedCox(BaseEstimator):
         return self
 
     def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
-        for earlier in [name for name in vars(self) if name.endswith("_") or name == "_factor"]:
+        for earlier in [name for name in vars(self) if name.endswith("_")]:
             # A fit that fails leaves no model behind.
             del self.__dict__[earlier]
         self._check_parameters()
@@ -200,6 +200,8 @@ class RepairedCox(BaseEstimator):
             int(min(50, max(20, len(target) / 80))) if self.min_group == "auto" else int(self.min_group)
         )
         self.follow_up_ = FollowUp.of(target)
+        self._factor = None
+        self._columns = EffectColumns(())
         self._times = reference_times(target)
         self._own_features = features is not None
         table = readable_table(X, len(target))
@@ -270,165 +272,33 @@ class RepairedCox(BaseEstimator):
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
         return r
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has come to its end."""
-        return hasattr(self, "status_")
-
-    @property
-    def unique_times_(self) -> FloatArray:
-        """Times of the base model's curves, (K,)."""
+    def in_words(self) -> list[str]:
+        """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
         check_is_fitted(self)
-        return self._curve_times
+        return [in_words(repair, self._columns) for repair in self.repairs_]
 
-    def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
-        """What the repairs add to each patient's log hazard, (n,).
-
-        Parameters
-        ----------
-        X : (n, d) array or DataFrame
-            Features, as in ``fit``.
-        features : (n, d') DataFrame, optional
-            Columns that rules speak about, if ``fit`` was given some.
-        """
-        self._check(X)
-        return self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
-
-    def predict(self, X: Any, features: Any = None) -> FloatArray:
-        """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
-
-        For a base without proportional hazards: log of the mean cumulative hazard at the quartiles of event times.
-        """
-        self._check(X)
-        risk = log_risk(self.base_, X, len(X), self._times)
-        own: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
-        return own + self._ratios(X, features, risk)
-
-    def predict_survival_function(
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
-    ) -> NDArray[Any]:
-        """Survival curves S(t | x).
-
-        Parameters
-        ----------
-        X : (n, d) array or DataFrame
-        return_array : bool
-            False: (n,) step functions. True: (n, T) values.
-        times : (T,) array, optional
-            Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
-        features : (n, d') DataFrame, optional
-            Columns that rules speak about, if ``fit`` was given some.
-        """
-        return self._curves(X, features, return_array, times, lambda hazard: np.exp(-hazard))
-
-    def predict_cumulative_hazard_function(
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
-    ) -> NDArray[Any]:
-        """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves(X, features, return_array, times, lambda hazard: hazard)
-
-    def correct(self, predictions: tuple[ArrayLike, ArrayLike], X: Any, features: Any = None) -> FloatArray:
-        """Repaired survival (n, m) of patients for whom only predictions (times, survival) are known.
-
-        Parameters
-        ----------
-        predictions : pair (times, survival)
-            Increasing times (m,) and survival probabilities (n, m) of the model that was repaired.
-        X, features
-            As in :meth:`log_hazard_ratios`.
-        """
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each repair, intervals as ``_low`` and ``_high``."""
         check_is_fitted(self)
-        n = len(X)
-        grid = PredictionGrid.parse(predictions, n)
-        ratios = self._ratios(X, features, grid.log_risk(self._times))
-        survival = np.asarray(predictions[1], dtype=np.float64)
-        corrected: FloatArray = np.clip(survival, 0.0, 1.0) ** np.exp(ratios)[:, None]
-        return corrected
+        return repair_frame(self.repairs_)
 
-    def score(self, X: Any, y: Any, features: Any = None) -> float:
-        """Harrell's c-index of the predicted risks."""
-        from drosurv.metrics import concordance_index
+    def to_markdown(self) -> str:
+        """What was found in words, and the table of repairs."""
+        check_is_fitted(self)
+        return markdown(self.status_, self.in_words(), [repair_table(self.repairs_)] if self.repairs_ else [])
 
-        return float(concordance_index(y, self.predict(X, features)))
+    def hazard_ratios(self) -> Table:
+        """A linear model as a table: everyone's hazard ratios, then the exceptions."""
+        check_is_fitted(self)
+        return hazard_ratio_table(self.base_, self._columns, self.repairs_)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Observed over expected events of each repaired group, before and after."""
+        check_is_fitted(self)
+        return plot_repairs(self.repairs_, ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
         from drosurv.persistence import save
 
         save(self, path)
-
-    def _check(self, X: Any) -> None:
-        check_is_fitted(self)
-        if self.base_ is None:
-            raise ValueError(
-                "only predictions of the repaired model are known, so it cannot predict: pass its predictions for "
-                "these patients to correct((times, survival), X)."
-            )
-        validate_data(self, X, skip_check_array=True, reset=False)
-
-    def _ratios(self, X: Any, features: Any, risk: FloatArray) -> FloatArray:
-        n = len(X)
-        if not self.repairs_:
-            return np.zeros(n)
-        effects = readable_table(X, n, getattr(self, "feature_names_in_", None))
-        table = features if self._own_features else effects
-        rules = effects if table is effects or table is None else readable_table(table, n)
-        wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
-        if missing := [column for column in wanted if table is None or column not in rules]:
-            raise ArgumentError(
-                Argument("features"),
-                f" must hold the columns {missing}, which the repairs' rules speak about.",
-            )
-        columns = self._columns.of(effects, risk)
-        ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)
-        return ratios
-
-    def _curves(
-        self,
-        X: Any,
-        features: Any,
-        return_array: bool,
-        times: ArrayLike | None,
-        shown: Callable[[FloatArray], FloatArray],
-    ) -> NDArray[Any]:
-        self._check(X)
-        at = self._curve_times if times is None else check_times(times)
-        ratios = self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
-        hazard = hazards_of(self.base_, X)
-        factor = getattr(self, "_factor", None)
-        found = hazard(at) if factor is None else factor.applied(hazard, at)
-        values = shown(found * np.exp(ratios)[:, None])
-        if return_array or times is not None:
-            return values
-        curves = np.empty(len(values), dtype=object)
-        for i, row in enumerate(values):
-            curves[i] = HeldStepFunction(at, row)
-        return curves
-
-
-def is_proportional(model: Any) -> bool:
-    """Whether a model's ``predict`` is a log risk under proportional hazards."""
-    final = model.steps[-1][1] if hasattr(model, "steps") else model
-    return hasattr(final, "cum_baseline_hazard_")
-
-
-def hazards_of(model: Any, X: Any) -> Callable[[FloatArray], FloatArray]:
-    """Cumulative hazards (n, T) of a model's patients, as a function of times (T,)."""
-    curves = predicted_curves(model, X, len(X))
-    return lambda times: -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
-
-
-def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
-    """Times at which a model's curves step; times of events for a model whose curves are smooth."""
-    if hasattr(model, "predict_survival_function"):
-        first = model.predict_survival_function(take(X, np.arange(1)))[0]
-        if hasattr(first, "x"):
-            return np.asarray(first.x, dtype=np.float64)
-    return np.unique(np.concatenate([[0.0], target.time[target.event]]))
-
-
-def check_times(times: ArrayLike) -> FloatArray:
-    """Reject what is not a list of times."""
-    found = np.asarray(times, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
-        raise ArgumentError.must("times", "be a list of finite times >= 0", times)
-    return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
 
 # Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
@@ -57,14 +58,14 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair, labels: Sequence[str]) -> str:
+def in_words(repair: Repair, columns: EffectColumns) -> str:
     """What was wrong, for whom, what was changed, and what it did on patients not used for it.
 
     Parameters
     ----------
     repair : Repair
-    labels : sequence of p str
-        What the columns of its effects are called, the level first.
+    columns : EffectColumns
+        What its effects are effects of.
     """
     whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
     before, after = repair.before, repair.after
@@ -77,8 +78,8 @@ def in_words(repair: Repair, labels: Sequence[str]) -> str:
             f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
             f"truth; after the repair {_one(repair.slope_after)}."
         )
-        if changed := changes(repair, labels):
-            sentences.append(f"What differs there: {', '.join(changed)}.")
+        if changed := changes(repair, columns):
+            sentences.append(f"There the hazard ratio of {', of '.join(changed)}.")
     gain = repair.gain_inside
     sentences.append(
         f"Measured on {repair.checked:,} patients not used for it, who gain {gain.value:.2f} in log likelihood each "
@@ -87,11 +88,17 @@ def in_words(repair: Repair, labels: Sequence[str]) -> str:
     return " ".join(sentences)
 
 
-def changes(repair: Repair, labels: Sequence[str]) -> list[str]:
-    """The effects that differ in the group, largest first, as hazard ratios per standard deviation."""
+def changes(repair: Repair, columns: EffectColumns) -> list[str]:
+    """The effects that differ in the group, largest first, beside those of the others."""
     own = repair.strength * repair.correction.own
     order = [j for j in np.argsort(-abs(own)) if j > 0 and abs(own[j]) >= LEAST_SPOKEN]
-    return [f"{labels[j]} (hazard times {np.exp(own[j]):.2f} for each sd)" for j in order]
+    found = []
+    for j in order:
+        column = columns.columns[j - 1]
+        # A flag is there or not; a number is spoken of by its spread.
+        effect, unit = (own[j], " per sd") if column.level is None else (own[j] / column.scale, "")
+        found.append(f"{column.label!r} is {np.exp(effect):.2f} times the others'{unit}")
+    return found
 
 
 def _one(value: float) -> str:

@@ -1,0 +1,159 @@
+"""``drosurv repair``: find the groups that a model is wrong about, and correct it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drosurv.cli.messages import printable
+from drosurv.cli.models import make_estimator
+from drosurv.cli.options import (
+    AsJson,
+    ColumnOptions,
+    DataFile,
+    EventColumn,
+    FileOptions,
+    Seed,
+    Settings,
+    TargetOptions,
+    listed,
+    with_options,
+)
+from drosurv.cli.outputs import check_outputs
+from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.settings import read_settings
+from drosurv.errors import Argument, ArgumentError
+
+if TYPE_CHECKING:
+    from drosurv.tables import SurvivalTable
+    from drosurv.workflows import RepairedTable
+
+
+@with_options
+def repair(
+    data: DataFile,
+    event: EventColumn,
+    target: TargetOptions,
+    columns: ColumnOptions,
+    file: FileOptions,
+    model: Annotated[
+        str, typer.Option(help="What to repair: cox or another estimator to train, or a saved model's file.")
+    ] = "cox",
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="Instead of a model: CSV of its survival probabilities, one column per time."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write the repaired model to.")
+    ] = None,
+    corrected: Annotated[
+        Path | None, typer.Option(help="CSV file to write repaired --predictions to.")
+    ] = None,
+    max_repairs: Annotated[int, typer.Option(help="At most so many repairs.")] = 5,
+    max_conditions: Annotated[int, typer.Option(help="At most so many conditions in a rule.")] = 2,
+    evidence: Annotated[float, typer.Option(help="Least e-value of a repair.")] = 20.0,
+    seed: Seed = 0,
+    set_: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
+
+    A saved model, or predictions, must be of patients that the model was not trained on.
+
+    Example: drosurv repair patients.csv --time months --event died -o model
+    """
+    from dataclasses import asdict
+
+    from drosurv.tables import read_survival_table
+
+    saved = Path(model) if Path(model).is_file() else None
+    check_outputs([output, corrected], [data, predictions, saved])
+    if corrected is not None and predictions is None:
+        raise ArgumentError(Argument("corrected"), " goes with ", Argument("predictions"), ".")
+    table = read_survival_table(
+        data, event=event, **target.arguments(), **columns.arguments(), **asdict(file.format)
+    )
+    options = {
+        "max_repairs": max_repairs,
+        "max_conditions": max_conditions,
+        "evidence": evidence,
+        "random_state": seed,
+        "verbose": not as_json,
+    }
+    repaired = _repaired(
+        table, model, saved, data, predictions, file, columns, read_settings(set_), seed, options
+    )
+    if output is not None:
+        repaired.save(output, data)
+    if corrected is not None and predictions is not None:
+        _write_corrected(repaired, predictions, corrected, file)
+    if as_json:
+        ratios = repaired.hazard_ratios()
+        print_json(
+            {
+                "status": repaired.model.status_,
+                "words": repaired.model.in_words(),
+                "repairs": records(repaired.model.to_frame()),
+                "hazard_ratios": None if ratios is None else list(ratios.rows),
+                "model": None if output is None else str(output),
+            }
+        )
+    else:
+        _show(repaired, output, corrected)
+
+
+def _repaired(
+    table: SurvivalTable,
+    model: str,
+    saved: Path | None,
+    data: Path,
+    predictions: Path | None,
+    file: FileOptions,
+    columns: ColumnOptions,
+    others: dict[str, Any],
+    seed: int,
+    options: dict[str, Any],
+) -> RepairedTable:
+    from drosurv.workflows import OpenedModel, repair_from_table
+
+    if predictions is not None:
+        return repair_from_table(
+            table,
+            predictions=file.format.read(predictions),
+            categorical=listed(columns.categorical),
+            **options,
+        )
+    if saved is not None:
+        opened = OpenedModel.open(saved)
+        opened.warn_if_trained_on(data)
+        return repair_from_table(table, opened=opened, **options)
+    estimator = make_estimator(model, {}, others, seed)
+    return repair_from_table(table, estimator, categorical=listed(columns.categorical), **options)
+
+
+def _write_corrected(repaired: RepairedTable, predictions: Path, path: Path, file: FileOptions) -> None:
+    import pandas as pd
+
+    from drosurv.workflows.repairing import predicted_at
+
+    times, survival = predicted_at(file.format.read(predictions))
+    names = [f"survival_{time:g}" for time in times]
+    X = repaired.table.X[list(repaired.model.feature_names_in_)]
+    file.format.write(pd.DataFrame(repaired.model.correct((times, survival), X), columns=names), path)
+
+
+def _show(repaired: RepairedTable, output: Path | None, corrected: Path | None) -> None:
+    model = repaired.model
+    typer.echo(f"{model.n_patients_:,} patients with {model.n_events_:,} events.")
+    typer.echo(printable("\n".join(model.in_words() or [model.status_])))
+    ratios = repaired.hazard_ratios()
+    if ratios is not None and model.repairs_:
+        shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
+        print_frame(shown, "Everyone's hazard ratios per unit, then the exceptions")
+    for path, what in ((output, "The model"), (corrected, "Repaired predictions")):
+        if path is not None:
+            typer.echo(
+                f"{what} was saved to {path}." if what == "The model" else f"{what} were saved to {path}."
+            )

@@ -1,0 +1,112 @@
+"""A repaired linear model as a table: everyone's hazard ratios, then the exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from drosurv.presentation import Column, Table
+from drosurv.repairs.chain import LARGEST_REPAIR
+from drosurv.repairs.effect_columns import RISK, EffectColumns
+from drosurv.repairs.repair import Repair
+from drosurv.tables import TableEncoder
+from drosurv.tables.columns import CategoryColumn, NumberColumn
+from drosurv.target import FloatArray
+
+# Log hazard ratios below this are no exception worth a row.
+LEAST_SHOWN = 0.02
+COLUMNS = (
+    Column("who", "for"),
+    Column("effect", "effect of"),
+    Column("hazard_ratio", "hazard ratio", "value"),
+    Column("everyone", "everyone's", "value"),
+)
+
+
+def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repair]) -> Table:
+    """Everyone's hazard ratios per unit of a feature, then those of each group that differ.
+
+    Parameters
+    ----------
+    base : fitted estimator
+        With ``coef_``; or a Pipeline of a :class:`~drosurv.tables.TableEncoder` and such an estimator.
+    columns : EffectColumns
+        What effects may differ in.
+    repairs : sequence of Repair
+    """
+    own = linear_effects(base)
+    if own is None:
+        raise ValueError(
+            f"{type(base).__name__} has no coefficients, so it does not read as a table of hazard ratios; "
+            "to_frame() lists the repairs of every model."
+        )
+    for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
+    for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
+    everyone = _changed(own, columns, for_all)
+    rows: list[dict[str, Any]] = [
+        {"who": "everyone", "effect": name, "hazard_ratio": float(np.exp(value)), "everyone": None}
+        for name, value in everyone.items()
+    ]
+    for repair in repairs:
+        if repair.rule is None:
+            continue
+        effects = repair.strength * repair.correction.own
+        there = _changed(own, columns, [*for_all, effects])
+        level = {"effect": "being there, for an average patient", "hazard_ratio": float(np.exp(effects[0]))}
+        rows.append({"who": str(repair.rule), **level, "everyone": 1.0})
+        rows += [
+            {
+                "who": str(repair.rule),
+                "effect": name,
+                "hazard_ratio": float(np.exp(value)),
+                "everyone": float(np.exp(everyone[name])),
+            }
+            for name, value in there.items()
+            if abs(value - everyone[name]) >= LEAST_SHOWN
+        ]
+    notes = (
+        "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
+        f"repair multiplies a hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
+    )
+    return Table("hazard_ratios", "Hazard ratios", COLUMNS, tuple(rows), notes if repairs else ())
+
+
+def linear_effects(base: Any) -> dict[str, float] | None:
+    """Log hazard ratios per unit of a linear model's features; None for any other model."""
+    encoder, final = (base[0], base[-1]) if isinstance(base, Pipeline) and len(base) == 2 else (None, base)
+    coefficients = np.ravel(getattr(final, "coef_", ()))
+    known = isinstance(encoder, TableEncoder) or (encoder is None and not isinstance(final, Pipeline))
+    if len(coefficients) == 0 or not known:
+        return None
+    if encoder is None:
+        names = getattr(final, "feature_names_in_", [f"x{j + 1}" for j in range(len(coefficients))])
+        return dict(zip(map(str, names), coefficients.tolist(), strict=True))
+    units: dict[str, float] = {}
+    for column in encoder.columns_:
+        if isinstance(column, NumberColumn):
+            units[column.name] = column.deviation
+        elif isinstance(column, CategoryColumn):
+            labels = (f"{column.name} is {level}" for level in column.others)
+            units |= dict(zip(labels, column.deviations, strict=True))
+    return {
+        name: float(value / unit) for (name, unit), value in zip(units.items(), coefficients, strict=True)
+    }
+
+
+def _changed(
+    coefficients: dict[str, float], columns: EffectColumns, changes: Sequence[FloatArray]
+) -> dict[str, float]:
+    """Coefficients after effects (p,) of scaled columns were added; those of the risk stretch all of them."""
+    total = np.sum([*changes, np.zeros(1 + len(columns.columns))], axis=0)
+    found = dict(coefficients)
+    for column, effect in zip(columns.columns, total[1:], strict=True):
+        if column.name == RISK and column is columns.columns[0]:
+            stretch = 1 + effect / column.scale
+            found |= {name: value * stretch for name, value in coefficients.items()}
+    for column, effect in zip(columns.columns[1:], total[2:], strict=True):
+        if effect != 0:
+            found[column.label] = found.get(column.label, 0.0) + float(effect / column.scale)
+    return found

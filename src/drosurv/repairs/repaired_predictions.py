@@ -1,0 +1,196 @@
+"""Predictions of a base model whose hazards repairs multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.baseline import HeldStepFunction
+from drosurv.insight.coded_table import readable_table
+from drosurv.insight.curves import predicted_curves
+from drosurv.repairs.expected_events import log_risk, take
+from drosurv.repairs.prediction_grid import PredictionGrid
+from drosurv.target import FloatArray, Target
+
+if TYPE_CHECKING:
+    from drosurv.repairs.baseline_factor import BaselineFactor
+    from drosurv.repairs.effect_columns import EffectColumns
+    from drosurv.repairs.repair import Repair
+
+SMALLEST_SURVIVAL = 1e-300
+
+
+class RepairedPredictions(BaseEstimator):
+    """What a repaired model predicts; subclasses find the repairs."""
+
+    base_: Any
+    repairs_: list[Repair]
+    _columns: EffectColumns
+    # The baseline again, None where the base's own is kept.
+    _factor: BaselineFactor | None
+    # Where the log risk is read, and where curves step.
+    _times: FloatArray
+    _curve_times: FloatArray
+    _own_features: bool
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit has come to its end."""
+        return hasattr(self, "status_")
+
+    @property
+    def unique_times_(self) -> FloatArray:
+        """Times of the base model's curves, (K,)."""
+        check_is_fitted(self)
+        return self._curve_times
+
+    def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
+        """What the repairs add to each patient's log hazard, (n,).
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+            Features, as in ``fit``.
+        features : (n, d') DataFrame, optional
+            Columns that rules speak about, if ``fit`` was given some.
+        """
+        self._check(X)
+        return self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
+
+    def predict(self, X: Any, features: Any = None) -> FloatArray:
+        """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
+
+        For a base without proportional hazards: log of the mean cumulative hazard at the quartiles of event times.
+        """
+        self._check(X)
+        risk = log_risk(self.base_, X, len(X), self._times)
+        own: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
+        return own + self._ratios(X, features, risk)
+
+    def predict_survival_function(
+        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
+    ) -> NDArray[Any]:
+        """Survival curves S(t | x).
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        return_array : bool
+            False: (n,) step functions. True: (n, T) values.
+        times : (T,) array, optional
+            Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
+        features : (n, d') DataFrame, optional
+            Columns that rules speak about, if ``fit`` was given some.
+        """
+        return self._curves(X, features, return_array, times, lambda hazard: np.exp(-hazard))
+
+    def predict_cumulative_hazard_function(
+        self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
+    ) -> NDArray[Any]:
+        """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
+        return self._curves(X, features, return_array, times, lambda hazard: hazard)
+
+    def correct(self, predictions: tuple[ArrayLike, ArrayLike], X: Any, features: Any = None) -> FloatArray:
+        """Repaired survival (n, m) of patients for whom only predictions (times, survival) are known.
+
+        Parameters
+        ----------
+        predictions : pair (times, survival)
+            Increasing times (m,) and survival probabilities (n, m) of the model that was repaired.
+        X, features
+            As in :meth:`log_hazard_ratios`.
+        """
+        check_is_fitted(self)
+        n = len(X)
+        grid = PredictionGrid.parse(predictions, n)
+        ratios = self._ratios(X, features, grid.log_risk(self._times))
+        survival = np.asarray(predictions[1], dtype=np.float64)
+        corrected: FloatArray = np.clip(survival, 0.0, 1.0) ** np.exp(ratios)[:, None]
+        return corrected
+
+    def score(self, X: Any, y: Any, features: Any = None) -> float:
+        """Harrell's c-index of the predicted risks."""
+        from drosurv.metrics import concordance_index
+
+        return float(concordance_index(y, self.predict(X, features)))
+
+    def _check(self, X: Any) -> None:
+        check_is_fitted(self)
+        if self.base_ is None:
+            raise ValueError(
+                "only predictions of the repaired model are known, so it cannot predict: pass its predictions for "
+                "these patients to correct((times, survival), X)."
+            )
+        validate_data(self, X, skip_check_array=True, reset=False)
+
+    def _ratios(self, X: Any, features: Any, risk: FloatArray) -> FloatArray:
+        n = len(X)
+        if not self.repairs_:
+            return np.zeros(n)
+        effects = readable_table(X, n, getattr(self, "feature_names_in_", None))
+        table = features if self._own_features else effects
+        rules = effects if table is effects or table is None else readable_table(table, n)
+        wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
+        if missing := [column for column in wanted if table is None or column not in rules]:
+            raise ArgumentError(
+                Argument("features"),
+                f" must hold the columns {missing}, which the repairs' rules speak about.",
+            )
+        columns = self._columns.of(effects, risk)
+        ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)
+        return ratios
+
+    def _curves(
+        self,
+        X: Any,
+        features: Any,
+        return_array: bool,
+        times: ArrayLike | None,
+        shown: Callable[[FloatArray], FloatArray],
+    ) -> NDArray[Any]:
+        self._check(X)
+        at = self._curve_times if times is None else check_times(times)
+        ratios = self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
+        hazard = hazards_of(self.base_, X)
+        found = hazard(at) if self._factor is None else self._factor.applied(hazard, at)
+        values = shown(found * np.exp(ratios)[:, None])
+        if return_array or times is not None:
+            return values
+        curves = np.empty(len(values), dtype=object)
+        for i, row in enumerate(values):
+            curves[i] = HeldStepFunction(at, row)
+        return curves
+
+
+def is_proportional(model: Any) -> bool:
+    """Whether a model's ``predict`` is a log risk under proportional hazards."""
+    final = model.steps[-1][1] if hasattr(model, "steps") else model
+    return hasattr(final, "cum_baseline_hazard_")
+
+
+def hazards_of(model: Any, X: Any) -> Callable[[FloatArray], FloatArray]:
+    """Cumulative hazards (n, T) of a model's patients, as a function of times (T,)."""
+    curves = predicted_curves(model, X, len(X))
+    return lambda times: -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
+
+
+def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
+    """Times at which a model's curves step; times of events for a model whose curves are smooth."""
+    if hasattr(model, "predict_survival_function"):
+        first = model.predict_survival_function(take(X, np.arange(1)))[0]
+        if hasattr(first, "x"):
+            return np.asarray(first.x, dtype=np.float64)
+    return np.unique(np.concatenate([[0.0], target.time[target.event]]))
+
+
+def check_times(times: ArrayLike) -> FloatArray:
+    """Reject what is not a list of times."""
+    found = np.asarray(times, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
+        raise ArgumentError.must("times", "be a list of finite times >= 0", times)
+    return found

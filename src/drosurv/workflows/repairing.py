@@ -1,0 +1,110 @@
+"""From a table of patients and a model to a repaired model and its file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.persistence import save
+from drosurv.presentation import Table
+from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.hazard_ratio_table import linear_effects
+from drosurv.tables import SurvivalTable
+from drosurv.target import FloatArray
+from drosurv.workflows.opened_model import OpenedModel, fingerprint
+from drosurv.workflows.training import table_encoder
+
+
+@dataclass(frozen=True, eq=False)
+class RepairedTable:
+    """A repaired model and the patients it was repaired with.
+
+    Attributes
+    ----------
+    model : RepairedCox
+        Takes the columns of a table as they are.
+    table : SurvivalTable
+        The patients.
+    """
+
+    model: RepairedCox
+    table: SurvivalTable
+
+    def save(self, path: Path, data: Path) -> None:
+        """Write the model to a file that every command reads, with the fingerprint of the table `data`."""
+        target = {name: value for name, value in asdict(self.table.columns).items() if value is not None}
+        save(self.model, path, notes={"target": target, "trained_on": fingerprint(data)})
+
+    def hazard_ratios(self) -> Table | None:
+        """Everyone's hazard ratios and the exceptions; None for a model that is not linear."""
+        return None if linear_effects(self.model.base_) is None else self.model.hazard_ratios()
+
+
+def repair_from_table(
+    table: SurvivalTable,
+    estimator: Any = None,
+    *,
+    opened: OpenedModel | None = None,
+    predictions: pd.DataFrame | None = None,
+    categorical: Sequence[str] = (),
+    **options: Any,
+) -> RepairedTable:
+    """Find and repair the groups that a model is wrong about.
+
+    Parameters
+    ----------
+    table : SurvivalTable
+        The patients.
+    estimator : estimator, optional
+        Not fitted; it is trained on the table.
+    opened : OpenedModel, optional
+        A saved model, which stays as it is.
+    predictions : DataFrame, optional
+        Survival probabilities that somebody predicted for the table's patients, one column for each time, named
+        by it (``12`` or ``survival_12``).
+    categorical : sequence of str
+        Columns that are categories although they hold numbers.
+    **options
+        Parameters of :class:`drosurv.RepairedCox`.
+    """
+    if opened is not None:
+        X = opened.readable(table.frame)
+        model = opened.estimator
+        if opened.encoder is not None:
+            model = Pipeline([("table", opened.encoder), ("model", opened.estimator)])
+        return RepairedTable(repair(model, X, table.y, frozen=True, **options), table)
+    encoder = table_encoder(table, categorical)
+    # Columns that number the rows, or say the same of everyone, are nothing for a rule to speak about.
+    X = table.X[[column.name for column in encoder.fit(table.X).columns_ if column.features]]
+    if predictions is not None:
+        return RepairedTable(repair(predicted_at(predictions), X, table.y, frozen=True, **options), table)
+    base = Pipeline(
+        [("table", table_encoder(table, [c for c in categorical if c in X])), ("model", estimator)]
+    )
+    return RepairedTable(repair(base, X, table.y, **options), table)
+
+
+def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+    """Times and survival probabilities of a table of predictions."""
+    times = {}
+    for name in frame.columns:
+        try:
+            times[name] = float(str(name).removeprefix("survival_"))
+        except ValueError:
+            continue
+    if not times:
+        raise ArgumentError(
+            Argument("predictions"),
+            " holds no column named by a time, such as 12 or survival_12; it has "
+            f"{', '.join(map(str, frame.columns[:5]))}.",
+        )
+    ordered = sorted(times, key=lambda name: times[name])
+    survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([times[name] for name in ordered]), survival

@@ -1,0 +1,99 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.datasets import make_hidden_minority
+
+
+@pytest.fixture(scope="module")
+def minority():
+    data = make_hidden_minority(n_samples=1200, n_features=6, minority=0.25, random_state=0)
+    return pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(1200)],
+            "days": np.ceil(1000 * data.y["time"]).astype(int) + 1,
+            "died": data.y["event"].astype(int),
+            "age": np.round(60 + 10 * data.X["x5"], 1),
+            "kappa": data.X["x1"].where(np.arange(1200) % 20 > 0),
+            "lambda": data.X["x2"],
+            "sex": np.where(data.X["x3"] > 0, "f", "m"),
+        }
+    )
+
+
+@pytest.fixture
+def table(minority, tmp_path):
+    path = tmp_path / "minority.csv"
+    minority.to_csv(path, index=False)
+    return path
+
+
+TARGET = ["--time", "days", "--event", "died", "--drop", "id"]
+
+
+def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, table, tmp_path):
+    shown = drosurv.ok("repair", table, *TARGET, "-o", tmp_path / "m").stdout
+    assert "patients with age > 6" in shown
+    assert "times as many had the event as predicted; after the repair" in shown
+    assert "Everyone's hazard ratios per unit, then the exceptions" in shown
+    found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
+    assert len(found) == 1200
+    assert all(0 <= row["survival_300"] <= 1 for row in found)
+
+
+def test_json_holds_everything(drosurv, table):
+    found = drosurv.json("repair", table, *TARGET)
+    (repair,) = found["repairs"]
+    assert repair["who"].startswith("age > 6")
+    assert found["status"] == f"The model was corrected for {repair['who']}."
+    assert {row["who"] for row in found["hazard_ratios"]} == {"everyone", repair["who"]}
+
+
+def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, table, tmp_path):
+    times = np.array([50.0, 100, 200, 400, 800, 1600, 3200])
+    hazard = np.exp(0.8 * minority["kappa"].fillna(0) + 0.5 * minority["lambda"]) / 1000
+    made, out = tmp_path / "p.csv", tmp_path / "q.csv"
+    survival = np.exp(-np.outer(hazard, times))
+    pd.DataFrame(survival, columns=[f"survival_{t:g}" for t in times]).to_csv(made, index=False)
+    shown = drosurv.ok("repair", table, *TARGET, "--predictions", made, "--corrected", out).stdout
+    assert "age > 6" in shown
+    corrected = pd.read_csv(out)
+    assert list(corrected.columns) == [f"survival_{t:g}" for t in times]
+    assert ((corrected >= 0) & (corrected <= 1)).all(axis=None)
+    assert abs(corrected.to_numpy() - survival).max() > 0.1
+
+
+def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosurv, table, tmp_path):
+    there = make_hidden_minority(n_samples=400, n_features=6, minority=0.0, random_state=3)
+    frame = pd.DataFrame(
+        {
+            "days": np.ceil(1000 * there.y["time"]).astype(int) + 1,
+            "died": there.y["event"].astype(int),
+            "age": np.round(60 + 10 * there.X["x5"], 1),
+            "kappa": there.X["x1"],
+            "lambda": there.X["x2"],
+            "sex": np.where(there.X["x3"] > 0, "f", "m"),
+        }
+    )
+    frame.to_csv(tmp_path / "there.csv", index=False)
+    drosurv.ok("fit", tmp_path / "there.csv", *TARGET[:4], "--model", "cox", "-o", tmp_path / "m")
+    found = drosurv.json("repair", table, *TARGET, "--model", tmp_path / "m", "-o", tmp_path / "r")
+    assert any(repair["who"].startswith("age > 6") for repair in found["repairs"])
+    assert drosurv.ok("predict", tmp_path / "r", table, "--times", "300").stdout.startswith("log_risk")
+
+
+def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, target):
+    shown = drosurv.ok("repair", data, *target, "--max-repairs", "0").stdout
+    assert "No group of at least 20 patients was found" in shown
+    assert "would probably have been found" in shown
+
+
+def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
+    made = tmp_path / "p.csv"
+    minority[["lambda"]].to_csv(made, index=False)
+    assert "no column named by a time" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    pd.DataFrame({"10": np.full(1200, 0.5), "20": np.full(1200, 0.8)}).to_csv(made, index=False)
+    assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)
+    assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    assert "goes with" in drosurv.fails("repair", table, *TARGET, "--corrected", tmp_path / "q.csv")

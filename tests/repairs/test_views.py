@@ -1,0 +1,121 @@
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.pipeline import make_pipeline
+
+from drosurv import CoxPH, RepairedCox
+from drosurv.datasets import make_hidden_minority
+from drosurv.repairs.repair import Ratio, calibration_slope
+from drosurv.repairs.words import NEEDED_GAIN, detectable
+from drosurv.tables import TableEncoder
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def planted():
+    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    return RepairedCox(random_state=0).fit(data.X, data.y), data
+
+
+def test_ratio_has_the_exact_poisson_interval():
+    found = Ratio.of(12, 8.0)
+    assert found.value == 1.5
+    # The ends are the expectations under which so many events, or so few, have probability 2.5 %.
+    assert stats.poisson.sf(11, found.low * 8) == pytest.approx(0.025)
+    assert stats.poisson.cdf(12, found.high * 8) == pytest.approx(0.025)
+    assert Ratio.of(0, 3.0).low == 0
+    assert np.isnan(Ratio.of(0, 0.0).value)
+
+
+def test_slope_is_one_for_a_right_model_and_what_was_planted_for_another():
+    rng = np.random.default_rng(0)
+    risk = rng.normal(size=20_000)
+    time = rng.exponential(size=20_000) / np.exp(0.4 * risk)
+    events, follow = (time <= 1).astype(float), np.minimum(time, 1)
+    assert calibration_slope(events, np.exp(risk) * follow, risk) == pytest.approx(0.4, abs=0.05)
+    assert calibration_slope(events, np.exp(0.4 * risk) * follow, 0.4 * risk) == pytest.approx(1, abs=0.12)
+    assert np.isnan(calibration_slope(events, follow, np.zeros(20_000)))
+
+
+def test_words_say_who_what_was_wrong_and_what_the_repair_did(planted):
+    model, _ = planted
+    (words,) = model.in_words()
+    found = model.repairs_[0]
+    assert words.startswith(
+        f"For the {found.patients} patients with {found.rule}, {found.before.value:.1f} times as"
+    )
+    assert f"after the repair {found.after.value:.1f} times ({found.after.low:.1f} to" in words
+    assert "hazard ratio of 'x1' is 0." in words
+    assert f"Measured on {found.checked} patients not used for it" in words
+    assert model.to_markdown().startswith(f"The model was corrected for {found.rule}.")
+
+
+def test_what_would_have_been_found_is_what_gains_enough():
+    for expected in (12.0, 150.0):
+        for rho in detectable(expected):
+            if rho > 0:
+                assert expected * (rho * np.log(rho) - rho + 1) == pytest.approx(NEEDED_GAIN, rel=1e-6)
+    low, high = detectable(150.0)
+    assert 0 < low < 1 < high < 2
+    assert detectable(5.0)[0] == 0
+    assert detectable(0.0) == (0, np.inf)
+
+
+def test_frame_holds_every_number(planted):
+    model, _ = planted
+    (row,) = model.to_frame().to_dict("records")
+    found = model.repairs_[0]
+    assert row["who"] == str(found.rule)
+    assert row["before"] == found.before.value
+    assert row["gain_outside_low"] == found.gain_outside.low
+    null = make_hidden_minority(n_samples=100, random_state=0)
+    assert len(RepairedCox().fit(null.X, null.y).to_frame()) == 0
+
+
+def test_hazard_ratios_are_those_of_the_predictions(planted):
+    model, data = planted
+    table = model.hazard_ratios()
+    assert {row["who"] for row in table.rows} == {"everyone", str(model.repairs_[0].rule)}
+    there = {row["effect"]: row["hazard_ratio"] for row in table.rows if row["who"] != "everyone"}
+    everyone = {row["effect"]: row["hazard_ratio"] for row in table.rows if row["who"] == "everyone"}
+    # A step of one feature, within the range where repairs are linear, inside the group and outside.
+    for x5, ratios in ((2.0, {**everyone, **there}), (0.0, everyone)):
+        patients = pd.DataFrame(np.zeros((2, 6)), columns=data.X.columns).assign(x5=x5)
+        patients.loc[1, "x1"] = 0.5
+        low, high = model.predict(patients)
+        assert np.exp(2 * (high - low)) == pytest.approx(ratios["x1"], rel=1e-6)
+    assert there["x1"] < 1 < everyone["x1"]
+
+
+def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns():
+    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
+    model = RepairedCox(make_pipeline(TableEncoder(), CoxPH()), random_state=0).fit(X, data.y)
+    rows = model.hazard_ratios().rows
+    everyone = {row["effect"]: row["hazard_ratio"] for row in rows if row["who"] == "everyone"}
+    assert "sex is f" in everyone
+    assert "sex is m" not in everyone
+    two = X.iloc[[0, 0]].assign(x1=[0.0, 5.0], x5=0.0)
+    low, high = model.predict(two)
+    assert np.exp((high - low) / 5) == pytest.approx(everyone["x1"], rel=1e-6)
+    other = X.iloc[[0, 0]].assign(x5=0.0, sex=["m", "f"])
+    m, f = model.predict(other)
+    assert np.exp(f - m) == pytest.approx(everyone["sex is f"], rel=1e-6)
+
+
+def test_a_model_that_is_not_linear_says_so(planted):
+    _, data = planted
+    model = RepairedCox(CoxPH(network="mlp", max_iter=5, random_state=0), max_repairs=0).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="has no coefficients"):
+        model.hazard_ratios()
+
+
+def test_the_figure_shows_before_and_after(planted):
+    model, _ = planted
+    ax = model.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [str(model.repairs_[0].rule)]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after the repair"]
+    mpl.pyplot.close("all")
