@@ -47,3 +47,16 @@ def test_a_splitter_or_rows_or_masks_are_taken_as_they_are():
 def test_folds_that_cannot_be_are_refused(cv, message):
     with pytest.raises(ValueError, match=message):
         parse_folds(cv, EVENT)
+
+
+@pytest.mark.parametrize("cv", [4, 0.25])
+def test_rows_of_one_patient_are_never_on_both_sides(cv):
+    rng = np.random.default_rng(0)
+    owners, event = np.sort(rng.integers(40, size=120)), rng.random(120) < 0.5
+    for train, validation in parse_folds(cv, event, random_state=0, groups=owners):
+        assert not set(owners[train]) & set(owners[validation])
+
+
+def test_owners_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match=r"groups must hold one label for each of the 6 rows"):
+        parse_folds(2, np.array([True, False] * 3), groups=[1, 2])

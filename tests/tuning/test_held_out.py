@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from drosurv.estimators import CoxPH
 from drosurv.metrics import bootstrap, concordance_imparity_intervals, concordance_index
 from drosurv.target import Surv
 from drosurv.tuning.held_out import HeldOut, standardise
@@ -20,45 +21,61 @@ def patients():
 def test_every_attribute_gets_the_interval_it_would_get_alone(patients):
     risk, y, labels = patients
     held_out = HeldOut(y, risk[:, None], y, labels)
-    found = held_out.imparity_intervals(risk, replicates=30, random_state=5)
+    found = held_out.measure(risk, metrics=["concordance_imparity"], replicates=30, random_state=5)
     for name in labels:
         alone = concordance_imparity_intervals(y, risk, labels[name], replicates=30, random_state=5).gap
-        assert found[name]["concordance_imparity_low"] == pytest.approx(alone.low)
-        assert found[name]["concordance_imparity_high"] == pytest.approx(alone.high)
-        assert found[name]["concordance_imparity_se"] == pytest.approx(alone.standard_error)
+        ours = found.by_attribute[name]["concordance_imparity"].interval(0.95)
+        assert (ours.low, ours.high) == pytest.approx((alone.low, alone.high))
+        assert ours.standard_error == pytest.approx(alone.standard_error)
 
 
 def test_the_interval_of_the_c_index_is_the_bootstraps(patients):
     risk, y, _ = patients
-    found = HeldOut(y, risk[:, None], y).concordance_interval(risk, replicates=30, random_state=5)
+    measured = HeldOut(y, risk[:, None], y).measure(
+        risk, metrics=["concordance_index"], replicates=30, random_state=5
+    )
+    found = measured.overall["concordance_index"].interval(0.95)
     draws = bootstrap(lambda weight: concordance_index(y, risk, weight), 120, replicates=30, random_state=5)
-    assert found["concordance_index_low"] == pytest.approx(draws.interval().low)
-    assert found["concordance_index_se"] == pytest.approx(draws.interval().standard_error)
+    assert found.low == pytest.approx(draws.interval().low)
+    assert found.standard_error == pytest.approx(draws.interval().standard_error)
 
 
 def test_only_what_is_asked_for_is_computed(patients):
     risk, y, labels = patients
     held_out = HeldOut(y, risk[:, None], y, labels)
-    assert set(held_out.overall(risk, risk, ["dynamic_auc"])) == {"dynamic_auc"}
-    assert held_out.by_attribute(risk, ["concordance_imparity"]).keys() == {"sex", "site"}
-    assert set(held_out.by_attribute(risk, ["group_disparity"])["sex"]) == {"group_disparity"}
+    assert set(held_out.measure(risk, metrics=["dynamic_auc"]).overall) == {"dynamic_auc"}
+    imparity = held_out.measure(risk, metrics=["concordance_imparity"])
+    assert imparity.overall == {}
+    assert {name: set(found) for name, found in imparity.by_attribute.items()} == {
+        "sex": {"concordance_imparity"},
+        "site": {"concordance_imparity"},
+    }
 
 
 def test_hazards_that_overflow_have_no_disparity_and_keep_their_order(patients):
     risk, y, labels = patients
-    held_out = HeldOut(y, risk[:, None], y, labels)
-    far = 1000 * risk
-    found = held_out.overall(far, far) | held_out.by_attribute(far)["sex"]
-    assert np.isnan(found["individual_disparity"])
-    assert np.isnan(found["group_disparity"])
-    assert found["concordance_index"] == pytest.approx(concordance_index(y, risk))
+    found = HeldOut(y, risk[:, None], y, labels).measure(1000 * risk)
+    assert "individual_disparity" not in found.overall
+    assert "group_disparity" not in found.by_attribute["sex"]
+    assert found.overall["concordance_index"].estimate == pytest.approx(concordance_index(y, risk))
 
 
 def test_without_attributes_there_is_nothing_to_compare(patients):
     risk, y, _ = patients
-    held_out = HeldOut(y, risk[:, None], y)
-    assert held_out.by_attribute(risk) == {}
-    assert np.isnan(held_out.overall(risk, risk)["intersectional_disparity"])
+    found = HeldOut(y, risk[:, None], y).measure(risk)
+    assert found.by_attribute == {}
+    assert "intersectional_disparity" not in found.overall
+
+
+def test_breslow_curves_are_those_of_the_model_with_these_scores(patients):
+    risk, y, _ = patients
+    model = CoxPH().fit(risk[:, None], y)
+    scores = model.predict(risk[:, None])
+    curves = HeldOut(y, risk[:, None], y).breslow(scores, scores)
+    times = np.array([0.0, 0.3, 1.0, 50.0])
+    np.testing.assert_allclose(curves.at(times), model.predict_survival_function(risk[:, None], times=times))
+    own = model.predict_survival_function(risk[:, None], times=y["time"][:5])
+    np.testing.assert_allclose(curves.at_own(y["time"])[:5], np.diag(own[:5]))
 
 
 def test_features_are_scaled_by_the_training_patients():

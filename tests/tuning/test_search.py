@@ -12,7 +12,17 @@ from sksurv.metrics import concordance_index_censored
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox
-from drosurv.tuning import AccuracyBudget, BestScore, FixedSetting, GridSearch, OneStandardError, ParetoPoint
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.metrics import integrated_brier_score
+from drosurv.tuning import (
+    AccuracyBudget,
+    BestScore,
+    CarefulBudget,
+    FixedSetting,
+    GridSearch,
+    OneStandardError,
+    ParetoPoint,
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +56,8 @@ def adam():
 @pytest.fixture(scope="module")
 def search(adam, data, groups):
     grid = {"alpha": [0.2, 0.5], "lr": [0.1, 0.01]}
-    return GridSearch(adam, grid, cv=3, random_state=0).fit(data.X, data.y, sensitive_features=groups)
+    search = GridSearch(adam, grid, rule=AccuracyBudget(), cv=3, random_state=0)
+    return search.fit(data.X, data.y, sensitive_features=groups)
 
 
 def test_scores_are_those_of_fitting_every_setting_on_every_fold(search, adam, data):
@@ -171,7 +182,8 @@ def test_every_estimator_has_a_grid_and_is_tuned(estimator, data, groups):
     search = GridSearch(estimator, cv=2, random_state=0).fit(data.X, data.y, sensitive_features=groups)
     assert (search.results_["error"] == "").all()
     assert search.results_["concordance_index"].between(0, 1).all()
-    assert isinstance(search.best_estimator_, type(estimator))
+    chosen = CoxPH if search.results_["plain"].loc[search.best_index_] else type(estimator)
+    assert isinstance(search.best_estimator_, chosen)
 
 
 @pytest.mark.parametrize(
@@ -299,3 +311,80 @@ def test_predicting_before_searching_is_an_error(data):
 
     with pytest.raises(NotFittedError):
         GridSearch(DROCox()).predict(data.X)
+
+
+@pytest.mark.parametrize("cv", [3, 0.3], ids=["folds", "one part"])
+def test_the_plain_model_is_a_candidate_and_is_compared_on_the_same_patients(data, groups, cv):
+    search = GridSearch(DROCox(), {"alpha": [0.1, 0.5]}, cv=cv, bootstrap=40, random_state=0)
+    search.fit(data.X, data.y, sensitive_features=groups)
+    table = search.results_
+    assert isinstance(search.rule_, CarefulBudget)
+    assert table["plain"].tolist() == [False, False, True]
+    assert table.loc[2, "concordance_index"] == search.reference_["concordance_index"]
+    difference = table["concordance_imparity"] - table.loc[2, "concordance_imparity"]
+    np.testing.assert_allclose(table["concordance_imparity_difference"], difference, atol=1e-12)
+    assert (table["concordance_imparity_difference_se"][:2] > 0).all()
+    for told in ("concordance_imparity", "concordance_index", "likelihood gain"):
+        assert told in search.choice_.reason
+    if search.best_params_ == {}:
+        plain = CoxPH().fit(data.X, data.y)
+        np.testing.assert_allclose(search.predict(data.X), plain.predict(data.X), atol=1e-6)
+
+
+def test_paired_differences_of_folds_have_the_standard_error_of_their_mean(data, groups):
+    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=3, random_state=0)
+    search.fit(data.X, data.y, sensitive_features=groups["side"])
+    plain = GridSearch(CoxPH(), {"l2": [0.0]}, cv=3, rule=BestScore(), random_state=0)
+    plain.fit(data.X, data.y, sensitive_features=groups["side"])
+    by_fold = [table.fold_results_["concordance_imparity"].to_numpy() for table in (search, plain)]
+    difference = by_fold[0] - by_fold[1]
+    row = search.results_.iloc[0]
+    assert row["concordance_imparity_difference"] == pytest.approx(difference.mean(), abs=1e-9)
+    expected = difference.std(ddof=1) / np.sqrt(3)
+    assert row["concordance_imparity_difference_se"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_noise_does_not_buy_a_model_that_says_less(data):
+    """Labels at random: no setting is fairer than plain Cox, and a timid one must not be chosen for it."""
+    chosen = []
+    for seed in range(5):
+        labels = np.random.default_rng(seed).choice(["a", "b"], len(data))
+        search = GridSearch(DROCox(), {"alpha": [0.1, 0.3]}, cv=3, random_state=seed, refit=False)
+        search.fit(data.X, data.y, sensitive_features=labels)
+        row, plain = search.results_.loc[search.best_index_], search.results_.iloc[-1]
+        chosen.append(search.best_params_ == {})
+        assert row["gain_over_null"] >= 0.9 * plain["gain_over_null"] - 1e-12
+    assert sum(chosen) >= 4
+
+
+@pytest.mark.parametrize(
+    "estimator", [SubgroupRobustCox(alpha=0.3, n_trees=3, min_group=20, random_state=0), GroupDROCox()]
+)
+def test_curves_are_the_models_own(data, groups, estimator):
+    train, held = np.arange(200), np.arange(200, 300)
+    parameter = {"l2": [0.0]}
+    rule = BestScore("integrated_brier_score", maximise=False)
+    search = GridSearch(estimator, parameter, cv=[(train, held)], rule=rule, refit=False)
+    search.fit(data.X, data.y, sensitive_features=groups["side"])
+    own = {"sensitive_features": groups["side"].iloc[train]} if isinstance(estimator, GroupDROCox) else {}
+    model = clone(estimator).fit(data.X.iloc[train], data.y[train], **own)
+    curves = model.predict_survival_function(data.X.iloc[held])
+    expected = integrated_brier_score(data.y[train], data.y[held], curves)
+    assert search.results_["integrated_brier_score"].iloc[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_rows_of_one_patient_stay_together(data):
+    owners = np.arange(len(data)) // 3
+    search = GridSearch(CoxPH(), {"l2": [0.0, 0.1]}, cv=3, random_state=0, refit=False)
+    search.fit(data.X, data.y, groups=owners)
+    assert len(search.results_) == 2
+    straddling = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(101))]
+    with pytest.raises(ValueError, match="fold 0 of cv trains on rows of"):
+        GridSearch(CoxPH(), {"l2": [0.0]}, cv=straddling).fit(data.X, data.y, groups=np.arange(300) // 7)
+
+
+def test_a_search_measures_whatever_the_catalogue_holds(data, groups):
+    names = [name for name, metric in CATALOGUE.items() if metric.of != "groups" and name != "share_of_gain"]
+    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=0.4, metrics=names, bootstrap=0, rule=BestScore())
+    search.fit(data.X, data.y, sensitive_features=groups)
+    assert search.results_[names].notna().all(axis=None)

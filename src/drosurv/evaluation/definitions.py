@@ -126,9 +126,10 @@ def concordance_imparity(between: Between) -> Extreme:
 
 
 def group_disparity(between: Between) -> Extreme:
-    """F_G."""
+    """F_G; no value, rather than a perfect one, without a second group."""
     (means, drawn), (centre, centre_drawn) = map(between.values, ("mean_hazard", "mean_hazard_of_all"))
-    return largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])
+    found = largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])
+    return found if len(means) > 1 else found._replace(estimate=float("nan"))
 
 
 def intersectional_disparity(between: Between) -> Extreme:

@@ -99,7 +99,6 @@ def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
             part.y,
             part.sensitive_features[list(unit.attributes)],
             convention=protocol.convention,
-            grid="table" if protocol.convention == "table" else "inside",
         )
         for name, part in parts.items()
     }

@@ -123,12 +123,29 @@ def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dic
     if not np.isfinite(risk).all():
         return {}
     held_out = cohort.held_out[part]
-    return {EVERY: held_out.overall(risk, scores["train"]), **held_out.by_attribute(risk)}
+    curves = held_out.breslow(risk, scores["train"])
+    measured = held_out.measure(
+        risk, curves, metrics=(*STORED_METRICS, "calibration_slope", "gain_over_null")
+    )
+    overall = {name: number.estimate for name, number in measured.overall.items()}
+    overall["null_log_partial_likelihood"] = overall["log_partial_likelihood"] - overall.pop("gain_over_null")
+    by_attribute = {
+        attribute: {name: number.estimate for name, number in numbers.items() if name not in overall}
+        for attribute, numbers in measured.by_attribute.items()
+    }
+    return {EVERY: overall, **by_attribute}
 
 
 def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[str, float]]:
     if not np.isfinite(risk).all() or unit.protocol.bootstrap == 0:
         return {}
-    return cohort.held_out["test"].imparity_intervals(
-        risk, replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
+    metric = "concordance_imparity"
+    drawn = cohort.held_out["test"].measure(
+        risk, metrics=[metric], replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
     )
+    found = {}
+    for attribute, numbers in drawn.by_attribute.items():
+        interval = numbers[metric].interval(0.95)
+        ends = {"se": interval.standard_error, "low": interval.low, "high": interval.high}
+        found[attribute] = {f"{metric}_{name}": value for name, value in ends.items()}
+    return found

@@ -9,29 +9,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.evaluation.between import Number
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.predictions import predict_curves
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
-from drosurv.tuning.held_out import ATTRIBUTE_METRICS, OVERALL_METRICS, HeldOut, standardise
+from drosurv.tuning.held_out import HeldOut, Measured, standardise
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from drosurv.estimators.network_estimator import NetworkEstimator
 
-# F_A is the mean of these three.
-AVERAGED = ("individual_disparity", "group_disparity", "intersectional_disparity")
-KNOWN_METRICS = (*OVERALL_METRICS, *ATTRIBUTE_METRICS, "average_disparity")
 # A log hazard ratio of this size is no prediction any more.
 _LARGEST = 1e6
-NEED_GROUPS = (*ATTRIBUTE_METRICS, "intersectional_disparity", "average_disparity")
+#: Where a row keeps the replicates of what settings are compared by, until pairs have been made.
+DRAWS = "draws"
+
+
+def known_metrics() -> tuple[str, ...]:
+    """What a search measures: every number of all patients, or between groups, that needs no reference."""
+    return tuple(
+        metric.name
+        for metric in CATALOGUE.values()
+        if metric.of != "groups" and "reference" not in metric.needs
+    )
+
+
+def attribute_metrics() -> tuple[str, ...]:
+    """Those that every attribute has one of."""
+    return tuple(metric.name for metric in CATALOGUE.values() if metric.of == "attribute")
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring:
+class Trials:
     """What a search measures, on what data.
 
     Hazards exp(f) are those relative to a training patient of mean score, so that disparities do not depend on
-    the origin of the features.
+    the origin of the features. Survival curves are the models' own.
 
     Attributes
     ----------
@@ -40,9 +55,11 @@ class Scoring:
     preparation : transformer or None
         Makes features of X; fitted anew on the training patients of each fold.
     metrics : tuple of str
-        Of ``KNOWN_METRICS``.
+        Of :func:`known_metrics`.
+    compared : tuple of str
+        Those of which bootstrap replicates are kept, where there are any.
     replicates : int
-        Bootstrap replicates of the c-index and of concordance imparity on the validation patients; 0 for none.
+        Bootstrap replicates on the validation patients; 0 for none.
     """
 
     X: Any
@@ -50,6 +67,7 @@ class Scoring:
     sensitive_features: pd.DataFrame | None
     preparation: Any
     metrics: tuple[str, ...]
+    compared: tuple[str, ...]
     replicates: int
 
     def fold(
@@ -92,55 +110,63 @@ class Scoring:
             if scores is None or problem:
                 out.append([{"error": problem, **dict.fromkeys(self.metrics, float("nan"))} for _ in factors])
                 continue
-            risk, train_risk = scores
             # Risks are relative: where the features' origin puts their level must not change a disparity.
-            risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
-            out.append(
-                [
-                    {"error": "", **self._score(held_out, factor * risk, factor * train_risk)}
-                    for factor in factors
-                ]
-            )
+            risk, train_risk = (part - scores[1].mean() for part in scores)
+            own = predict_curves(estimator, X_held, len(risk))
+            rows = []
+            for factor in factors:
+                # A shrunken model is no fitted one: its baseline hazard follows from its scores.
+                curves = own if factor == 1 else held_out.breslow(factor * risk, factor * train_risk)
+                rows.append({"error": "", **self._row(held_out, factor * risk, curves)})
+            out.append(rows)
         return out
 
-    def _score(self, held_out: HeldOut, risk: FloatArray, train_risk: FloatArray) -> dict[str, float]:
-        wanted = {*self.metrics, *(AVERAGED if "average_disparity" in self.metrics else ())}
-        found = held_out.overall(risk, train_risk, wanted)
-        by_attribute = held_out.by_attribute(risk, wanted)
-        if self.replicates:
-            found |= held_out.concordance_interval(risk, replicates=self.replicates)
-            if held_out.groups:
-                intervals = held_out.imparity_intervals(risk, replicates=self.replicates)
-                by_attribute = {name: {**row, **intervals[name]} for name, row in by_attribute.items()}
-        found |= _worst(by_attribute, wanted)
-        if "average_disparity" in self.metrics:
-            found["average_disparity"] = sum(found[name] for name in AVERAGED) / 3
-        if len(by_attribute) > 1:
-            found |= {
-                f"{metric}_{name}": row[metric]
-                for name, row in by_attribute.items()
-                for metric in ATTRIBUTE_METRICS
-                if metric in row
-            }
+    def _row(self, held_out: HeldOut, risk: FloatArray, curves: Any) -> dict[str, Any]:
+        measured = held_out.measure(risk, curves, metrics=self.metrics)
+        found = dict.fromkeys(self.metrics, float("nan"))
+        found |= {name: n.estimate for name, n in measured.overall.items() if name in found}
+        for metric in attribute_metrics():
+            if metric in found:
+                found[metric] = _worst(measured, metric)[1]
+            if metric in found and len(measured.by_attribute) > 1:
+                for attribute, numbers in measured.by_attribute.items():
+                    found[f"{metric}_{attribute}"] = _value(numbers.get(metric))
+        if not self.replicates:
+            return found
+        drawn = held_out.measure(risk, curves, metrics=self.compared, replicates=self.replicates)
+        return found | self._intervals(drawn)
+
+    def _intervals(self, drawn: Measured) -> dict[str, Any]:
+        """Standard error, interval and replicates of what settings are compared by."""
+        found: dict[str, Any] = {DRAWS: {}}
+        for metric in self.compared:
+            number = drawn.overall.get(metric)
+            if metric in attribute_metrics():
+                # The attribute with the largest disparity stands for all, with its own interval.
+                number = drawn.by_attribute.get(_worst(drawn, metric)[0], {}).get(metric)
+            if number is not None:
+                interval = number.interval(0.95)
+                found |= {
+                    f"{metric}_se": interval.standard_error,
+                    f"{metric}_low": interval.low,
+                    f"{metric}_high": interval.high,
+                }
+                found[DRAWS][metric] = number.draws
         return found
+
+
+def _value(number: Number | None) -> float:
+    return float("nan") if number is None else number.estimate
+
+
+def _worst(measured: Measured, metric: str) -> tuple[str, float]:
+    """The attribute with the largest disparity, and its value; NaN where none has one."""
+    values = {name: _value(numbers.get(metric)) for name, numbers in measured.by_attribute.items()}
+    known = {name: value for name, value in values.items() if np.isfinite(value)}
+    return max(known.items(), key=lambda item: item[1]) if known else ("", float("nan"))
 
 
 def _runaway(scores: tuple[FloatArray, FloatArray] | None) -> str:
     """What to say of log hazards that no population has; empty for others."""
     largest = 0.0 if scores is None else max(float(np.abs(part).max()) for part in scores)
     return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."
-
-
-def _worst(by_attribute: dict[str, dict[str, float]], wanted: set[str]) -> dict[str, float]:
-    """The attribute with the largest disparity stands for all, with its own interval."""
-    found: dict[str, float] = {}
-    for metric in ATTRIBUTE_METRICS:
-        if metric not in wanted:
-            continue
-        rows = [row for row in by_attribute.values() if np.isfinite(row[metric])]
-        if not rows:
-            found[metric] = float("nan")
-            continue
-        worst = max(rows, key=lambda row: row[metric])
-        found |= {name: value for name, value in worst.items() if name.startswith(metric)}
-    return found

@@ -11,7 +11,7 @@ from drosurv.target import BoolArray, IntArray
 Fold = tuple[IntArray, IntArray]
 
 
-def parse_folds(cv: Any, event: BoolArray, random_state: Any = None) -> list[Fold]:
+def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any = None) -> list[Fold]:
     """Rows of training and validation patients, fold by fold.
 
     Parameters
@@ -24,6 +24,8 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None) -> list[Fol
         Event flags.
     random_state : int, RandomState or None
         Draws the folds.
+    groups : (n,) labels, optional
+        Whose row it is: rows of one patient are never both trained on and scored.
 
     Returns
     -------
@@ -35,9 +37,17 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None) -> list[Fol
     >>> [len(validation) for _, validation in parse_folds(5, event, random_state=0)]
     [4, 4, 4, 4, 4]
     """
-    from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+    from sklearn.model_selection import (
+        GroupShuffleSplit,
+        StratifiedGroupKFold,
+        StratifiedKFold,
+        StratifiedShuffleSplit,
+    )
 
     n, rows = len(event), np.zeros(len(event))
+    owners = None if groups is None else np.asarray(groups)
+    if owners is not None and owners.shape != (n,):
+        raise ValueError(f"groups must hold one label for each of the {n} rows, got shape {owners.shape}.")
     if isinstance(cv, (bool, np.bool_)):
         raise ValueError(f"cv must be a number of folds, a share of the patients or folds, got {cv!r}.")
     if isinstance(cv, (int, np.integer)):
@@ -47,13 +57,21 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None) -> list[Fol
                 f"cv={cv} folds need at least that many patients with and without an event (the rarer has "
                 f"{fewest}), and at least 2 folds; choose cv between 2 and {fewest}, or a fraction."
             )
-        cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+        folded = StratifiedKFold if owners is None else StratifiedGroupKFold
+        cv = folded(int(cv), shuffle=True, random_state=random_state)
     elif isinstance(cv, (float, np.floating)):
         if not 0 < cv < 1:
             raise ValueError(f"cv={cv} as a share of the patients must lie in (0, 1).")
-        cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=random_state)
-    pairs = cv.split(rows, event) if hasattr(cv, "split") else cv
+        shuffled = StratifiedShuffleSplit if owners is None else GroupShuffleSplit
+        cv = shuffled(1, test_size=float(cv), random_state=random_state)
+    pairs = cv.split(rows, event, owners) if hasattr(cv, "split") else cv
     folds = [_checked(pair, event, k) for k, pair in enumerate(pairs)]
+    for k, (train, validation) in enumerate(folds):
+        if owners is not None and (both := np.intersect1d(owners[train], owners[validation])).size:
+            raise ValueError(
+                f"fold {k} of cv trains on rows of {both[0]!r} and scores others of the same: keep the rows of one "
+                "patient together, or use a splitter that reads groups."
+            )
     if not folds:
         raise ValueError("cv holds no fold; an iterator of folds can be used only once, a list always.")
     return folds

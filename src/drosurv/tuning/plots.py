@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from drosurv.target import FloatArray
+from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.pareto import pareto_front
-from drosurv.tuning.rules import AccuracyBudget
+from drosurv.tuning.rules import AccuracyBudget, Rule
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from drosurv.tuning.search import GridSearch
 
 # Okabe and Ito's colours, told apart with any colour vision.
 _SETTING, _FRONT, _CHOSEN, _PLAIN = "#56B4E9", "#0072B2", "#D55E00", "#000000"
@@ -25,7 +24,17 @@ _LABELS = {
 }
 
 
-def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> Axes:
+class Searched(Protocol):
+    """What pictures need of a finished search."""
+
+    results_: pd.DataFrame
+    control_: pd.DataFrame
+    reference_: pd.Series[Any]
+    rule_: Rule
+    best_index_: int
+
+
+def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Axes:
     """Draw the c-index against a disparity.
 
     Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
@@ -35,8 +44,8 @@ def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> 
 
     Parameters
     ----------
-    search : GridSearch
-        Fitted.
+    search : fitted GridSearch
+        What to draw.
     ax : Axes, optional
         Where to draw; by default a new figure.
     minimise : str
@@ -66,16 +75,14 @@ def plot_front(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> 
         accuracy = _numbers(control, "concordance_index")
         ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
         ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
-    rule = search.rule_
-    if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
-        ax.axvline(
-            (1 - rule.tolerance) * rule.reference, color="grey", linewidth=0.8, label="accuracy budget"
-        )
+    bar = _budget(search)
+    if bar is not None:
+        ax.axvline(bar, color="grey", linewidth=0.8, label="accuracy budget")
     _ring(ax, results, search.best_index_, "concordance_index", minimise)
     return _finish(ax, "concordance_index", minimise)
 
 
-def plot_shrinkage(search: GridSearch, ax: Axes | None = None, *, minimise: str) -> Axes:
+def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str) -> Axes:
     """Draw a disparity against the share of the unregularised model's gain over no model at all.
 
     The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
@@ -83,8 +90,8 @@ def plot_shrinkage(search: GridSearch, ax: Axes | None = None, *, minimise: str)
 
     Parameters
     ----------
-    search : GridSearch
-        Fitted.
+    search : fitted GridSearch
+        What to draw.
     ax : Axes, optional
         Where to draw; by default a new figure.
     minimise : str
@@ -108,6 +115,16 @@ def plot_shrinkage(search: GridSearch, ax: Axes | None = None, *, minimise: str)
     ax.axvline(0.0, color="grey", linewidth=0.8)
     _ring(ax, results, search.best_index_, "gain_share", minimise)
     return _finish(ax, "gain_share", minimise)
+
+
+def _budget(search: Searched) -> float | None:
+    """The least c-index that the rule allows, where it has such a budget."""
+    rule = search.rule_
+    if isinstance(rule, CarefulBudget):
+        return (1 - rule.tolerance) * float(search.reference_["concordance_index"])
+    if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
+        return (1 - rule.tolerance) * rule.reference
+    return None
 
 
 def _axes(ax: Axes | None) -> Axes:

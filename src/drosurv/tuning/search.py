@@ -11,9 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.estimators import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.target import FloatArray, parse_target
-from drosurv.tuning.fold_scores import KNOWN_METRICS, NEED_GROUPS, Scoring
+from drosurv.tuning.candidates import CANDIDATE
+from drosurv.tuning.careful_budget import PLAIN, CarefulBudget
+from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, Rule
@@ -23,6 +26,7 @@ from drosurv.tuning.search_tables import (
     attribute_frame,
     fold_table,
     gain_share,
+    paired_differences,
     setting_table,
 )
 
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 _ALWAYS = (
     "concordance_index",
     "log_partial_likelihood",
-    "null_log_partial_likelihood",
+    "gain_over_null",
     "calibration_slope",
 )
 _DISPARITIES = ("concordance_imparity", "group_disparity", "intersectional_disparity")
@@ -58,8 +62,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         Of the estimator's own parameters, without a step's name. By default the paper's: alpha or the penalty's
         weight, and the learning rate where Adam trains.
     rule : Rule, optional
-        Picks a row of ``results_``. By default the paper's :class:`AccuracyBudget`; without sensitive
-        features, the best c-index.
+        Picks a row of ``results_``. By default :class:`CarefulBudget`, for which the plain model is a candidate too;
+        without sensitive features, the best c-index. The paper's rule is :class:`AccuracyBudget`.
     cv : int, float, splitter or iterable
         Number of folds; or the share of patients in one validation part; or folds of one's own (see
         :func:`drosurv.tuning.folds.parse_folds`).
@@ -83,7 +87,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     best_estimator_ : estimator or Pipeline
         The chosen setting, trained on everybody.
     best_params_ : dict
-        The chosen setting.
+        The chosen setting; empty if that is the plain model.
     best_index_ : int
         Its row in ``results_``.
     choice_ : Choice
@@ -93,7 +97,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
         partial likelihood over no model as a share of the unregularised model's. With several sensitive
         features a disparity is that of the attribute where it is largest; each one's own stands in
-        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did.
+        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did. If the rule
+        considers the plain model, its row is the last one, marked in ``plain``, and ``<minimise>_difference`` with
+        ``_se`` compares every setting with it on the same patients.
     fold_results_ : DataFrame
         The same per setting and fold.
     reference_ : Series
@@ -108,7 +114,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     >>> data = datasets.make_hidden_minority(n_samples=400, random_state=0)
     >>> search = GridSearch(DROCox(), {"alpha": [0.2, 0.5]}, cv=3, random_state=0)
     >>> search = search.fit(data.X, data.y, sensitive_features=data.sensitive_features)
-    >>> search.best_params_["alpha"] in (0.2, 0.5)
+    >>> search.best_params_.get("alpha") in (0.2, 0.5, None)
     True
     """
 
@@ -137,7 +143,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, groups: Any = None) -> Self:
         """Search.
 
         Parameters
@@ -149,37 +155,64 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         sensitive_features : Series, DataFrame or array, optional
             One column of labels per attribute: disparities compare its groups, and penalties that compare
             groups are trained with them.
+        groups : (n,) labels, optional
+            Whose row it is, where patients have several: their rows are never both trained on and scored.
 
         Returns
         -------
         self
         """
         target = parse_target(y)
-        groups = attribute_frame(sensitive_features, len(target))
-        rule = self._rule(groups)
+        labels = attribute_frame(sensitive_features, len(target))
+        rule = self._rule(labels)
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
         references = _references(candidates)
-        folds = parse_folds(self.cv, target.event, self.random_state)
-        metrics = self._metrics(rule, groups)
+        folds = parse_folds(self.cv, target.event, self.random_state, groups)
+        metrics = self._metrics(rule, labels)
         replicates = self.bootstrap if len(folds) == 1 else 0
-        scoring = Scoring(X, target.to_structured(), groups, preparation, metrics, replicates)
-        scored = self._score([*candidates, *references], scoring, folds, len(candidates))
+        compared = tuple(
+            name
+            for name in dict.fromkeys(["concordance_index", *_DISPARITIES[:1], getattr(rule, "minimise", "")])
+            if name in metrics
+        )
+        trials = Trials(X, target.to_structured(), labels, preparation, metrics, compared, replicates)
+        scored = self._score([*candidates, *references], trials, folds, len(candidates))
         self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
         self.results_ = setting_table(self.fold_results_, metrics)
         if (self.results_["error"] != "").all():
             raise ValueError(f"no setting could be trained; the first: {self.results_['error'].iloc[0]}")
-        self._compare(references, scored[len(points) :], metrics)
+        plain, plain_folds = self._compare(references, scored[len(points) :], metrics)
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
+        if isinstance(rule, CarefulBudget):
+            self._add_plain(plain_folds, rule.minimise)
+        self.fold_results_ = self.fold_results_.drop(columns=DRAWS, errors="ignore")
         self.rule_: Rule = rule
         self.choice_: Choice = rule.choose(self.results_)
         self.best_index_ = int(self.choice_.index)
-        self.best_params_ = points[self.best_index_]
+        chosen = self.best_index_ < len(points)
+        self.best_params_ = points[self.best_index_] if chosen else {}
         if self.refit:
-            self.best_estimator_ = self._refitted(X, y, groups)
+            best = clone(model).set_params(**self.best_params_) if chosen else clone(plain)
+            self.best_estimator_ = self._refitted(best, X, y, labels)
         return self
+
+    def _add_plain(self, plain_folds: pd.DataFrame, minimise: str) -> None:
+        """Put the plain model last in the table, and every setting's paired difference from it."""
+        import pandas as pd
+
+        number = len(self.results_)
+        differences = paired_differences(self.fold_results_, plain_folds, minimise)
+        table = self.results_.join(differences)
+        table[PLAIN] = False
+        own = self.reference_.to_frame().T
+        # Its settings are not those of the grid.
+        own = own.drop(columns=[name for name in own if name not in table])
+        own.index = pd.Index([number], name=table.index.name)
+        own[[*differences]], own[PLAIN] = 0.0, True
+        self.results_ = pd.concat([table, own.astype(table.dtypes[own.columns.tolist()])])
 
     def _steps(self) -> tuple[Any, NetworkEstimator]:
         """The steps before the estimator, as one transformer or None, and the estimator."""
@@ -194,11 +227,10 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             )
         return Pipeline(before) if before else None, last[1]
 
-    def _refitted(self, X: Any, y: Any, groups: pd.DataFrame | None) -> Any:
+    def _refitted(self, model: NetworkEstimator, X: Any, y: Any, groups: pd.DataFrame | None) -> Any:
         from sklearn.pipeline import Pipeline
 
-        preparation, model = self._steps()
-        model = clone(model).set_params(**self.best_params_)
+        preparation, _ = self._steps()
         if preparation is None:
             fit_grid([model], X, y, sensitive_features=groups)
             return model
@@ -208,8 +240,11 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _compare(
         self, references: Sequence[NetworkEstimator], scored: Scored, metrics: Sequence[str]
-    ) -> None:
-        """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain."""
+    ) -> tuple[NetworkEstimator, pd.DataFrame]:
+        """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain.
+
+        Returns that model and its scores by fold.
+        """
         import pandas as pd
 
         plain = fold_table([{"lr": model.lr} for model in references], scored, FACTORS)
@@ -219,16 +254,19 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
                 f"the unregularised model could not be trained, so nothing can be held against it: "
                 f"{tables[0]['error'].iloc[0]}"
             )
-        best = tables[0]["concordance_index"].idxmax()
-        self.control_ = pd.concat([table.loc[[best]] for table in tables], ignore_index=True)
+        best = int(tables[0]["concordance_index"].argmax())
+        self.control_ = pd.concat([table.iloc[[best]] for table in tables], ignore_index=True)
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         for table in (self.results_, self.control_):
             table["gain_share"] = gain_share(table, self.reference_)
+        self.reference_ = self.control_.iloc[0].drop(FACTOR)
+        own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
+        return references[best], plain.loc[own]
 
     def _rule(self, groups: pd.DataFrame | None) -> Rule:
         if self.rule is not None:
             return self.rule
-        return BestScore() if groups is None else AccuracyBudget()
+        return BestScore() if groups is None else CarefulBudget()
 
     def _metrics(self, rule: Rule, groups: pd.DataFrame | None) -> tuple[str, ...]:
         read = [
@@ -237,22 +275,23 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             if isinstance(name, str)
         ]
         asked = [*(self.metrics or ()), *read]
-        unknown = [name for name in asked if name not in KNOWN_METRICS]
+        unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
             raise ValueError(
                 f"metrics: {unknown[0]!r} is not a metric that a search measures; choose from "
-                f"{', '.join(KNOWN_METRICS)}."
+                f"{', '.join(known_metrics())}."
             )
-        grouped = [name for name in asked if name in NEED_GROUPS]
+        grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
             raise ValueError(
                 f"{grouped[0]} compares groups: pass sensitive_features to fit, or choose by a metric that does "
                 "not, for example rule=BestScore('concordance_index')."
             )
-        return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked]))
+        parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
+        return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))
 
     def _score(
-        self, models: list[NetworkEstimator], scoring: Scoring, folds: Sequence[Fold], n_candidates: int
+        self, models: list[NetworkEstimator], trials: Trials, folds: Sequence[Fold], n_candidates: int
     ) -> list[list[list[dict[str, Any]]]]:
         """Metrics per model, fold and factor."""
         from joblib import Parallel, delayed
@@ -266,7 +305,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             for k in range(len(folds))
         ]
         work = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(scoring.fold)([clone(models[m]) for m in part], folds[k], factors)
+            delayed(trials.fold)([clone(models[m]) for m in part], folds[k], factors)
             for part, factors, k in tasks
         )
         out: list[list[list[dict[str, Any]]]] = [[[] for _ in folds] for _ in models]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
-from drosurv.tuning.held_out import ATTRIBUTE_METRICS
+from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,10 +67,10 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     DataFrame
     """
     if (folds[FOLD] == 0).all():
-        return folds.drop(columns=FOLD).set_index(CANDIDATE)
+        return folds.drop(columns=[FOLD, *({DRAWS} & set(folds))]).set_index(CANDIDATE)
     from scipy.stats import t as student
 
-    by_attribute = tuple(f"{metric}_" for metric in ATTRIBUTE_METRICS)
+    by_attribute = tuple(f"{metric}_" for metric in attribute_metrics())
     table = average_folds(
         folds, [name for name in map(str, folds) if name in metrics or name.startswith(by_attribute)]
     )
@@ -92,7 +92,7 @@ def gain_share(table: pd.DataFrame, reference: pd.Series[Any]) -> pd.Series[floa
     Parameters
     ----------
     table : DataFrame
-        With ``log_partial_likelihood`` and ``null_log_partial_likelihood``.
+        With ``gain_over_null``.
     reference : Series
         The unregularised model's row.
 
@@ -100,10 +100,59 @@ def gain_share(table: pd.DataFrame, reference: pd.Series[Any]) -> pd.Series[floa
     -------
     Series; NaN where the unregularised model gains nothing itself.
     """
-    own = float(reference["log_partial_likelihood"] - reference["null_log_partial_likelihood"])
-    gain = table["log_partial_likelihood"] - table["null_log_partial_likelihood"]
-    share: pd.Series[float] = gain / (own if own > 0 else np.nan)
+    own = float(reference["gain_over_null"])
+    share: pd.Series[float] = table["gain_over_null"] / (own if own > 0 else np.nan)
     return share
+
+
+def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """How far each setting is from the plain model on the same patients, and how sure that is.
+
+    Fold by fold, or replicate by replicate where there is one validation part: what the patients have in common
+    cancels.
+
+    Parameters
+    ----------
+    folds : DataFrame
+        From :func:`fold_table`, of one factor.
+    plain : DataFrame
+        The same of the plain model alone.
+    metric : str
+        What is compared.
+
+    Returns
+    -------
+    DataFrame
+        ``<metric>_difference`` and ``<metric>_difference_se`` by setting.
+    """
+    import pandas as pd
+
+    base = plain.set_index(FOLD)
+    own = base[metric].reindex(folds[FOLD]).to_numpy(dtype=float)
+    by_setting = (folds[metric] - own).groupby(folds[CANDIDATE], sort=False)
+    mean, spread, count = by_setting.mean(), by_setting.std(ddof=1), by_setting.size()
+    error = spread / np.sqrt(count)
+    if len(base) == 1 and DRAWS in folds:
+        reference = _draws(base[DRAWS].iloc[0], metric)
+        error = pd.Series(
+            {
+                row[CANDIDATE]: _spread(_draws(row[DRAWS], metric), reference)
+                for row in folds.to_dict("records")
+            }
+        )
+    return pd.DataFrame({f"{metric}_difference": mean, f"{metric}_difference_se": error})
+
+
+def _draws(kept: Any, metric: str) -> Any:
+    return kept.get(metric) if isinstance(kept, dict) else None
+
+
+def _spread(own: Any, reference: Any) -> float:
+    if own is None or reference is None or len(own) < 2:
+        return float("nan")
+    differences = own - reference
+    known = differences[np.isfinite(differences)]
+    return float(known.std(ddof=1)) if len(known) > 1 else float("nan")
 
 
 def attribute_frame(sensitive_features: Any, n: int) -> pd.DataFrame | None:
