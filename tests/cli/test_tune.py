@@ -25,7 +25,20 @@ def tune(drosurv, table):
 def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_path):
     scores, model, picture = (tmp_path / name for name in ("scores.csv", "model", "front.png"))
     shown = tune(
-        *("ok", "--groups", "site", "--grid", "alpha=.3,1", "-o", model, "--table", scores, "--plot", picture)
+        *(
+            "ok",
+            "--groups",
+            "site",
+            "--grid",
+            "alpha=.3,1",
+            "-o",
+            model,
+            "--table",
+            scores,
+            "--plot",
+            picture,
+        ),
+        *("--rule", "budget"),
     ).stdout
     assert "lowest concordance_imparity" in shown
     assert "gain kept" in shown
@@ -38,11 +51,26 @@ def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_p
 
 
 def test_json_holds_every_setting_and_the_control(tune):
-    found = tune("json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01")
+    found = tune(
+        "json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01", "--rule", "budget"
+    )
     assert found["chosen"]["alpha"] in (0.3, 1.0)
     assert len(found["settings"]) == 2
     assert found["control"][0]["gain_share"] == pytest.approx(1.0)
     assert found["unregularised"]["concordance_index"] > 0.5
+
+
+def test_by_default_the_plain_model_is_a_candidate_and_the_reason_names_all_three(tune):
+    options = ("--groups", "site", "--grid", "alpha=0.3,1.0")
+    found = tune("json", *options)
+    assert [row["plain"] for row in found["settings"]] == [False, False, True]
+    # With alpha = 1 the model is the plain one, so nothing but alpha = 0.3 can be preferred.
+    assert found["chosen"] in ({}, {"alpha": 0.3})
+    for told in ("concordance_imparity", "concordance_index", "likelihood gain"):
+        assert told in found["reason"]
+    shown = tune("ok", *options).stdout
+    assert "3 settings" in shown
+    assert "plain" in shown
 
 
 def test_without_groups_the_best_c_index_is_chosen(tune):
@@ -52,7 +80,7 @@ def test_without_groups_the_best_c_index_is_chosen(tune):
     assert found["reason"].startswith("highest concordance_index")
 
 
-@pytest.mark.parametrize("rule", ["budget", "one-se", "pareto", "best"])
+@pytest.mark.parametrize("rule", ["careful", "budget", "one-se", "pareto", "best"])
 def test_every_rule_has_a_name(tune, rule):
     assert tune("json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--rule", rule)["reason"]
 
@@ -60,7 +88,7 @@ def test_every_rule_has_a_name(tune, rule):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rule", "luck"], "rule must be one of budget, best, one-se, pareto, got 'luck'"),
+        (["--rule", "luck"], "rule must be one of careful, budget, best, one-se, pareto, got 'luck'"),
         (["--rule", "budget"], "--rule budget compares groups: pass --groups"),
         (["--plot", "p.png"], "plot shows a disparity between groups: pass --groups"),
         (["--grid", "alpha"], "--grid needs NAME=VALUES"),

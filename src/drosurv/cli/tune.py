@@ -29,7 +29,7 @@ from drosurv.errors import Argument, ArgumentError
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, Rule
 
-RULES = ("budget", "best", "one-se", "pareto")
+RULES = ("careful", "budget", "best", "one-se", "pareto")
 
 
 @with_options
@@ -53,8 +53,9 @@ def tune(
     rule: Annotated[
         str,
         typer.Option(
-            help="budget (least disparity at nearly the plain model's c-index), best (c-index), one-se or pareto; "
-            "budget if there are groups, best otherwise."
+            help="careful (the plain model, unless a setting is fairer beyond chance at nearly its c-index and "
+            "likelihood), budget (the published rule: least disparity at nearly the plain model's c-index), best "
+            "(c-index), one-se or pareto; careful if there are groups, best otherwise."
         ),
     ] = "",
     tolerance: Annotated[float, typer.Option(help="Share of the plain model's c-index to give up.")] = 0.05,
@@ -112,7 +113,7 @@ def tune(
         raise ArgumentError.must("jobs", "be at least 1, or -1 for one per processor core", jobs)
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
-    rule = rule or ("budget" if listed(groups) else "best")
+    rule = rule or ("careful" if listed(groups) else "best")
     search, trained = tuned(
         read_survival_table(
             data,
@@ -142,15 +143,17 @@ def tune(
     if as_json:
         print_json(_summary(search, output))
     else:
-        _show(search, output, [minimise] if listed(groups) else [])
+        _show(search, output, list(values), [minimise] if listed(groups) else [])
 
 
 def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
     """A rule by its name on the command line."""
-    from drosurv.tuning import AccuracyBudget, BestScore, OneStandardError, ParetoPoint
+    from drosurv.tuning import AccuracyBudget, BestScore, CarefulBudget, OneStandardError, ParetoPoint
 
     if not 0 <= tolerance < 1:
         raise ArgumentError.must("tolerance", "be a share in [0, 1)", tolerance)
+    if name == "careful":
+        return CarefulBudget(tolerance=tolerance, minimise=minimise)
     if name == "budget":
         return AccuracyBudget(tolerance=tolerance, minimise=minimise)
     if name == "best":
@@ -195,11 +198,13 @@ def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _show(search: GridSearch, output: Path | None, disparities: list[str]) -> None:
-    parameters = list(search.best_params_)
+def _show(search: GridSearch, output: Path | None, parameters: list[str], disparities: list[str]) -> None:
     columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
     shown = search.results_[columns].copy()
     shown.insert(0, "", ["*" if number == search.best_index_ else "" for number in shown.index])
+    if "plain" in search.results_:
+        plain = search.results_["plain"].astype(bool)
+        shown[parameters] = shown[parameters].astype(object).mask(plain, "plain")
     for metric in ("concordance_index", "concordance_imparity"):
         if metric in shown:
             pairs = zip(search.results_[metric], search.results_[f"{metric}_se"], strict=True)
@@ -212,7 +217,7 @@ def _show(search: GridSearch, output: Path | None, disparities: list[str]) -> No
     }
     print_frame(shown.rename(columns=names), f"{len(shown)} settings; * is chosen")
     settings = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
-    typer.echo(f"Chosen: {settings}: {search.choice_.reason}.")
+    typer.echo(f"Chosen: {settings}{': ' if settings else ''}{search.choice_.reason}.")
     typer.echo(
         "gain kept: likelihood gain over no model, as a share of the plain model's. Near 0, disparities are low only "
         "because the model says little; its slope is then far above 1."

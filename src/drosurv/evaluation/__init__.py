@@ -1,5 +1,6 @@
 """Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""
 
+from drosurv.evaluation.against_plain import AgainstPlain, against_plain
 from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.evaluation.compare import compare
 from drosurv.evaluation.control import ShrinkageControl
@@ -11,6 +12,7 @@ from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
 
 __all__ = [
+    "AgainstPlain",
     "EvaluationResult",
     "PartialEffects",
     "Predictions",
@@ -18,6 +20,7 @@ __all__ = [
     "SmallGroupWarning",
     "SurvivalMetricFrame",
     "SurvivalScorer",
+    "against_plain",
     "compare",
     "evaluate",
     "get_scorer",

@@ -1,0 +1,256 @@
+"""Whether a model is worth having: who is better served than by plain Cox trained on the same patients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import ALL, EVERYONE, Panel, prepare
+from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.inference import widening
+from drosurv.presentation import Statement, written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What a model can be better in: ordering patients, and saying how probable what happened was.
+COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
+# A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
+SLOPES = (1 / 1.5, 1.5)
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstPlain:
+    """A model beside plain Cox trained on the same patients.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per group and metric: ``attribute``, ``group``, ``metric``, the ``model``'s value, the ``plain``
+        one's, their ``difference`` turned so that above 0 the model is better, ``low`` and ``high`` (all together
+        hold at the level), and the ``verdict``: "better", "worse" or "".
+    slope, slope_low, slope_high : float
+        Calibration slope of the model, with its interval.
+    plain_slope : float
+        That of plain Cox.
+    """
+
+    table: pd.DataFrame
+    slope: float
+    slope_low: float
+    slope_high: float
+    plain_slope: float
+
+    def _groups(self, verdict: str) -> tuple[str, ...]:
+        rows = self.table[self.table["verdict"] == verdict]
+        named = [
+            "everybody" if attribute == EVERYONE else f"{attribute} {group}"
+            for attribute, group in zip(rows["attribute"], rows["group"], strict=True)
+        ]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Whom the model serves better than plain Cox, beyond chance."""
+        return self._groups("better")
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Whom it serves worse, beyond chance."""
+        return self._groups("worse")
+
+    @property
+    def dominated(self) -> bool:
+        """Whether plain Cox is better for some and the model better for nobody."""
+        return bool(self.worse) and not self.better
+
+    @property
+    def slope_is_far(self) -> bool:
+        """Whether the calibration slope is far from 1, and surely not 1."""
+        far = not SLOPES[0] <= self.slope <= SLOPES[1]
+        return far and (self.slope_low > 1 or self.slope_high < 1)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What the comparison says, in plain words; a concern where the model should not be used as it is."""
+        found = []
+        if self.dominated:
+            found.append(
+                Statement(
+                    "dominated",
+                    f"Plain Cox, trained on the same patients, serves {_listed(self.worse)} better than this model "
+                    f"({self._largest('worse')}), and nobody worse: use plain Cox.",
+                    True,
+                )
+            )
+        elif self.better:
+            but = f", and {_listed(self.worse)} worse ({self._largest('worse')})" if self.worse else ""
+            found.append(
+                Statement(
+                    "against_plain",
+                    f"The model serves {_listed(self.better)} better than plain Cox trained on the same patients "
+                    f"({self._largest('better')}){but}.",
+                    bool(self.worse),
+                )
+            )
+        else:
+            found.append(
+                Statement(
+                    "against_plain",
+                    "The model and plain Cox, trained on the same patients, serve every group alike, within chance.",
+                )
+            )
+        if self.slope_is_far:
+            timid = self.slope > 1
+            found.append(
+                Statement(
+                    "slope",
+                    f"Its calibration slope is {written(self.slope)} (plain Cox: {written(self.plain_slope)}; 1 is "
+                    f"right): differences between patients are {'under' if timid else 'over'}stated, so do not read "
+                    "its survival curves as probabilities without recalibrating.",
+                    True,
+                )
+            )
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return "\n".join(statement.text for statement in self.statements)
+
+    def _largest(self, verdict: str) -> str:
+        rows = self.table[self.table["verdict"] == verdict]
+        # Metrics have scales of their own: what is surest is named.
+        row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
+        metric = CATALOGUE[str(row["metric"])]
+        return f"{metric.label} {written(float(row['model']))} against {written(float(row['plain']))}"
+
+
+def against_plain(
+    model: Any,
+    X_train: Any,
+    y_train: Any,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    *,
+    n_bootstrap: int = 200,
+    level: float = 0.95,
+    min_group: int = 50,
+    random_state: Any = 0,
+    threads: int | None = None,
+) -> AgainstPlain:
+    """Compare a fitted model with plain Cox trained on the same rows, on patients neither has seen.
+
+    A group is served better, or worse, if the c-index, the Brier score or the likelihood of one of the models is
+    better beyond chance, allowing for all groups and metrics. The same bootstrap replicates serve both models.
+
+    Parameters
+    ----------
+    model : fitted model or Pipeline
+        What to judge. Steps before the last one prepare the features of both models.
+    X_train, y_train : (m, d) array or DataFrame, structured array
+        What the model was trained on.
+    X, y : (n, d) array or DataFrame, structured array
+        Patients to compare on.
+    groups : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
+        Their groups; without any, everybody is compared.
+    n_bootstrap : int
+        Replicates behind the standard errors.
+    level : float
+        At which all intervals hold together.
+    min_group : int
+        Smaller groups are not judged.
+    random_state, threads
+        As in :func:`~drosurv.evaluation.evaluate`.
+
+    Returns
+    -------
+    AgainstPlain
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.evaluation import against_plain
+    >>> train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
+    >>> timid = drosurv.CoxPH(l2=3.0).fit(train.X, train.y)
+    >>> found = against_plain(timid, train.X, train.y, test.X, test.y)
+    >>> found.dominated, found.slope_is_far
+    (True, True)
+    """
+    import pandas as pd
+
+    steps, last = _split(model)
+    ready_train, ready = (X_train, X) if steps is None else (steps.transform(X_train), steps.transform(X))
+    plain = _plain_like(last).fit(ready_train, y_train)
+    panels = [
+        prepare(
+            one,
+            features,
+            y,
+            y_train=y_train,
+            sensitive_features=groups,
+            wanted=(*COMPARED, "calibration_slope"),
+        )
+        for one, features in ((model, X), (plain, ready))
+    ]
+    sheets = [panel.sheet(n_bootstrap, random_state=random_state, threads=threads) for panel in panels]
+    places = _compared(panels[0], sheets[0], sheets[1], min_group)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * widening(level, len(places))
+    table = pd.DataFrame([_row(place, sheets[0], sheets[1], reach) for place in places])
+    slopes = [panel.overall(sheet)["calibration_slope"] for panel, sheet in zip(panels, sheets, strict=True)]
+    interval = slopes[0].interval(level)
+    return AgainstPlain(table, slopes[0].estimate, interval.low, interval.high, slopes[1].estimate)
+
+
+def _row(place: Place, model: Sheet, plain: Sheet, reach: float) -> dict[str, Any]:
+    sign = 1.0 if CATALOGUE[place.metric].better == "higher" else -1.0
+    own, other = model[place], plain[place]
+    difference = sign * (own.estimate - other.estimate)
+    # Errors of a paired difference are near normal; quantiles this far out would need many more replicates.
+    error = float(np.nanstd(own.draws - other.draws, ddof=1))
+    low, high = difference - reach * error, difference + reach * error
+    return {
+        **place._asdict(),
+        "model": own.estimate,
+        "plain": other.estimate,
+        "difference": difference,
+        "low": low,
+        "high": high,
+        "verdict": "better" if low > 0 else "worse" if high < 0 else "",
+    }
+
+
+def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[Place]:
+    """What is compared: everybody, and groups that are large enough and have a value."""
+    whom = [(EVERYONE, ALL), *(key for key, count in panel.counts.items() if count.n >= min_group)]
+    places = [Place(*who, metric) for who in whom for metric in COMPARED]
+    return [
+        place
+        for place in places
+        if place in model
+        and place in plain
+        and np.isfinite([model[place].estimate, plain[place].estimate]).all()
+    ]
+
+
+def _split(model: Any) -> tuple[Any, Any]:
+    """The fitted steps before a pipeline's last one, or None, and the last one."""
+    steps = getattr(model, "steps", None)
+    return (model[:-1], steps[-1][1]) if steps and len(steps) > 1 else (None, model)
+
+
+def _plain_like(model: Any) -> Any:
+    """Plain Cox, with the model's way of handling ties."""
+    from drosurv.estimators import CoxPH
+
+    return CoxPH(ties=getattr(model, "ties", "breslow"))
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,107 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from drosurv.estimators import CoxPH
+from drosurv.evaluation import Predictions, against_plain
+from drosurv.metrics import concordance_index, integrated_brier_score
+from drosurv.target import Surv
+
+
+def cohort(seed, n=500):
+    """The first feature works the other way round in site b, whom plain Cox therefore serves badly."""
+    rng = np.random.default_rng(seed)
+    site = rng.choice(["a", "b"], n, p=[0.7, 0.3])
+    X = np.column_stack([rng.normal(size=n), rng.normal(size=n), site == "b"])
+    X = np.column_stack([X, X[:, 0] * X[:, 2]])
+    log_risk = np.where(site == "a", 1.0, -1.0) * X[:, 0] + 0.5 * X[:, 1]
+    time = rng.exponential(np.exp(-log_risk))
+    censoring = rng.exponential(2.0, n)
+    return X, Surv.from_arrays(time <= censoring, np.minimum(time, censoring)), pd.Series(site, name="site")
+
+
+@pytest.fixture(scope="module")
+def train():
+    return cohort(0)
+
+
+@pytest.fixture(scope="module")
+def test_part():
+    return cohort(1)
+
+
+class OnlySome:
+    """Cox on all columns, beside plain Cox that is given only the first three by `against_plain`."""
+
+    def __init__(self, X, y):
+        self.model = CoxPH().fit(X, y)
+
+    def _with_product(self, X):
+        return np.column_stack([X, X[:, 0] * X[:, 2]])
+
+    def predict(self, X):
+        return self.model.predict(self._with_product(X))
+
+    def predict_survival_function(self, X, return_array=False, times=None):
+        return self.model.predict_survival_function(self._with_product(X), return_array, times)
+
+
+def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    model = CoxPH(l2=5.0).fit(X, y)
+    found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=60)
+    assert found.dominated
+    assert "everybody" in found.worse
+    assert found.slope_is_far
+    assert found.slope > 1.5
+    told = {statement.code: statement for statement in found.statements}
+    assert told["dominated"].concern
+    assert "use plain Cox" in told["dominated"].text
+    assert "understated" in told["slope"].text
+
+
+def test_a_model_that_sees_the_group_is_better_for_it(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    found = against_plain(OnlySome(X, y), X[:, :3], y, X_test[:, :3], y_test, site, n_bootstrap=60)
+    assert "site b" in found.better
+    assert not found.dominated
+    assert not found.slope_is_far
+    assert "site b" in str(found)
+
+
+def test_plain_cox_is_like_itself(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    model = make_pipeline(StandardScaler(), CoxPH()).fit(X, y)
+    found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20)
+    np.testing.assert_allclose(found.table["difference"], 0, atol=1e-6)
+    assert (found.better, found.worse, found.dominated) == ((), (), False)
+    assert "alike" in str(found)
+
+
+def test_values_are_those_of_the_metrics(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    model = CoxPH(l2=1.0).fit(X, y)
+    table = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20).table.set_index(
+        ["group", "metric"]
+    )
+    plain = CoxPH().fit(X, y)
+    rows = (site == "b").to_numpy()
+    for name, one in (("model", model), ("plain", plain)):
+        assert table.loc[("b", "concordance_index"), name] == pytest.approx(
+            concordance_index(y_test[rows], one.predict(X_test[rows]))
+        )
+        assert table.loc[("all", "integrated_brier_score"), name] == pytest.approx(
+            integrated_brier_score(y, y_test, one.predict_survival_function(X_test))
+        )
+    # Less is better in the Brier score, and the difference is turned round.
+    row = table.loc[("all", "integrated_brier_score")]
+    assert row["difference"] == pytest.approx(row["plain"] - row["model"])
+
+
+def test_scores_without_curves_are_compared_by_order(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    found = against_plain(Predictions(np.zeros(len(y_test))), X, y, X_test, y_test, site, n_bootstrap=20)
+    assert set(found.table["metric"]) == {"concordance_index"}
+    assert found.dominated
