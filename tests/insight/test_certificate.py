@@ -119,6 +119,37 @@ def test_same_seed_gives_the_same_certificate_and_the_figure_shows_both_curves(p
     mpl.pyplot.close("all")
 
 
+@pytest.fixture(scope="module")
+def late():
+    """Few are followed to the horizon, which gives them large censoring weights."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2))
+    time, end = rng.exponential(size=400) / np.exp(x[:, 0]), rng.exponential(0.7, 400)
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    horizon = float(np.sort(y["time"])[-6])
+    with pytest.warns(UserWarning, match="only 5 of the 400 patients are still observed at the horizon"):
+        return certify((np.array([horizon]), np.exp(-horizon * np.exp(x[:, :1]))), x, y, horizon=horizon)
+
+
+def test_no_number_of_a_certificate_is_outside_the_possible_and_all_fall_with_alpha(late, found):
+    for one in (late, found):
+        frame = one.to_frame()
+        for column in ("estimate", "low", "high", "guarantee"):
+            assert frame[column].dtype == np.float64
+            assert frame[column].between(0, 1).all()
+            assert (frame[column].diff().dropna() <= 1e-12).all()
+    assert late.bound > 1
+
+
+def test_what_cannot_be_guaranteed_is_said_in_words(late, found):
+    assert (late.to_frame()["guarantee"] == 1.0).all()
+    assert "nothing can be guaranteed for any group" in late.summary()
+    smallest = found.smallest_alpha(1 - 1e-6)
+    assert f"groups of less than {smallest:.1%}" in found.summary()
+    assert found.guarantee(0.9 * smallest) == 1.0
+    assert found.guarantee(1.1 * smallest) < 1.0
+
+
 def test_smallest_alpha_of_the_estimate_asks_the_upper_band():
     alphas = np.array([0.1, 0.5, 1.0])
     curve = SubgroupCurve(alphas, np.array([0.3, 0.2, 0.1]), alphas, np.array([0.4, 0.25, 0.15]))

@@ -87,7 +87,8 @@ def certify(
     )
     typer.echo(
         f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:.4g} %.\n"
-        "guarantee: holds for groups of any kind. A Brier loss is at most 1, so a guarantee above 1 says nothing."
+        "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"
+        + printable(certificate.summary())
     )
     if tolerance is not None:
         found = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,13 +12,14 @@ from numpy.typing import ArrayLike
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 LEAST_PATIENTS = 50
+FEW_AT_RISK = 30
 
 
 def certify(
@@ -89,6 +91,7 @@ def certify(
         raise ValueError(
             f"{len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}."
         )
+    _warn_if_few_at_risk(target, float(horizon))
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
     follow_up = follow_up_of(model, y_train, target)
     outcomes = outcomes_at(float(horizon), target, follow_up, censoring, survival)
@@ -108,6 +111,17 @@ def certify(
         confidence=confidence,
         censoring=censoring,
     )
+
+
+def _warn_if_few_at_risk(target: Target, horizon: float) -> None:
+    at_risk = int((target.time > horizon).sum())
+    if 0 < at_risk < FEW_AT_RISK:
+        warnings.warn(
+            f"only {at_risk} of the {len(target)} patients are still observed at the horizon {horizon:g}: what "
+            "happened by then is hardly known, and little can be estimated or guaranteed; choose an earlier horizon.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _covariates(X: Any, n: int) -> FloatArray:
@@ -151,7 +165,7 @@ class Certificate:
     event serves every alpha. It needs independent patients and losses in [0, B], nothing else. With
     censoring="ipcw" the loss is weighted; its mean over patients chosen by covariates and survival times, not by
     who was censored, is the mean squared error if the censoring distribution, estimated on the training set,
-    is right.
+    is right. A mean squared error is at most 1, and so is the guarantee: 1 guarantees nothing.
 
     Parameters
     ----------
@@ -182,7 +196,11 @@ class Certificate:
         return float(np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * len(self.losses))))
 
     def guarantee(self, alpha: ArrayLike) -> FloatArray:
-        """Upper bound (...) on the loss of every subpopulation of mass alpha (...) or more."""
+        """Upper bound (...), at most 1, on the loss of every subpopulation of mass alpha (...) or more."""
+        found: FloatArray = np.minimum(self._bound_on_weighted_loss(alpha), 1.0)
+        return found
+
+    def _bound_on_weighted_loss(self, alpha: ArrayLike) -> FloatArray:
         sizes, n = _shares("alpha", alpha), len(self.losses)
         counted = np.maximum(sizes - self.margin, 0)
         top = np.interp(counted, np.arange(n + 1) / n, self._tops)
@@ -220,6 +238,27 @@ class Certificate:
             middle = (low + high) / 2
             low, high = (low, middle) if self.guarantee(middle) <= tolerance else (middle, high)
         return high
+
+    def summary(self) -> str:
+        """What is guaranteed, in words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from drosurv.insight import Certificate, SubgroupCurve
+        >>> curve = SubgroupCurve(*np.array([[1.0], [0.3], [0.2], [0.4]]))
+        >>> print(Certificate(curve, np.full(60, 0.3), 9.0, 2.0, 0.95, "ipcw").summary())
+        With confidence 95 %, nothing can be guaranteed for any group of patients.
+        """
+        sure = f"With confidence {100 * self.confidence:g} %,"
+        everyone = float(self.guarantee(1.0))
+        if everyone >= 1:
+            return f"{sure} nothing can be guaranteed for any group of patients."
+        smallest = self.smallest_alpha(1.0 - 1e-6)
+        return (
+            f"{sure} all patients together have a Brier loss of at most {everyone:.2g}; nothing can be guaranteed for "
+            f"groups of less than {smallest:.1%} of them."
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per alpha: the estimate with its band, and the guarantee."""

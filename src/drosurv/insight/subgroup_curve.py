@@ -22,7 +22,8 @@ class SubgroupCurve:
     alphas : (A,)
         Shares of patients in the subgroup, increasing.
     estimate, low, high : (A,)
-        Mean loss of the subgroup found, and its simultaneous confidence band.
+        Mean loss of the worst subgroup found of that share or more, and its simultaneous confidence band; they
+        fall in alpha and are at most 1.
     """
 
     alphas: FloatArray
@@ -49,6 +50,9 @@ def subgroup_curve(
     lies above it, only c is learned, by boosted trees grown on the other folds. The mean is of the losses b
     themselves, so poor trees make the subgroup found less bad but never its loss wrong.
 
+    A subgroup of a larger share is one of at least alpha too, so the curve at alpha is the largest theta from
+    alpha on: where the trees miss the worst few, those found in a larger group still count.
+
     Parameters
     ----------
     X : (n, d)
@@ -74,7 +78,12 @@ def subgroup_curve(
     scale = np.where(error > 0, error, 1.0)
     draws = rng.multivariate_normal(np.zeros(len(alphas)), covariance / np.outer(scale, scale), N_DRAWS)
     reach = np.quantile(abs(draws).max(axis=1), confidence) * error
-    return SubgroupCurve(alphas, estimate, np.maximum(estimate - reach, 0.0), estimate + reach)
+    # The band covers all theta at once, so the largest of its ends cover the largest theta.
+    low, middle, high = (
+        np.clip(np.maximum.accumulate(curve[::-1])[::-1], 0.0, 1.0)
+        for curve in (estimate - reach, estimate, estimate + reach)
+    )
+    return SubgroupCurve(alphas, middle, low, high)
 
 
 def _worst_shares(
