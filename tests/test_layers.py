@@ -19,6 +19,7 @@ LAYERS = [
     {"evaluation"},
     {"tuning", "insight"},
     {"repairs"},
+    {"discovery"},
     {"paper", "audit", "demo", "benchmark", "distributed"},
     {"workflows"},
     {"cli"},

@@ -8,16 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from drosurv._version import __version__
+from drosurv._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from drosurv.estimators import CoxPH as CoxPH
-    from drosurv.estimators import DROCox as DROCox
-    from drosurv.estimators import DROCoxSplit as DROCoxSplit
-    from drosurv.estimators import GroupDROCox as GroupDROCox
-    from drosurv.estimators import NullModel as NullModel
-    from drosurv.estimators import RegularizedCox as RegularizedCox
-    from drosurv.estimators import SubgroupRobustCox as SubgroupRobustCox
+    from drosurv.discovery import all_estimators as all_estimators
+    from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
     from drosurv.evaluation import evaluate as evaluate
     from drosurv.persistence import load as load
     from drosurv.persistence import save as save
@@ -38,35 +33,33 @@ _ROOMS = (
     "tables",
     "tuning",
 )
-_ESTIMATORS = (
-    "CoxPH",
-    "DROCox",
-    "DROCoxSplit",
-    "GroupDROCox",
-    "NullModel",
-    "RegularizedCox",
-    "SubgroupRobustCox",
-)
 _HOME = {
-    **dict.fromkeys(_ESTIMATORS, "drosurv.estimators"),
+    "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
+    "all_estimators": "drosurv.discovery",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.persistence",
-    "save": "drosurv.persistence",
-    "RepairedCox": "drosurv.repairs",
     "repair": "drosurv.repairs",
+    "save": "drosurv.persistence",
 }
-
-__all__ = ["__version__", *_ROOMS, *_HOME]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return ["__version__", *_ROOMS, *_HOME, *_models()]
     if name in _ROOMS:
         return import_module(f"drosurv.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    # Every model is at hand here, a new one without a line in this file.
+    if not name.startswith("_") and name in _models():
+        return getattr(import_module("drosurv.estimators"), name)
     raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
 
 
+def _models() -> list[str]:
+    return list(import_module("drosurv.estimators").__all__)
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__getattr__("__all__")})

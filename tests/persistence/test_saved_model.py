@@ -15,24 +15,20 @@ import skops.io
 import torch
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from drosurv import estimators
+from drosurv import all_estimators
 from drosurv.datasets import load_flc, make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
+from drosurv.estimators.base import SurvivalEstimator
 from drosurv.metrics import FollowUp
 from drosurv.persistence import load, read_saved_model, save
 from drosurv.persistence import saved_model as saved_model_module
 from drosurv.target import Surv
 
-EVERY_CLASS = [
-    cls
-    for name in estimators.__all__
-    if isinstance(cls := getattr(estimators, name), type) and issubclass(cls, BaseEstimator)
-]
+EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalEstimator)]
 # Rounded times, so that no curve happens to have one point per patient.
 DATA = make_hidden_minority(n_samples=523, random_state=0)
 X, Y = DATA.X, Surv.from_arrays(DATA.y["event"], np.ceil(20 * DATA.y["time"]) / 20)

@@ -7,7 +7,11 @@ from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.null_model import NullModel
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
-from drosurv.persistence import SavedModel, load, read_saved_model, save
+
+# Where 0.1 had them; their home is drosurv.persistence.
+from drosurv.persistence import load as load
+from drosurv.persistence import read_saved_model as read_saved_model
+from drosurv.persistence import save as save
 
 __all__ = [
     "CoxPH",
@@ -16,9 +20,5 @@ __all__ = [
     "GroupDROCox",
     "NullModel",
     "RegularizedCox",
-    "SavedModel",
     "SubgroupRobustCox",
-    "load",
-    "read_saved_model",
-    "save",
 ]

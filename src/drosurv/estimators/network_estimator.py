@@ -19,17 +19,18 @@ SOLVERS = ("auto", "adam", "convex")
 class NetworkEstimator(SurvivalEstimator):
     """Base of estimators whose scores come from a network: linear, a perceptron, or the user's own."""
 
-    network: str | Callable[[int], Any]
-    hidden: Sequence[int]
-    solver: str
-    lr: float
-    max_iter: int
-    tol: float | None
-    l2: float
-    ties: str
-    random_state: Any
-    device: str
-    verbose: bool
+    # What a subclass does not offer its users keeps these values.
+    network: str | Callable[[int], Any] = "linear"
+    hidden: Sequence[int] = (24,)
+    solver: str = "auto"
+    lr: float = 0.01
+    max_iter: int = 500
+    tol: float | None = None
+    l2: float = 0.0
+    ties: str = "breslow"
+    random_state: Any = None
+    device: str = "auto"
+    verbose: bool = False
     batch_size: int | None = None
 
     _batched: tuple[str, ...] = ("lr",)
@@ -51,7 +52,7 @@ class NetworkEstimator(SurvivalEstimator):
             )
         if self.solver == "convex" and not self._convex:
             raise ValueError(
-                f"solver='convex' cannot train {type(self).__name__}: its penalty is not convex. Use solver='adam'."
+                f"solver='convex' cannot train {type(self).__name__}: its criterion is not convex. Use solver='adam'."
             )
         if self.ties not in ("breslow", "efron"):
             raise ValueError(f"ties must be 'breslow' or 'efron', got {self.ties!r}.")

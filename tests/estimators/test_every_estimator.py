@@ -1,0 +1,126 @@
+"""The contract of every survival model there is, found by discovery: a new one passes it without code of its own."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sksurv.metrics import concordance_index_censored
+
+import drosurv
+from drosurv import Surv
+
+NAMES = ["age", "sex", "dose"]
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.normal(size=(160, 3)), columns=NAMES)
+TIME = np.ceil(20 * RNG.exponential(size=160) * np.exp(-X.to_numpy() @ [1.0, 0.5, 0.0])) / 10
+Y = Surv.from_arrays(RNG.random(160) < 0.7, TIME)
+GROUPS = np.where(X["sex"] > 0, "a", "b")
+TIMES = [0.0, 0.3, 1.0, 5.0, 500.0]
+# What makes a fit quick and repeatable, and groups that so few patients can hold; each takes what it knows.
+QUICK = {"max_iter": 200, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 5, "alpha": 0.5}
+CLASSES = [cls for _, cls in drosurv.all_estimators()]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")
+
+
+def quick(cls, **parameters):
+    wanted = {**QUICK, **parameters}
+    return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
+
+
+def fit(model, X=X, y=Y, groups=GROUPS, **arguments):
+    takes_groups = getattr(model, "_reads_groups", False)
+    return model.fit(X, y, **arguments, **({"sensitive_features": groups} if takes_groups else {}))
+
+
+_fitted = {}
+
+
+def fitted(cls):
+    if cls not in _fitted:
+        _fitted[cls] = fit(quick(cls))
+    return _fitted[cls]
+
+
+@pytest.fixture(params=CLASSES, ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+def test_construction_computes_nothing_and_parameters_round_trip(cls):
+    given = {name: object() for name in inspect.signature(cls).parameters}
+    model = cls(**given)
+    assert vars(model) == given
+    assert model.get_params(deep=False) == given
+    assert clone(quick(cls)).get_params() == quick(cls).get_params()
+
+
+def test_every_parameter_is_documented(cls):
+    for name in inspect.signature(cls).parameters:
+        assert name in cls.__doc__, name
+
+
+def test_before_fit_it_says_so(cls):
+    with pytest.raises(NotFittedError):
+        quick(cls).predict(X)
+
+
+def test_risks_and_curves_have_their_shapes(cls):
+    model = fitted(cls)
+    assert model.predict(X).shape == (160,)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_features_in_ == 3
+    assert list(model.feature_names_in_) == NAMES
+    survival = model.predict_survival_function(X, times=TIMES)
+    assert survival.shape == (160, 5)
+    assert ((survival >= 0) & (survival <= 1)).all()
+    assert (np.diff(survival, axis=1) <= 1e-12).all()
+    np.testing.assert_allclose(
+        survival, np.exp(-model.predict_cumulative_hazard_function(X, times=TIMES)), rtol=1e-9
+    )
+    curve = model.predict_survival_function(X.iloc[:1])[0]
+    own = model.predict_survival_function(X.iloc[:1], return_array=True)[0]
+    np.testing.assert_allclose(curve(curve.x), own, rtol=1e-6)
+
+
+def test_score_is_harrells_c_index(cls):
+    model = fitted(cls)
+    expected = concordance_index_censored(Y["event"], Y["time"], model.predict(X))[0]
+    assert model.score(X, Y) == pytest.approx(expected)
+
+
+def test_the_same_seed_gives_the_same_model(cls):
+    again = fit(quick(cls))
+    np.testing.assert_array_equal(again.predict(X), fitted(cls).predict(X))
+
+
+def test_names_of_columns_are_checked(cls):
+    with pytest.raises(ValueError, match="feature names"):
+        fitted(cls).predict(X.rename(columns={"age": "weight"}))
+
+
+def test_bad_input_is_an_error_that_names_it(cls):
+    holes = X.copy()
+    holes.iloc[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        fit(quick(cls), holes)
+    with pytest.raises(ValueError, match=r"rows|inconsistent|samples"):
+        fit(quick(cls), X, Y[:-1])
+    with pytest.raises(ValueError, match="structured array"):
+        fit(quick(cls), X, Y["time"])
+
+
+def test_it_pickles(cls):
+    again = pickle.loads(pickle.dumps(fitted(cls)))
+    np.testing.assert_array_equal(again.predict(X), fitted(cls).predict(X))
+
+
+# A model that says the same of everybody has no calibration slope.
+@pytest.mark.filterwarnings("ignore:undefined:sklearn.exceptions.UndefinedMetricWarning")
+def test_it_can_be_evaluated(cls):
+    result = drosurv.evaluate(fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS)
+    assert len(result.to_frame()) > 0
