@@ -18,6 +18,7 @@ COMMANDS = [
     "certify",
     "tune",
     "reproduce",
+    "benchmark",
     "datasets",
 ]
 

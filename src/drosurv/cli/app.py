@@ -9,6 +9,7 @@ import typer
 from drosurv import __version__
 from drosurv.cli import datasets
 from drosurv.cli.audit import audit
+from drosurv.cli.benchmark import benchmark
 from drosurv.cli.certify import certify
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
@@ -56,6 +57,7 @@ app.command()(repair)
 app.command()(certify)
 app.command()(tune)
 app.command()(reproduce)
+app.command()(benchmark)
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import say
 from drosurv.cli.options import AsJson, listed
 from drosurv.cli.outputs import check_outputs
+from drosurv.cli.progress import duration, progress, stoppable
 from drosurv.cli.rendering import print_frame, print_json, records
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.paper import Reproduction
-    from drosurv.runs import Progress
-
-_SECONDS_BETWEEN_LINES = 30.0
-_INTERRUPTED = 130
 
 
 def reproduce(
@@ -72,7 +66,7 @@ def reproduce(
         raise ArgumentError(
             Argument("seer_file", str(seer_file)), " is not a file: check its name and folder."
         )
-    with _stoppable(output), _progress() as report:
+    with stoppable(output), progress("reproducing") as report:
         from drosurv.paper import reproduce as run
 
         found = run(
@@ -119,7 +113,7 @@ def _show(found: Reproduction, output: Path) -> None:
         typer.echo("Explained cells differ for a known cause, told under the tables named -comparison.md.")
     outcome = found.outcome
     typer.echo(
-        f"{outcome.computed} units computed and {outcome.reused} reused in {_duration(found.wall_seconds)}; "
+        f"{outcome.computed} units computed and {outcome.reused} reused in {duration(found.wall_seconds)}; "
         f"{len(found.files)} files written to {output}."
     )
     for dataset, reason in found.unavailable.items():
@@ -128,75 +122,3 @@ def _show(found: Reproduction, output: Path) -> None:
         typer.echo(f"Error: {failure.unit} failed: {failure.error}", err=True)
     if outcome.failures:
         typer.echo("Run the same command again to try the failed units once more.", err=True)
-
-
-@contextmanager
-def _stoppable(output: Path) -> Iterator[None]:
-    """Ctrl-C ends the run at once: finished units are stored whole, and workers end with this process."""
-    import os
-    import shlex
-    import signal
-    import sys
-
-    def stop(*_: Any) -> None:
-        from rich.console import Console
-
-        Console(stderr=True).show_cursor()
-        again = shlex.join(["drosurv", *sys.argv[1:]])
-        say("Stopped", f"what is finished is kept in {output}. To go on, run the same again: {again}")
-        sys.stderr.flush()
-        os._exit(_INTERRUPTED)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left in a terminal; in a log a line now and then."""
-    import time
-
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        last = 0.0
-
-        def line(step: Progress) -> None:
-            nonlocal last
-            if time.monotonic() - last > _SECONDS_BETWEEN_LINES or step.done == step.total:
-                last = time.monotonic()
-                typer.echo(f"{step.done} of {step.total} units; {_left(step)}", err=True)
-
-        yield line
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reproducing", total=None, left="")
-
-        def show(step: Progress) -> None:
-            bar.update(task, completed=step.done, total=step.total, left=_left(step))
-
-        yield show
-
-
-def _left(step: Progress) -> str:
-    if step.done == step.total:
-        return "done"
-    return "time left not known yet" if step.seconds_left is None else f"{_duration(step.seconds_left)} left"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

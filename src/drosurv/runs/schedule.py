@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -55,11 +56,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the units: how many were reused and computed, and which failed."""
+    """What became of the units: how many were reused and computed, which failed, and how many had to wait."""
 
     reused: int
     computed: int
     failures: tuple[Failure, ...]
+    waiting: int = 0
 
 
 def work_through(
@@ -69,6 +71,7 @@ def work_through(
     *,
     train: Train | None = None,
     n_jobs: int = 1,
+    seconds: float | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Evaluate every unit that is not stored yet, and store each as soon as it is finished.
@@ -90,6 +93,8 @@ def work_through(
         it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.
     n_jobs : int
         Processes; 1 works in this one.
+    seconds : float, optional
+        Start no unit later than this; those left wait for the next call. Not together with `train`.
     report : callable, optional
         Called with a :class:`Progress` at the start and after every unit.
 
@@ -120,16 +125,16 @@ def work_through(
     if train is not None:
         ends = _bundled(waiting, store, train, evaluate, n_jobs)
     elif n_jobs == 1 or len(waiting) < 2:
-        ends = _serial(waiting, store, evaluate)
+        ends = _serial(_in_time(waiting, seconds), store, evaluate)
     else:
-        ends = _parallel(waiting, store, evaluate, n_jobs)
+        ends = _parallel(_in_time(waiting, seconds), store, evaluate, min(n_jobs, len(waiting)))
     for unit, cost, failure in ends:
         del left[unit]
         clock.learn(unit, cost)
         if failure is not None:
             failures.append(failure)
         tell(unit)
-    return Outcome(reused, len(waiting) - len(failures), tuple(failures))
+    return Outcome(reused, len(waiting) - len(failures) - len(left), tuple(failures), len(left))
 
 
 # Trained units that may wait to be scored, per process.
@@ -139,16 +144,28 @@ _Cost = tuple[float, float]
 _End = tuple[Task, _Cost | None, Failure | None]
 
 
-def _serial(units: Sequence[Task], store: Store, evaluate: Evaluate) -> Iterator[_End]:
+def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
+    """The units one by one, until the time is up."""
+    end = float("inf") if seconds is None else time.monotonic() + seconds
+    for unit in units:
+        if time.monotonic() >= end:
+            return
+        yield unit
+
+
+def _serial(units: Iterator[Task], store: Store, evaluate: Evaluate) -> Iterator[_End]:
     for unit in units:
         yield _finish(unit, store, evaluate)
 
 
-def _parallel(units: Sequence[Task], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
-    with _workers(min(n_jobs, len(units))) as pool:
-        futures = [pool.submit(_finish, unit, store, evaluate) for unit in units]
-        for future in as_completed(futures):
-            yield future.result()
+def _parallel(units: Iterator[Task], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
+    with _workers(n_jobs) as pool:
+        # No more than the processes can take: what has not been handed out can still be left for the next run.
+        pending = {pool.submit(_finish, unit, store, evaluate) for unit in islice(units, n_jobs)}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            pending |= {pool.submit(_finish, unit, store, evaluate) for unit in islice(units, len(done))}
+            yield from (future.result() for future in done)
 
 
 def _bundled(

@@ -1,0 +1,165 @@
+"""The methods of the benchmark: one record each. A new method is one more record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from drosurv.benchmark.encoded_part import EncodedPart
+from drosurv.benchmark.learners import (
+    RIDGE,
+    Fitted,
+    InteractionsCox,
+    SurvivalForest,
+    boosted_trees,
+    deepsurv,
+)
+from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
+from drosurv.repairs import RepairedCox
+
+REFERENCE = "cox"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method as the benchmark runs it.
+
+    Attributes
+    ----------
+    name, label : str
+        On the command line, and in tables.
+    settings : str
+        Every setting and every choice that is made in training, in words. It is part of what a stored result
+        depends on: change the text when the settings change.
+    fit : callable
+        Takes the training part and a seed.
+    told_groups : bool
+        Whether it is told the sensitive attributes.
+    """
+
+    name: str
+    label: str
+    settings: str
+    fit: Callable[[EncodedPart, int], Fitted]
+    told_groups: bool = False
+
+
+def _plain(model: Any) -> Callable[[EncodedPart, int], Fitted]:
+    """Fit a fresh copy of an estimator of the library."""
+
+    def fit(train: EncodedPart, seed: int) -> Fitted:
+        from sklearn.base import clone
+
+        fresh = clone(model)
+        if "random_state" in fresh.get_params():
+            fresh.set_params(random_state=seed)
+        fitted: Fitted = fresh.fit(train.X, train.y)
+        return fitted
+
+    return fit
+
+
+def _subgroup_robust(train: EncodedPart, seed: int) -> Fitted:
+    # Its least group is 50 patients, which must be fewer than the share it protects.
+    fitted: Fitted = SubgroupRobustCox(max(0.1, 51 / len(train.X)), l2=RIDGE, random_state=seed).fit(
+        train.X, train.y
+    )
+    return fitted
+
+
+def _group_dro(train: EncodedPart, seed: int) -> Fitted:
+    fitted: Fitted = GroupDROCox(l2=RIDGE, random_state=seed).fit(
+        train.X, train.y, sensitive_features=train.cells
+    )
+    return fitted
+
+
+_RIDGE = f"ridge {RIDGE:g}"
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("null", "no model", "the training patients' hazard for everybody", _plain(NullModel())),
+        Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", _plain(CoxPH(l2=RIDGE))),
+        Contender(
+            "cox-interactions",
+            "Cox with interactions",
+            f"products of two among at most {InteractionsCox.most} features, those of largest effect; ridge of "
+            f"{', '.join(f'{ridge:g}' for ridge in InteractionsCox.ridges)} by the partial likelihood in three folds",
+            InteractionsCox,
+        ),
+        Contender(
+            "dro-paper",
+            "DRO-COX (paper)",
+            f"alpha 0.2, the published ball, {_RIDGE}, no tuning",
+            _plain(DROCox(ball="paper", l2=RIDGE)),
+        ),
+        Contender(
+            "dro",
+            "DRO-COX (tight)",
+            f"alpha 0.2, the tight chi-square ball, {_RIDGE}, no tuning",
+            _plain(DROCox(l2=RIDGE)),
+        ),
+        Contender(
+            "dro-cvar",
+            "DRO-COX (CVaR)",
+            f"alpha 0.2, {_RIDGE}, no tuning",
+            _plain(DROCox(ball="cvar", l2=RIDGE)),
+        ),
+        Contender(
+            "subgroup-robust",
+            "SubgroupRobustCox",
+            f"the library's defaults (alpha 0.1, or 51 patients where that is more), {_RIDGE}, no tuning",
+            _subgroup_robust,
+        ),
+        Contender(
+            "group-dro",
+            "GroupDROCox (told)",
+            f"told the combinations of the sensitive attributes, {_RIDGE}, no tuning",
+            _group_dro,
+            told_groups=True,
+        ),
+        Contender(
+            "regularized",
+            "RegularizedCox",
+            "penalty of Keya et al. on individuals, weight 1, the library's defaults, no tuning",
+            _plain(RegularizedCox()),
+        ),
+        Contender(
+            "repair",
+            "find and repair",
+            f"RepairedCox on Cox with {_RIDGE}, the library's defaults, no tuning",
+            _plain(RepairedCox(CoxPH(l2=RIDGE))),
+        ),
+        Contender(
+            "boosted",
+            "boosted trees",
+            "LightGBM, depth 3, learning rate 0.05, 70 % of patients and of features a round, ridge 1, at least 20 "
+            "patients a leaf; up to 500 rounds by the partial likelihood of a fifth of the training patients, then all",
+            boosted_trees,
+        ),
+        Contender(
+            "deepsurv",
+            "DeepSurv",
+            "layers 32 and 32, Adam at 0.003 on all patients, weight decay 0.001; 10 to 400 steps by the partial "
+            "likelihood of a fifth of the training patients, then all",
+            deepsurv,
+        ),
+        Contender(
+            "forest",
+            "random survival forest",
+            "scikit-survival, 100 trees, at least 15 patients a leaf, times coarsened to 100 event times, no tuning",
+            SurvivalForest,
+        ),
+    )
+}
+
+
+def find_contenders(names: list[str] | None) -> list[Contender]:
+    """The methods by name, all by default; the null model and Cox are always among them."""
+    if names is None:
+        return list(CONTENDERS.values())
+    for name in names:
+        if name not in CONTENDERS:
+            raise ValueError(f"methods {name!r} is not one of {', '.join(CONTENDERS)}.")
+    return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

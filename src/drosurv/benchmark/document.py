@@ -1,0 +1,279 @@
+"""The benchmark as a Markdown document that the command writes, with its diagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drosurv.benchmark.contenders import Contender
+from drosurv.benchmark.diagram import alike, rank_diagram
+from drosurv.benchmark.encoded_part import FEWEST_OF_CELL, FEWEST_OF_LEVEL, TEST_SHARE
+from drosurv.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHARE, MEASURES, Measure
+from drosurv.benchmark.standings import RANKED, Ranks, differences, over_datasets, rank
+from drosurv.datasets import card
+from drosurv.files import whole_file, write_file
+from drosurv.presentation import Column, Table, p_text, written
+from drosurv.runs import RunRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
+_SIGNS = {"better": "+", "same": "=", "worse": "−"}
+
+
+def write_document(
+    path: str | Path,
+    results: pd.DataFrame,
+    contenders: Sequence[Contender],
+    *,
+    splits: int,
+    seed: int,
+    runs: Sequence[RunRecord],
+) -> list[Path]:
+    """Write the document and its diagrams.
+
+    Parameters
+    ----------
+    path : path
+        The Markdown file; diagrams are called after it.
+    results : DataFrame
+        One row per dataset, method and split.
+    contenders : sequence of Contender
+        The methods that were asked for.
+    splits, seed : int
+        What was asked for.
+    runs : sequence of RunRecord
+        What the results cost.
+    """
+    path = Path(path)
+    labels = {contender.name: contender.label for contender in contenders}
+    ranks = {measure.name: rank(results, measure) for measure in RANKED}
+    files = []
+    for name in DRAWN:
+        found = ranks[name]
+        if found is not None:
+            files.append(path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg"))
+            _draw(files[-1], found, labels, _measure(name))
+    sections = [
+        "# Real data: which method, and for whom",
+        _opening(results, contenders, splits, seed),
+        "## What came out",
+        *(_findings(results, ranks, labels)),
+        "## Differences from Cox",
+        _differences_words(),
+        *(_difference_table(results, measure, labels) for measure in MEASURES if measure.better),
+        "## Ranks",
+        _rank_table(ranks, labels),
+        *(f"![Ranks by {_measure(file_name).label}]({file.name})" for file_name, file in _drawn(files, path)),
+        "## Wins and losses by dataset",
+        _win_table(results, labels),
+        "## Levels",
+        _level_table(results, labels),
+        "## How it was done",
+        _protocol(),
+        _method_table(contenders),
+        _dataset_table(results),
+        "## What failed",
+        _failures(results, labels),
+        "## What it cost",
+        _cost(runs),
+    ]
+    write_file(path, "\n\n".join(section.strip() for section in sections if section.strip()) + "\n")
+    return [path, *files]
+
+
+def _measure(name: str) -> Measure:
+    return next(measure for measure in MEASURES if measure.name == name)
+
+
+def _drawn(files: Sequence[Path], path: Path) -> list[tuple[str, Path]]:
+    return [(file.stem.removeprefix(f"{path.stem}-").replace("-", "_"), file) for file in files]
+
+
+def _draw(path: Path, ranks: Ranks, labels: dict[str, str], measure: Measure) -> None:
+    import matplotlib
+
+    # The same file from the same results: no date, no random identifiers.
+    with matplotlib.rc_context({"svg.hashsalt": "drosurv", "svg.fonttype": "path"}), whole_file(path) as part:
+        figure = rank_diagram(ranks, labels, f"Mean rank by {measure.label}, {ranks.datasets} datasets")
+        figure.savefig(part, format="svg", metadata={"Date": None})
+
+
+def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int, seed: int) -> str:
+    datasets = results["dataset"].nunique()
+    patients = sum(card(str(name)).patients for name in results["dataset"].unique())
+    return (
+        f"{len(contenders)} methods on {datasets} real datasets ({patients:,} people), {splits} splits each, "
+        f"{100 * (1 - TEST_SHARE):.0f} % to train and {100 * TEST_SHARE:.0f} % to test. Written by "
+        f"`drosurv benchmark --seed {seed} --splits {splits} --document docs/benchmark.md`; another seed draws other "
+        "splits."
+    )
+
+
+def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dict[str, str]) -> list[str]:
+    lines = []
+    for name in ("gain", "c_index", "ibs", "worst_named_gain", "found_gain", "found_oe"):
+        measure, found = _measure(name), ranks[name]
+        if found is None:
+            continue
+        first = alike(found.mean.to_list(), found.critical_difference)
+        last = next((end for start, end in first if start == 0), 0)
+        best = ", ".join(labels[str(method)] for method in found.mean.index[: last + 1])
+        summary = over_datasets(differences(results, measure)).set_index("method")
+        helped = _beyond(summary, measure.better, labels)
+        hurt = _beyond(summary, -measure.better, labels)
+        lines.append(
+            f"- **{measure.label}** ({measure.meaning}): best mean ranks, not to be told apart from the first: {best}. "
+            f"Better than Cox over datasets: {helped or 'none'}. Worse: {hurt or 'none'}."
+        )
+    return ["\n".join(lines)]
+
+
+def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
+    """Methods whose mean difference over datasets is on one side of 0, interval and all."""
+    ends = summary["low"] if sign > 0 else -summary["high"]
+    chosen = summary.index[ends > 0]
+    return ", ".join(f"{labels[str(m)]} ({summary.loc[m, 'mean']:+.4f})" for m in chosen)
+
+
+def _differences_words() -> str:
+    return (
+        "Mean over datasets of each method less Cox on the same splits. The interval takes datasets as the sample "
+        "(t, 95 %). *Better*, *same* and *worse* count datasets whose own interval, with the variance of overlapping "
+        "splits (Nadeau and Bengio), leaves 0 on one side or holds it."
+    )
+
+
+def _difference_table(results: pd.DataFrame, measure: Measure, labels: dict[str, str]) -> str:
+    summary = over_datasets(differences(results, measure))
+    if summary.empty:
+        return ""
+    columns = (
+        Column("label", "method"),
+        Column("mean", "mean difference", "value", ("low", "high")),
+        Column("median", "median", "value"),
+        *(Column(name, name, "count") for name in ("better", "same", "worse")),
+    )
+    direction = "higher is better" if measure.better > 0 else "lower is better"
+    frame = summary.assign(label=summary["method"].map(labels))
+    caption = f"{measure.label[0].upper()}{measure.label[1:]}: {measure.meaning} ({direction})"
+    return Table.of(measure.name, caption, columns, frame).to_markdown(heading=True)
+
+
+def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
+    found = {name: value for name, value in ranks.items() if value is not None}
+    if not found:
+        return "Fewer than two datasets, or three methods, are complete: there is nothing to rank."
+    header = ["method", *(_measure(name).label for name in found)]
+    order = next(iter(found.values())).mean.index
+    rows = [
+        [
+            labels[str(method)],
+            *(f"{value.mean[method]:.1f}" if method in value.mean.index else "–" for value in found.values()),
+        ]
+        for method in order
+    ]
+    rows.append(["Friedman's p", *(p_text(value.p_value) for value in found.values())])
+    rows.append(["critical difference", *(f"{value.critical_difference:.2f}" for value in found.values())])
+    notes = (
+        "Mean rank over datasets, 1 is best; a method that failed on a dataset is last there.",
+        "Two mean ranks differ beyond chance (5 %, Nemenyi) if they are further apart than the critical difference.",
+    )
+    return Table.of_cells("Mean ranks", header, rows, notes).to_markdown()
+
+
+def _win_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
+    blocks = []
+    for name in ("gain", "found_gain"):
+        verdicts = differences(results, _measure(name)).pivot_table(
+            index="dataset", columns="method", values="verdict", aggfunc="first", sort=False
+        )
+        if verdicts.empty:
+            continue
+        header = ["dataset", *(labels[str(method)] for method in verdicts.columns)]
+        rows = [
+            [str(dataset), *(_SIGNS.get(str(verdict), "–") for verdict in row)]
+            for dataset, row in zip(verdicts.index, verdicts.to_numpy(), strict=True)
+        ]
+        measure = _measure(name)
+        caption = f"Against Cox by {measure.label}: + better, = within chance, − worse"
+        blocks.append(Table.of_cells(caption, header, rows).to_markdown(heading=True))
+    return "\n".join(blocks)
+
+
+def _level_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
+    """Means over datasets of the means over splits; the time is a median."""
+    names = [measure.name for measure in MEASURES]
+    means = results.groupby(["method", "dataset"], sort=False)[names].mean().groupby("method", sort=False)
+    table = means.mean().assign(seconds_to_fit=means["seconds_to_fit"].median())
+    header = ["method", *(measure.label for measure in MEASURES)]
+    rows = [[labels[str(m)], *(written(row[name]) for name in names)] for m, row in table.iterrows()]
+    notes = (
+        "Means over datasets; seconds are the median over datasets. Slopes are means and hide their spread.",
+    )
+    return Table.of_cells("Means over datasets", header, rows, notes).to_markdown()
+
+
+def _protocol() -> str:
+    measures = "\n".join(f"- **{measure.label}**: {measure.meaning}." for measure in MEASURES)
+    return (
+        "Splits keep the share of events. Columns are filled, encoded and standardised by `TableEncoder` on the "
+        f"training part; levels of fewer than {FEWEST_OF_LEVEL} training patients count as the most frequent one. All "
+        "methods get the same columns, the sensitive ones among them. Nothing is chosen on test patients.\n\n"
+        f"A named group is a level of a sensitive attribute with at least {FEWEST_PATIENTS} test patients and "
+        f"{FEWEST_EVENTS} events. For the found groups a random forest (100 trees) learns on half of the test patients "
+        f"who gains least under the very method, and who has more or fewer events than it expects; the worst "
+        f"{100 * FOUND_SHARE:.0f} % that it points to in the other half are judged, then the halves change places. "
+        f"GroupDROCox is told the combinations of the attributes; those of fewer than {FEWEST_OF_CELL} training "
+        f"patients are one group.\n\n{measures}"
+    )
+
+
+def _method_table(contenders: Sequence[Contender]) -> str:
+    rows = [[c.label, c.name, c.settings] for c in contenders]
+    return Table.of_cells("Methods and their settings", ["method", "name", "settings"], rows).to_markdown(
+        heading=True
+    )
+
+
+def _dataset_table(results: pd.DataFrame) -> str:
+    rows = []
+    for name in results["dataset"].unique():
+        told = card(str(name))
+        rows.append(
+            [
+                told.name,
+                told.about,
+                told.event,
+                f"{told.patients:,}",
+                f"{told.events:,}",
+                str(told.features),
+                ", ".join(told.sensitive_attributes),
+                told.source,
+            ]
+        )
+    header = ["dataset", "who", "event", "patients", "events", "columns", "sensitive attributes", "source"]
+    return Table.of_cells("Datasets", header, rows).to_markdown(heading=True)
+
+
+def _failures(results: pd.DataFrame, labels: dict[str, str]) -> str:
+    failed = results.loc[results["error"] != ""]
+    if failed.empty:
+        return "Nothing: every method gave a model on every split."
+    rows = [
+        [str(dataset), labels[str(method)], str(len(found)), str(found["error"].iloc[0])[:200]]
+        for (dataset, method), found in failed.groupby(["dataset", "method"], sort=False)
+    ]
+    return Table.of_cells("", ["dataset", "method", "splits", "first reason"], rows).to_markdown()
+
+
+def _cost(runs: Sequence[RunRecord]) -> str:
+    computed = sum(run.computed for run in runs)
+    hours = sum(run.wall_seconds * run.jobs for run in runs) / 3600
+    most = max((run.peak_memory_mb for run in runs), default=float("nan"))
+    return (
+        f"{computed:,} fits in {len(runs)} runs, {hours:.1f} hours of processor cores in all, at most "
+        f"{most / 1024:.1f} GB of memory."
+    )

@@ -1,0 +1,99 @@
+"""One split of one dataset, encoded the same way for every method."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from drosurv.datasets import Dataset
+from drosurv.tables import TableEncoder
+from drosurv.target import Target
+
+TEST_SHARE = 0.4
+# A level of fewer training patients counts as the most frequent one: one patient has no effect to estimate.
+FEWEST_OF_LEVEL = 10
+# A combination of sensitive attributes of fewer training patients is no group to be told about.
+FEWEST_OF_CELL = 50
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPart:
+    """Patients of one side of a split.
+
+    Attributes
+    ----------
+    X : DataFrame, (n, d)
+        Standardised features.
+    y : structured array, (n,)
+        Event and time.
+    target : Target
+        The same, parsed.
+    attributes : DataFrame, (n, J)
+        Labels of the sensitive attributes.
+    cells : (n,) array of str
+        Combinations of the attributes, small ones merged.
+    """
+
+    X: pd.DataFrame
+    y: NDArray[Any]
+    target: Target
+    attributes: pd.DataFrame
+    cells: NDArray[Any]
+
+    def take(self, rows: NDArray[Any]) -> EncodedPart:
+        """The given rows, by position."""
+        return EncodedPart(
+            self.X.iloc[rows],
+            self.y[rows],
+            self.target.take(rows),
+            self.attributes.iloc[rows],
+            self.cells[rows],
+        )
+
+
+def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
+    """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to split.
+    seed : int
+        Draws the split.
+    """
+    from sklearn.model_selection import train_test_split
+
+    train, test = (
+        dataset.take(np.sort(rows))
+        for rows in train_test_split(
+            np.arange(len(dataset)), test_size=TEST_SHARE, stratify=dataset.target.event, random_state=seed
+        )
+    )
+    rare = _rare_levels(train.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        encoder = TableEncoder().fit(_without(train.X, rare))
+        frames = [encoder.transform(_without(part.X, rare)) for part in (train, test)]
+    cells = [part.sensitive_features.astype(str).agg(" / ".join, axis="columns") for part in (train, test)]
+    sizes = cells[0].value_counts()
+    large = sizes.index[sizes >= FEWEST_OF_CELL]
+    return tuple(  # type: ignore[return-value]
+        EncodedPart(
+            X, part.y, part.target, part.sensitive_features, cell.where(cell.isin(large), "others").to_numpy()
+        )
+        for X, part, cell in zip(frames, (train, test), cells, strict=True)
+    )
+
+
+def _rare_levels(X: pd.DataFrame) -> dict[str, list[str]]:
+    counts = {name: X[name].value_counts() for name in X.columns if not pd.api.types.is_float_dtype(X[name])}
+    return {str(name): found.index[found < FEWEST_OF_LEVEL].tolist() for name, found in counts.items()}
+
+
+def _without(X: pd.DataFrame, rare: dict[str, list[str]]) -> pd.DataFrame:
+    return X.assign(**{name: X[name].mask(X[name].isin(levels), None) for name, levels in rare.items()})

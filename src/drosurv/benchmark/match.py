@@ -1,0 +1,117 @@
+"""A unit of the benchmark: one method on one split of one dataset."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from drosurv._version import __version__
+from drosurv.benchmark.contenders import CONTENDERS
+from drosurv.benchmark.encoded_part import EncodedPart, split_in_two
+from drosurv.benchmark.measures import MEASURES, judge, time_grid
+from drosurv.datasets import Dataset, load
+from drosurv.runs import key_of, one_thread
+
+# Raise whenever splits, encoding or measures mean something else.
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Match:
+    """One method on one split of one dataset.
+
+    Parameters
+    ----------
+    dataset, method : str
+        Names.
+    split : int
+        Number of the split, from 0.
+    seed : int
+        Of the benchmark; with the number it draws the split.
+    data_fingerprint : str
+        Of the dataset.
+    """
+
+    dataset: str
+    method: str
+    split: int
+    seed: int
+    data_fingerprint: str
+
+    def determinants(self) -> dict[str, Any]:
+        """Everything that the result depends on."""
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "dataset": self.dataset,
+            "data_fingerprint": self.data_fingerprint,
+            "method": self.method,
+            "settings": CONTENDERS[self.method].settings,
+            "split": self.split,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the determinants."""
+        return key_of(self.determinants())
+
+    @property
+    def place(self) -> str:
+        """Where the result is filed."""
+        return f"{self.dataset}/{self.method}/split-{self.split:02d}"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What splits share."""
+        return self.dataset, self.method
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.method}/split {self.split}"
+
+
+def evaluate_match(match: Match) -> dict[str, Any]:
+    """Fit the method and judge it.
+
+    A method that fails has a result too, with the ``error``: it is not tried again, and hides no other.
+    """
+    with one_thread(with_torch=True), warnings.catch_warnings():
+        # Fits that do not converge are judged by what they predict.
+        warnings.simplefilter("ignore")
+        train, test = _parts(match.dataset, match.seed * 1000 + match.split)
+        start = time.perf_counter()
+        try:
+            model = CONTENDERS[match.method].fit(train, match.split)
+            seconds = time.perf_counter() - start
+            times = time_grid(train)
+            risk = np.asarray(model.predict(test.X), dtype=np.float64)
+            survival = np.asarray(model.predict_survival_function(test.X, times=times), dtype=np.float64)
+            found = judge(train, test, risk, survival, times, match.split)
+        except (ImportError, MemoryError):
+            # A fault of this machine, not of the method: to be tried again elsewhere.
+            raise
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+    return {**found, "seconds_to_fit": seconds}
+
+
+def check_match(match: Match, result: Any) -> None:
+    """Raise unless the result has every measure, or an error."""
+    wanted = {measure.name for measure in MEASURES}
+    if "error" not in result and (missing := wanted - set(result)):
+        raise ValueError(f"the result of {match} lacks {', '.join(sorted(missing))}.")
+
+
+@lru_cache(maxsize=1)
+def _parts(dataset: str, seed: int) -> tuple[EncodedPart, EncodedPart]:
+    return split_in_two(_dataset(dataset), seed)
+
+
+@lru_cache(maxsize=1)
+def _dataset(name: str) -> Dataset:
+    return load(name)

@@ -1,0 +1,183 @@
+"""From results to conclusions: differences from Cox with intervals, wins and losses, ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.benchmark.contenders import REFERENCE
+from drosurv.benchmark.encoded_part import TEST_SHARE
+from drosurv.benchmark.measures import MEASURES, Measure
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Mean ranks over datasets, and which of them can be told apart.
+
+    Attributes
+    ----------
+    mean : Series
+        Mean rank of each method, the best first; 1 is best.
+    datasets : int
+        How many datasets were ranked.
+    p_value : float
+        Friedman's test of "all methods are alike".
+    critical_difference : float
+        Mean ranks that differ by more can be told apart (Nemenyi, 5 %).
+    """
+
+    mean: pd.Series[float]
+    datasets: int
+    p_value: float
+    critical_difference: float
+
+
+def differences(results: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """Each method less Cox on the same splits, by dataset.
+
+    Splits of one dataset share patients, so their variance is inflated by 1/k + test/train (Nadeau and Bengio).
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per dataset, method and split, with a column per measure.
+    measure : Measure
+        What to compare.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset``, ``method``, ``difference``, ``low``, ``high``, ``splits`` and ``verdict``: better, worse, or
+        same where the interval holds 0.
+    """
+    import pandas as pd
+
+    own = results.loc[results["method"] == REFERENCE, ["dataset", "split", measure.name]]
+    paired = results.loc[results["method"] != REFERENCE].merge(
+        own, on=["dataset", "split"], suffixes=("", "_of_cox")
+    )
+    paired["difference"] = paired[measure.name] - paired[f"{measure.name}_of_cox"]
+    rows: list[dict[str, Any]] = []
+    for name in paired["dataset"].unique():
+        for method in paired["method"].unique():
+            chosen = (paired["dataset"] == name) & (paired["method"] == method)
+            values = paired.loc[chosen, "difference"].dropna().to_numpy(dtype=float)
+            if len(values):
+                rows.append({"dataset": name, "method": method, **_difference(values, measure)})
+    columns = ["dataset", "method", "difference", "low", "high", "splits", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _difference(values: FloatArray, measure: Measure) -> dict[str, Any]:
+    """Mean and interval of one method's differences on the splits of one dataset."""
+    mean, half = float(values.mean()), float("nan")
+    if len(values) > 1:
+        overlap = TEST_SHARE / (1 - TEST_SHARE)
+        half = _half_width(values, np.sqrt(1 / len(values) + overlap))
+    verdict = "same"
+    if half < abs(mean):
+        verdict = "better" if mean * measure.better > 0 else "worse"
+    ends = {"low": mean - half, "high": mean + half}
+    return {"difference": mean, **ends, "splits": len(values), "verdict": verdict}
+
+
+def _half_width(values: FloatArray, scale: float) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf(0.5 + LEVEL / 2, len(values) - 1) * values.std(ddof=1) * scale)
+
+
+def over_datasets(by_dataset: pd.DataFrame) -> pd.DataFrame:
+    """The mean difference over datasets, with an interval that takes datasets as the sample.
+
+    Parameters
+    ----------
+    by_dataset : DataFrame
+        From :func:`differences`.
+
+    Returns
+    -------
+    DataFrame
+        One row per method: ``method``, ``mean``, ``low``, ``high``, ``median``, ``datasets``, and the numbers of
+        datasets where it is ``better``, ``same`` and ``worse``.
+    """
+    import pandas as pd
+
+    rows = []
+    for method, found in by_dataset.groupby("method", sort=False):
+        values = found["difference"].to_numpy()
+        half = _half_width(values, 1 / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+        mean, counts = float(values.mean()), found["verdict"].value_counts()
+        rows.append(
+            {
+                "method": method,
+                "mean": mean,
+                "low": mean - half,
+                "high": mean + half,
+                "median": float(np.median(values)),
+                "datasets": len(values),
+                **{verdict: int(counts.get(verdict, 0)) for verdict in ("better", "same", "worse")},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
+    """Rank the methods in every dataset by their mean over splits; None with fewer than three methods or two datasets.
+
+    A method that failed on a dataset is last there: a user would be left without a model. A dataset counts if every
+    method was tried on it. A measure that no method without scores has, such as the slope, leaves the null model out.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per dataset, method and split; a failure has NaN in every measure and its ``error``.
+    measure : Measure
+        What to rank by.
+    """
+    import pandas as pd
+    from scipy.stats import rankdata
+
+    means = results.pivot_table(
+        index="dataset", columns="method", values=measure.name, aggfunc="mean", dropna=False, sort=False
+    )
+    tried = results.pivot_table(
+        index="dataset", columns="method", values="split", aggfunc="count", dropna=False, sort=False
+    )
+    means = means.loc[(tried.reindex_like(means) > 0).all(axis="columns")]
+    means = means.dropna(axis="columns", how="all")
+    if means.shape[1] < 3 or len(means) < 2:
+        return None
+    worst_first = -measure.better * means.to_numpy(dtype=float)
+    ranks: FloatArray = np.vstack([rankdata(np.where(np.isnan(row), np.inf, row)) for row in worst_first])
+    mean = pd.Series(ranks.mean(axis=0), index=means.columns).sort_values(kind="stable")
+    return Ranks(mean, len(means), _friedman(ranks), critical_difference(means.shape[1], len(means)))
+
+
+def _friedman(ranks: FloatArray) -> float:
+    """p-value of Friedman's test from the ranks (datasets, methods), corrected for ties."""
+    from scipy.stats import chi2
+
+    n, k = ranks.shape
+    deviation = ranks.sum(axis=0) - n * (k + 1) / 2
+    spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)
+    return float(chi2.sf((deviation**2).sum() / spread, k - 1)) if spread > 0 else 1.0
+
+
+def critical_difference(methods: int, datasets: int) -> float:
+    """Nemenyi's critical difference of mean ranks at 5 %."""
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.ppf(LEVEL, methods, np.inf)) / np.sqrt(2)
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6 * datasets)))
+
+
+RANKED = tuple(measure for measure in MEASURES if measure.better)

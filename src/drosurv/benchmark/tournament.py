@@ -1,0 +1,169 @@
+"""The whole benchmark: plan, work through what is missing, compare, and write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import joblib
+
+from drosurv.benchmark.contenders import find_contenders
+from drosurv.benchmark.document import write_document
+from drosurv.benchmark.match import Match, check_match, evaluate_match
+from drosurv.benchmark.measures import MEASURES
+from drosurv.datasets import DataUnavailableError, available, card, data_fingerprint, load
+from drosurv.files import write_file
+from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, work_through
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SPLITS = 10
+# The patients of support are those of support2, which has more of their columns.
+DATASETS = tuple(name for name in available() if name != "support")
+# Small, and of every kind: cancer, infection, transplants, prisons, many and few events.
+QUICK_DATASETS = ("colon", "mgus2", "actg", "kidtran", "std", "rossi")
+QUICK_SPLITS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """What a run did and found.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Units reused, computed and failed.
+    results : DataFrame
+        One row per dataset, method and split: every measure, and the error of a method that failed.
+    files : tuple of Path
+        What was written.
+    unavailable : dict of dataset to str
+        Datasets that could not be loaded, and why.
+    missing : int
+        Units that are not there yet, because the time was up or they failed.
+    wall_seconds : float
+        How long the run took.
+    """
+
+    outcome: Outcome
+    results: pd.DataFrame
+    files: tuple[Path, ...]
+    unavailable: dict[str, str]
+    missing: int
+    wall_seconds: float
+
+
+def run_benchmark(
+    output: str | Path,
+    *,
+    datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    splits: int | None = None,
+    seed: int = 0,
+    quick: bool = False,
+    jobs: int | None = None,
+    minutes: float | None = None,
+    document: str | Path | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Benchmark:
+    """Run every method on every split of every dataset, compare them with Cox, and rank them.
+
+    Finished units are kept under ``output/units``: a run that was stopped continues, on this machine or on one that
+    was given a copy of the folder.
+
+    Parameters
+    ----------
+    output : path
+        Folder for units, results and the log of runs.
+    datasets, methods : sequence of str, optional
+        Names, all by default; the null model and Cox are always run.
+    splits : int, optional
+        How many splits, 10 by default.
+    seed : int
+        Draws the splits.
+    quick : bool
+        Six small datasets and three splits, unless others are asked for.
+    jobs : int, optional
+        Processes; by default one per processor core.
+    minutes : float, optional
+        Start no unit later than this; what is missing is done by the next run.
+    document : path, optional
+        Also write everything as a Markdown document to this file, with its diagrams beside it.
+    report : callable, optional
+        Told the progress.
+    """
+    start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
+    names = list(datasets or (QUICK_DATASETS if quick else DATASETS))
+    contenders = find_contenders(None if methods is None else list(methods))
+    splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
+    if splits < 1:
+        raise ValueError(f"splits must be at least 1, got {splits}.")
+    jobs = joblib.cpu_count() if jobs is None else jobs
+    fingerprints, unavailable = _fingerprints(names)
+    # Large datasets first: the last units to end should be short ones.
+    ordered = sorted(fingerprints, key=lambda name: -card(name).patients * card(name).features)
+    matches = [
+        Match(name, contender.name, split, seed, fingerprints[name])
+        for split in range(splits)
+        for name in ordered
+        for contender in contenders
+    ]
+    store = Store(Path(output) / "units", check_match)
+    with PeakMemory(jobs) as memory:
+        outcome = work_through(
+            matches,
+            store,
+            evaluate_match,
+            n_jobs=jobs,
+            report=report,
+            seconds=None if minutes is None else 60 * minutes,
+        )
+    finished = list(store.finished(matches))
+    results = gather_matches(finished, names)
+    seconds = time.perf_counter() - start
+    log = RunLog(output)
+    counts = (outcome.computed, outcome.reused, len(outcome.failures))
+    log.add(RunRecord(started, seconds, *counts, jobs, "cpu", memory.megabytes))
+    files = [Path(output) / "results.csv"]
+    write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
+    if document is not None:
+        files += write_document(document, results, contenders, splits=splits, seed=seed, runs=log.read())
+    return Benchmark(outcome, results, tuple(files), unavailable, len(matches) - len(finished), seconds)
+
+
+def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: Sequence[str]) -> pd.DataFrame:
+    """One row per finished unit, in the order of datasets and methods."""
+    import pandas as pd
+
+    names = [measure.name for measure in MEASURES]
+    rows = [
+        {
+            "dataset": match.dataset,
+            "method": match.method,
+            "split": match.split,
+            **{name: result.get(name) for name in names},
+            "error": result.get("error", ""),
+        }
+        for match, result in finished
+    ]
+    table = pd.DataFrame(rows, columns=["dataset", "method", "split", *names, "error"])
+    table[names] = table[names].astype(float)
+    place = {name: k for k, name in enumerate(order)}
+    return table.sort_values("dataset", key=lambda column: column.map(place), kind="stable").reset_index(
+        drop=True
+    )
+
+
+def _fingerprints(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    found, unavailable = {}, {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = data_fingerprint(load(name))
+        except DataUnavailableError as error:
+            unavailable[name] = str(error)
+    return found, unavailable

@@ -1,0 +1,97 @@
+"""Differences, ranks and their tests, against textbook numbers and other libraries."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import friedmanchisquare
+
+from drosurv.benchmark import MEASURES, critical_difference, differences, over_datasets, rank
+from drosurv.benchmark.diagram import alike, rank_diagram
+
+GAIN, C_INDEX, IBS = MEASURES[:3]
+
+
+def results(values, measure=GAIN):
+    """Rows from an array (datasets, methods, splits); the first method is Cox."""
+    values = np.asarray(values, dtype=float)
+    names = ["cox", *(f"m{k}" for k in range(1, values.shape[1]))]
+    return pd.DataFrame(
+        [
+            {"dataset": f"d{i}", "method": names[j], "split": k, measure.name: values[i, j, k], "error": ""}
+            for i, j, k in np.ndindex(values.shape)
+        ]
+    )
+
+
+def test_a_difference_is_paired_and_its_interval_knows_that_splits_overlap():
+    rng = np.random.default_rng(0)
+    cox = rng.normal(size=(1, 1, 10))
+    other = cox + 0.3 + 0.1 * rng.normal(size=cox.shape)
+    (row,) = differences(results(np.concatenate([cox, other], axis=1)), GAIN).to_dict("records")
+    d = (other - cox).ravel()
+    # Nadeau and Bengio (2003): variance of the mean times k (1/k + test/train); the 97.5 % point of t with 9 degrees.
+    half = 2.262157 * d.std(ddof=1) * np.sqrt(1 / 10 + 40 / 60)
+    assert row["difference"] == pytest.approx(d.mean())
+    assert row["high"] - row["difference"] == pytest.approx(half, rel=1e-6)
+    assert row["verdict"] == "better"
+
+
+@pytest.mark.parametrize(("measure", "verdict"), [(GAIN, "worse"), (IBS, "better")])
+def test_what_is_better_depends_on_the_measure(measure, verdict):
+    values = np.stack([np.full(5, 1.0), np.linspace(0.499, 0.501, 5)])[None]
+    (row,) = differences(results(values, measure), measure).to_dict("records")
+    assert row["verdict"] == verdict
+
+
+def test_over_datasets_the_dataset_is_the_sample():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(6, 2, 4))
+    (row,) = over_datasets(differences(results(values), GAIN)).to_dict("records")
+    d = (values[:, 1] - values[:, 0]).mean(axis=1)
+    assert row["mean"] == pytest.approx(d.mean())
+    # The 97.5 % point of t with 5 degrees of freedom.
+    assert row["high"] - row["mean"] == pytest.approx(2.570582 * d.std(ddof=1) / np.sqrt(6), rel=1e-6)
+    assert row["better"] + row["same"] + row["worse"] == row["datasets"] == 6
+
+
+def test_friedman_agrees_with_scipy_also_with_ties():
+    rng = np.random.default_rng(2)
+    values = np.round(rng.normal(size=(12, 4, 1)), 0)
+    found = rank(results(values), GAIN)
+    assert found.p_value == pytest.approx(friedmanchisquare(*values[:, :, 0].T).pvalue)
+    assert found.mean.sum() == pytest.approx(1 + 2 + 3 + 4)
+    assert found.datasets == 12
+
+
+def test_the_critical_difference_is_demsars():
+    # Demsar (2006), table 5: q_0.05 is 2.569 for four methods; his example has 14 datasets and CD 1.25.
+    assert critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
+    assert round(critical_difference(4, 14), 2) == 1.25
+
+
+def test_a_failed_method_is_last_and_an_untried_dataset_does_not_count():
+    values = np.array([[[1.0], [2.0], [np.nan]], [[1.0], [2.0], [3.0]], [[1.0], [2.0], [3.0]]])
+    table = results(values)
+    found = rank(table, GAIN)
+    assert found.mean["m2"] == pytest.approx((3 + 1 + 1) / 3)
+    untried = table.loc[~((table["dataset"] == "d2") & (table["method"] == "m1"))]
+    assert rank(untried, GAIN).datasets == 2
+
+
+def test_too_little_to_rank_is_none():
+    assert rank(results(np.ones((1, 3, 2))), GAIN) is None
+    assert rank(results(np.ones((3, 2, 2))), GAIN) is None
+
+
+def test_bars_join_the_longest_runs_that_cannot_be_told_apart():
+    assert alike([1.0, 1.5, 2.5, 4.0], 1.0) == [(0, 1), (1, 2)]
+    assert alike([1.0, 3.0], 1.0) == []
+    assert alike([1.0, 1.2, 1.4], 1.0) == [(0, 2)]
+
+
+def test_a_diagram_names_every_method():
+    found = rank(results(np.random.default_rng(3).normal(size=(5, 4, 2))), GAIN)
+    labels = {"cox": "Cox", "m1": "first", "m2": "second", "m3": "third"}
+    shown = [text.get_text() for text in rank_diagram(found, labels, "Ranks").axes[0].texts]
+    for method, label in labels.items():
+        assert f"{label} ({found.mean[method]:.1f})" in shown
