@@ -199,7 +199,7 @@ def test_hostile_names_keep_the_table_and_the_figure_whole(tmp_path):
     result = worst_off(None, data.X, data.y, features=table, harm=harm, n_bootstraps=2)
     assert result.groups
     (row,) = [line for line in result.to_markdown().splitlines() if line.startswith(r"| a\|b \<script>")]
-    assert row.replace(r"\|", "").count("|") == 8
+    assert row.replace(r"\|", "").count("|") == 9
     result.plot().figure.savefig(tmp_path / "rules.png")
     mpl.pyplot.close("all")
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from drosurv.audit.contents import all_sections
@@ -63,7 +64,7 @@ class ModelAudit:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditReport:
     """The report.
 
@@ -118,6 +119,20 @@ class AuditReport:
     def tables(self) -> dict[str, Table]:
         """The tables that do not depend on the model shown, by key."""
         return {table.key: table for part in self.parts.values() for table in part.tables}
+
+    def __repr__(self) -> str:
+        said = (
+            [statement.text for statement in self.parts["verdict"].statements]
+            if "verdict" in self.parts
+            else []
+        )
+        return "\n".join([self.title, self.subtitle, *said])
+
+    def _repr_html_(self) -> str:
+        part = self.parts.get("verdict")
+        said = "".join(f"<li>{escape(statement.text)}</li>" for statement in part.statements) if part else ""
+        tables = "".join(table.to_html() for table in part.tables) if part else ""
+        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""

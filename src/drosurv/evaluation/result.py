@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, statements
-from drosurv.presentation import Statement
+from drosurv.presentation import Column, Statement, Table, group_name, plain
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+_ENDS = {"value": "", "low": "_low", "high": "_high"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Settings:
         return self.horizons[len(self.horizons) // 2]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationResult:
     """Every metric of one model on one set of patients.
 
@@ -163,6 +167,32 @@ class EvaluationResult:
                 "No intervals were computed (no bootstrap replicates), so noise cannot be told from difference."
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
+
+    def to_table(self) -> Table:
+        """Who is served how well: c-index and, with curves, gains over no model, of everybody and of every group."""
+        wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in self.rows:
+            if row.kind != "gap" and row.metric in wanted:
+                who = "all patients" if row.kind == "overall" else group_name(row.attribute, row.group)
+                found = rows.setdefault(
+                    (row.attribute, row.group), {"who": who, "patients": row.n, "events": row.events}
+                )
+                found |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
+        columns = (
+            Column("who", "group"),
+            Column("patients", "patients", "count"),
+            Column("events", "events", "count"),
+            *(Column(name, label_of(name), "value", (f"{name}_low", f"{name}_high")) for name in wanted),
+        )
+        caption = f"Evaluation of {self.settings.model}; summary() says it in words"
+        return Table("evaluation", caption, columns, tuple(rows.values()))
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
 
     def to_markdown(self) -> str:
         """The summary and all tables as Markdown."""

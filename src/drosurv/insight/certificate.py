@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
+from drosurv.presentation import Column, Table, written
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 LEAST_PATIENTS = 50
 FEW_AT_RISK = 30
+# Rows of the table that is printed.
+_SHOWN = 6
 
 
 def certify(
@@ -142,7 +145,7 @@ def _shares(name: str, values: ArrayLike) -> FloatArray:
     return shares
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
     r"""How badly off subgroups are, over the size alpha of the smallest subgroup counted.
 
@@ -267,6 +270,27 @@ class Certificate:
         curve = self.curve
         columns = {"alpha": curve.alphas, "estimate": curve.estimate, "low": curve.low, "high": curve.high}
         return pd.DataFrame({**columns, "guarantee": self.guarantee(curve.alphas)})
+
+    def to_table(self) -> Table:
+        """What a reader sees: some shares, the worst subgroup found there, and what is guaranteed of any."""
+        columns = (
+            Column("alpha", "subgroups of at least", "share"),
+            Column("estimate", "worst found", "value", ("low", "high")),
+            Column("guarantee", "none is above", "value"),
+        )
+        caption = (
+            f"Mean Brier loss at {written(self.horizon, 'time')}, on {len(self.losses):,} patients, with "
+            f"{100 * self.confidence:g} % confidence"
+        )
+        frame = self.to_frame()
+        shown = np.unique(np.linspace(0, len(frame) - 1, _SHOWN).round().astype(int))
+        return Table.of("certificate", caption, columns, frame.iloc[shown])
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
 
     def plot(self, ax: Axes | None = None, *, tolerance: float | None = None) -> Axes:
         """Both curves over alpha; with a tolerance, also the share from which the guarantee holds it."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drosurv.insight.rules import Rule
-from drosurv.presentation import literal
+from drosurv.presentation import Column, Table, literal
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -160,27 +160,35 @@ class WorstOff:
             rows.append(row)
         return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
 
-    def to_markdown(self) -> str:
-        """The status, and a table of the rules with harm measured on patients not used to find them."""
-        lines = [literal(self.status)]
-        if self.findings:
-            lines += [
-                "",
-                "| rule | patients | events | harm on patients not used to find it | the rest | bootstraps | verdict |",
-                "|---|---|---|---|---|---|---|",
-            ]
-        lines += [
-            f"| {literal(str(f.rule))} | {f.n_patients} ({f.share:.0%}) | {f.n_events} | {f.harm} | {f.rest} "
-            f"| {f.stability:.0%} | {f.verdict} |"
-            for f in self.findings
-        ]
-        lines += [
-            "",
+    def to_table(self) -> Table:
+        """The rules as readers see them."""
+        columns = (
+            Column("rule", "rule"),
+            Column("patients", "patients", "count"),
+            Column("share", "of all", "share"),
+            Column("events", "events", "count"),
+            Column("harm", "harm on patients not used to find it", "value", ("harm_low", "harm_high")),
+            Column("rest", "the rest", "value", ("rest_low", "rest_high")),
+            Column("stability", "bootstraps", "share"),
+            Column("verdict", "verdict"),
+        )
+        note = (
             "Harm is the mean full-likelihood loss over the null model per patient; each end of an interval holds with "
             f"{100 * self.confidence:g} % confidence, for all rules together. A patient who meets several rules counts "
-            f"under the first. All {self.n_patients} patients: {self.overall}.",
-        ]
-        return "\n".join(lines)
+            f"under the first. All {self.n_patients} patients: {self.overall}."
+        )
+        table = Table.of("worst_off", self.status, columns, self.to_frame())
+        return replace(table, notes=(note,))
+
+    def to_markdown(self) -> str:
+        """The status, and a table of the rules with harm measured on patients not used to find them."""
+        table = self.to_table()
+        if not self.findings:
+            return f"{literal(self.status)}\n\n{literal(table.notes[0])}\n"
+        return table.to_markdown()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Checked harm of each rule with its interval, beside that of all patients."""

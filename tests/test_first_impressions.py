@@ -1,0 +1,50 @@
+"""A bare result at a prompt or in a notebook is a small table, and nothing in it can be markup."""
+
+import pytest
+
+import drosurv
+from drosurv.audit import audit
+from drosurv.datasets import make_hidden_minority
+from drosurv.insight import certify, worst_off
+
+
+@pytest.fixture(scope="module")
+def results():
+    train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
+    model = drosurv.CoxPH().fit(train.X, train.y)
+    groups = test.sensitive_features["membership"].map({"minority": "<b>few", "majority": "many"})
+    found = {
+        "result": drosurv.evaluate(
+            model, test.X, test.y, y_train=train.y, sensitive_features=groups, n_bootstrap=0
+        ),
+        "worst_off": worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=2, n_folds=2),
+        "certificate": certify(model, test.X, test.y, horizon=1.0, y_train=train.y),
+        "report": audit(
+            model,
+            test.X,
+            test.y,
+            sensitive_features=groups,
+            n_bootstrap=0,
+            search_rules=False,
+            time_title="years",
+        ),
+    }
+    return found
+
+
+@pytest.mark.parametrize("name", ["result", "worst_off", "certificate", "report"])
+def test_a_bare_result_is_a_small_table(results, name):
+    html = results[name]._repr_html_()
+    assert html.count("<table>") == 1
+    assert html.count("<tr>") <= 10
+    assert "<b>few" not in html
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("result", "c-index"), ("certificate", "none is above"), ("report", "CoxPH")]
+)
+def test_a_printed_result_fits_a_terminal(results, name, words):
+    shown = repr(results[name])
+    assert words in shown
+    assert len(shown.splitlines()) < 20
+    assert "array(" not in shown
