@@ -319,7 +319,7 @@ class Panel:
             self.intersection if attribute is None else attribute,
             self.everyone if attribute is None else self.kept[attribute.name],
             rows,
-            None if self.X is None else self.X[rows],
+            self.X if self.X is None or len(rows) == len(self.X) else self.X[rows],
             self.scale,
             self.pairs,
             sheet,

@@ -12,10 +12,12 @@ import numpy as np
 from drosurv.metrics import parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 # Rows whose own times are read together: the survival of m patients at m times costs m * m.
 _CHUNK = 256
+# Rows that a model is asked for at once.
+_ROWS = 32_768
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,12 @@ class ModelCurves:
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
-        return _survival_at(self.model, self.X, times)
+        found = np.empty((self.n, len(times)))
+        # A part of the patients at a time: a model makes several arrays of the size of what it returns.
+        for start in range(0, self.n, _ROWS):
+            rows = slice(start, min(start + _ROWS, self.n))
+            found[rows] = _survival_at(self.model, _take(self.X, rows), times)
+        return found
 
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
@@ -94,12 +101,15 @@ class ReadCurves:
         Survival at the patients' own times.
     jumps : (m,) float64, optional
         Times at which the curves may change; None for any.
+    rows : (n,) intp, optional
+        Whose curves these are among the rows of `values`, so that groups share one array; by default all.
     """
 
     times: FloatArray
     values: FloatArray
     own: FloatArray
     jumps: FloatArray | None = None
+    rows: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.own)
@@ -109,7 +119,7 @@ class ReadCurves:
         place = np.searchsorted(self.times, times)
         if not np.array_equal(self.times[np.minimum(place, len(self.times) - 1)], times):
             raise ValueError("these curves were read at other times; read them again.")
-        return self.values[:, place]
+        return self.values[:, place] if self.rows is None else self.values[self.rows[:, None], place]
 
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at its own time, which is `times`."""
@@ -117,7 +127,8 @@ class ReadCurves:
 
     def take(self, rows: Any) -> ReadCurves:
         """Curves of the given rows."""
-        return ReadCurves(self.times, self.values[rows], self.own[rows], self.jumps)
+        among = np.arange(len(self.own)) if self.rows is None else self.rows
+        return ReadCurves(self.times, self.values, self.own[rows], self.jumps, among[rows])
 
 
 def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:

@@ -12,6 +12,9 @@ from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, Target, parse_target
 
+# Patients whose errors are computed at once.
+_ROWS = 8192
+
 
 def integrated_brier_score(
     y_train: Any,
@@ -106,11 +109,19 @@ def brier_contributions(
 
 def brier_integrals(follow_up: FollowUp, target: Target, survival: FloatArray, at: FloatArray) -> FloatArray:
     """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k valid times."""
-    by_then = target.time[:, None] <= at
-    case_weight = follow_up.inverse_probability(target)[:, None]
+    case_weight = follow_up.inverse_probability(target)
     control_weight = 1.0 / follow_up.censoring_at(at)
-    error = np.where(by_then, case_weight * survival**2, control_weight * (1.0 - survival) ** 2)
-    step = np.diff(at)
-    area = ((error[:, 1:] + error[:, :-1]) * (0.5 * step)).sum(axis=1)
+    half_step = 0.5 * np.diff(at)
+    area = np.empty(len(target))
+    # A part of the patients at a time: several arrays of all patients and times do not fit into memory.
+    for start in range(0, len(target), _ROWS):
+        rows = slice(start, start + _ROWS)
+        by_then = target.time[rows, None] <= at
+        case, control = (
+            case_weight[rows, None] * survival[rows] ** 2,
+            control_weight * (1 - survival[rows]) ** 2,
+        )
+        error = np.where(by_then, case, control)
+        area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
     return average

@@ -7,7 +7,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from drosurv.metrics.radix import stable_order
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.target import BoolArray, FloatArray
 
@@ -46,10 +45,10 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     0.5
     """
     scored = parse_scored(y, risk, sample_weight)
-    seen = scored.weight > 0
-    order = stable_order(scored.target.time[seen])
-    time, event = scored.target.time[seen][order], scored.target.event[seen][order]
-    risk_seen, weight = scored.risk[seen][order], scored.weight[seen][order]
+    order = scored.target.order
+    order = order[scored.weight[order] > 0]
+    time, event = scored.target.time[order], scored.target.event[order]
+    risk_seen, weight = scored.risk[order], scored.weight[order]
     never_lower, never_higher = _event_extremes(time, event, risk_seen)
     if never_lower and never_higher:
         warn_undefined(

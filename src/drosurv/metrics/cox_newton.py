@@ -5,7 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from drosurv.metrics.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, Target
 
 _MAX_STEPS = 100
@@ -34,7 +33,7 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     -------
     (n,) float64
     """
-    order = stable_order(target.time)
+    order = target.order
     time, event = target.time[order], target.event[order]
     rows = np.ascontiguousarray(columns[order])
     b = _maximised(time, event, rows, ridge)

@@ -11,9 +11,9 @@ import numpy as np
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
-from drosurv.metrics.radix import stable_order
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.metrics.time_grid import Grid, auc_times
+from drosurv.radix import stable_order
 from drosurv.target import FloatArray
 
 

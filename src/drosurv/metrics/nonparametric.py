@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics.radix import stable_order
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class KaplanMeier:
             no longer at risk of being censored.
         """
         times, at_risk, marked = _counts(
-            target.time, [target.event, ~target.event] if of_censoring else [target.event], weight, entry
+            target, [target.event, ~target.event] if of_censoring else [target.event], weight, entry
         )
         if of_censoring:
             at_risk = at_risk - marked[0]
@@ -196,8 +195,9 @@ def aalen_johansen(
     >>> curve.incidence.tolist()
     [0.25, 0.25, 0.5, 0.5]
     """
-    causes, times = np.asarray(cause), np.asarray(time, dtype=np.float64)
-    at, at_risk, (own, events) = _counts(times, [causes == of, causes != 0], weight, entry)
+    causes = np.asarray(cause)
+    target = Target(causes != 0, np.asarray(time, dtype=np.float64))
+    at, at_risk, (own, events) = _counts(target, [causes == of, target.event], weight, entry)
     share = np.divide(events, at_risk, out=np.zeros(len(at)), where=events > 0)
     before = np.concatenate(([1.0], np.cumprod(np.maximum(1.0 - share, 0.0))[:-1]))
     hazard = np.divide(own, at_risk, out=np.zeros(len(at)), where=own > 0)
@@ -217,14 +217,14 @@ def aalen_johansen(
 
 
 def _counts(
-    time: FloatArray, marks: list[Any], weight: FloatArray | None, entry: FloatArray | None
+    target: Target, marks: list[Any], weight: FloatArray | None, entry: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
     """Distinct times (m,), the weight at risk there, and that of the patients at each with each of the marks."""
-    order: IntArray = stable_order(time)
-    mass = np.ones(len(time)) if weight is None else weight[order]
+    order = target.order
+    mass = np.ones(len(order)) if weight is None else weight[order]
     if weight is not None:
         order, mass = order[mass > 0], mass[mass > 0]
-    seen = time[order]
+    seen = target.time[order]
     if len(seen) == 0:
         return seen, seen, [seen] * len(marks)
     first = np.flatnonzero(np.concatenate(([True], seen[1:] != seen[:-1])))

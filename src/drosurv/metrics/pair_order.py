@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from drosurv.metrics.pair_sweep import add_between, add_counts, add_later
-from drosurv.metrics.radix import stable_order
+from drosurv.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 #: Scores this close are tied in Harrell's c-index, as in scikit-survival.

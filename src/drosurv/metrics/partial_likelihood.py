@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numba
 import numpy as np
 
-from drosurv.metrics.radix import stable_order
 from drosurv.metrics.scores import ScoredTarget, parse_scored, warn_undefined
 from drosurv.target import BoolArray, FloatArray
 
@@ -57,7 +56,7 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
 
 def log_likelihood_sum(scored: ScoredTarget) -> float:
     """The log partial likelihood itself: the weighted sum over events."""
-    order = stable_order(scored.target.time)
+    order = scored.target.order
     return float(
         _sum_over_events(
             scored.target.time[order], scored.target.event[order], scored.risk[order], scored.weight[order]

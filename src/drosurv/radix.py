@@ -10,7 +10,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.target import FloatArray, IntArray
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 # Places that an insertion moves a number by before it is cheaper to go through all bytes.
 _FAR = 16
