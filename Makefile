@@ -5,7 +5,7 @@ PEERS  := $(VENV)/peers
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint tests test-peers search bench docs clean
+.PHONY: demo test lint tests test-peers search bench docs dist clean
 
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
@@ -35,6 +35,11 @@ bench: $(VENV)/test-ready $(PEERS)/ready $(VENV)/bench-peers/ready
 docs: $(VENV)/docs-ready
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# Wheel and source archive in dist/.
+dist: $(VENV)/test-ready
+	$(BIN)/python -c "from setuptools import build_meta; build_meta.build_sdist('dist'); build_meta.build_wheel('dist')"
+	@ls dist
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -20,8 +20,8 @@ LAYERS = [
     {"tuning", "insight"},
     {"repairs"},
     {"discovery"},
-    {"paper", "audit", "demo", "benchmark", "distributed"},
-    {"workflows"},
+    {"paper", "audit", "benchmark", "distributed"},
+    {"workflows", "demo"},
     {"cli"},
     {"__main__"},
 ]

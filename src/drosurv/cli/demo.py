@@ -1,31 +1,23 @@
-"""``drosurv demo``: plain Cox beside robust models on data that needs no download."""
+"""``drosurv demo``: a hidden group that plain Cox fails, and what can be done for it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drosurv.cli.audit import report_view
 from drosurv.cli.messages import printable
-from drosurv.cli.options import AsJson
+from drosurv.cli.options import AsJson, Seed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.demo import Comparison
-
-_EXPLANATION = """\
-worst loss: no {share:.0%} of the test patients have a higher mean loss (a bound, lower is better).
-worst group: lowest c-index among the groups of every attribute.
-CI: concordance imparity between the groups of {attribute}, with its 95 % interval; one that begins at 0.0 says that
-the gap may be chance.
-gain kept: share of Cox's likelihood gain over no model. Near 0 %, a model only looks fair because it says little;
-its slope, 1 if well calibrated, is then far above 1."""
+    from drosurv.demo import Part, Story
 
 
 def demo(
@@ -33,77 +25,108 @@ def demo(
         float, typer.Option(help="Smallest share of patients that the robust models protect, in (0, 1].")
     ] = 0.2,
     attribute: Annotated[
-        str, typer.Option(help="Attribute whose groups are compared: age or gender.")
+        str, typer.Option(help="Attribute of the real patients whose groups are looked at: age or gender.")
     ] = "age",
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
+    seed: Seed = 0,
     report: Annotated[
         Path | None,
-        typer.Option(help="Also audit DRO-COX and write the report to this .html, .md or .json file."),
+        typer.Option(help="Also write the repaired model's report to this .html, .md or .json file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train plain Cox and DRO-COX on FLC (7,874 people, bundled) and compare them on patients kept away.
+    """Tell a story in under a minute: patients that plain Cox fails, who they are, and what each remedy does.
 
-    Example: drosurv demo --alpha 0.1 --attribute gender
+    First on simulated patients, where the truth is known, then on FLC (7,874 people, bundled).
+
+    Example: drosurv demo --report demo.html
     """
     from rich.console import Console
     from rich.progress import Progress
 
-    from drosurv.demo import compare, contenders
+    from drosurv.demo import contenders, story_report, tell
 
     if report is not None:
         view = report_view(report)
         check_outputs([report], [])
-    models, console = contenders(alpha), Console(stderr=True)
+    console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("loading FLC", total=len(models) + 1)
-        comparison = compare(
-            models=models,
+        bar = progress.add_task("drawing patients", total=2 * len(contenders(alpha)) + 1)
+        story = tell(
             alpha=alpha,
             attribute=attribute,
             random_state=seed,
             on_model=lambda name: progress.update(bar, description=name, advance=1),
         )
         if report is not None:
-            from drosurv.audit import audit_flc
-
             step = progress.add_task("audit", total=None)
-            audited = audit_flc(
-                alpha,
+            written = story_report(
                 random_state=seed,
                 on_step=lambda name, steps: progress.update(step, description=name, total=steps, advance=1),
             )
-            getattr(audited, view)(report)
+            getattr(written, view)(report)
     if as_json:
-        print_json({**asdict(comparison), "table": records(comparison.table)})
+        print_json({"alpha": alpha, "hidden": _plain(story.hidden), "real": _plain(story.real)})
         return
-    title = (
-        f"{comparison.data.upper()}: trained on {comparison.n_train:,} patients, compared on {comparison.n_test:,} "
-        f"others, alpha = {alpha:g}"
-    )
-    print_frame(_shown(comparison), title)
-    typer.echo(_EXPLANATION.format(share=alpha, attribute=attribute))
+    _show(story)
     if report is not None:
         typer.echo(printable(f"The report is in {report}."))
 
 
-def _shown(comparison: Comparison) -> pd.DataFrame:
+def _plain(part: Part) -> dict[str, Any]:
+    return {**asdict(part), "table": records(part.table)}
+
+
+def _show(story: Story) -> None:
+    hidden, real = story.hidden, story.real
+    share, loss = hidden.n_group / hidden.n_test, hidden.number("plain Cox", "group_skill")
+    typer.echo(
+        f"1. A hidden group. {hidden.n_train:,} simulated patients; about {share:.0%} of them respond to one marker "
+        "the other way round. No model is told.\n\n"
+        f"2. Plain Cox fails them. On {hidden.n_test:,} patients kept away its c-index is "
+        f"{hidden.number('plain Cox', 'c_index'):.2f} overall, but "
+        f"{hidden.number('plain Cox', 'group_c_index'):.2f} in the hidden group, where its predictions are "
+        f"{_than_no_model(loss)}.\n\n"
+        f"3. Who they are. {_found(hidden)} (The truth is x5 > 1.04.)\n\n"
+        "4. What each remedy does for them, and what it costs everybody:\n"
+    )
+    print_frame(_shown(hidden, "hidden group"))
+    typer.echo(
+        "skill: share of the error without a model that is removed, below 0 is harm; slope: 1 is right, far above 1 "
+        "means\nthat differences between patients are understated.\n\n"
+        f"5. Real patients. {real.data.upper()}: trained on {real.n_train:,} people, compared on {real.n_test:,} "
+        f"others; {real.group!r} is the group of {real.n_group:,} with plain Cox's lowest c-index. {_found(real)}\n"
+    )
+    print_frame(_shown(real, real.group))
+    typer.echo(f"\n{story.advice}")
+
+
+def _than_no_model(skill: float) -> str:
+    return f"{abs(skill):.0%} {'worse' if skill < 0 else 'better'} than those of no model at all"
+
+
+def _found(part: Part) -> str:
+    if part.rules:
+        return (
+            f"Searched for whom the model is wrong, and confirmed on other patients: {'; '.join(part.rules)}."
+        )
+    return (
+        "No group was found for whom plain Cox is wrong beyond chance, so the repaired model stays plain Cox."
+    )
+
+
+def _shown(part: Part, group: str) -> pd.DataFrame:
     """The comparison in the columns and digits that people read."""
     import pandas as pd
 
-    table = comparison.table
-    percent = 100 * table[["imparity", "imparity_low", "imparity_high"]].to_numpy(dtype=float)
+    table = part.table
     return pd.DataFrame(
         {
             "model": table["model"],
-            "c-index": table["c_index"].map("{:.3f}".format),
-            "IBS": table["ibs"].map("{:.4f}".format),
-            "worst loss": table["worst_case_loss"].map("{:.3f}".format),
-            "worst group": table["worst_group"] + table["worst_group_c_index"].map(" {:.3f}".format),
-            f"CI {comparison.attribute} %": [
-                f"{gap:.1f} [{low:.1f}, {high:.1f}]" for gap, low, high in percent
-            ],
-            "gain kept": table["share_of_gain"].map("{:.0%}".format),
-            "slope": table["calibration_slope"].map("{:.2f}".format),
+            f"{group}: c-index": table["group_c_index"].map("{:.3f}".format),
+            "skill": table["group_skill"].map("{:.1%}".format),
+            "everybody: c-index": table["c_index"].map("{:.3f}".format),
+            "skill ": table["skill"].map("{:.1%}".format),
+            "slope": table["slope"].map("{:.2f}".format),
+            "seconds": table["seconds"].map("{:.1f}".format),
         }
     )

@@ -1,5 +1,6 @@
-"""The demonstration: plain Cox beside robust models on real data, in seconds."""
+"""The demonstration: a hidden group that plain Cox fails, who they are, and what each remedy does for them."""
 
-from drosurv.demo.comparison import Comparison, compare, contenders
+from drosurv.demo.page import story_report
+from drosurv.demo.story import Part, Story, contenders, tell
 
-__all__ = ["Comparison", "compare", "contenders"]
+__all__ = ["Part", "Story", "contenders", "story_report", "tell"]

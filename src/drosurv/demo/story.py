@@ -1,0 +1,191 @@
+"""A story in two parts: simulated patients with a hidden group, then real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+
+from drosurv.datasets import Dataset, load_flc, make_hidden_minority, split
+from drosurv.errors import ArgumentError
+from drosurv.estimators import CoxPH, DROCox, SubgroupRobustCox
+from drosurv.evaluation import evaluate
+from drosurv.repairs import RepairedCox
+from drosurv.tables import TableEncoder
+
+PLAIN, REPAIRED = "plain Cox", "repaired Cox"
+_METRICS = {"concordance_index": "c_index", "brier_skill": "skill", "calibration_slope": "slope"}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Models trained on the same patients and compared on the same others.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per model, plain Cox first: ``c_index``, Brier ``skill`` (the share of the error without a model that
+        it removes) and calibration ``slope`` of everybody, the same of the ``group`` with that prefix, and the
+        ``seconds`` of training.
+    group : str
+        The group in question: the hidden one, or the one that plain Cox serves worst.
+    data : str
+        The dataset.
+    n_train, n_test, n_group : int
+        Patients trained on, compared on, and those of the latter in the group.
+    rules : tuple of str
+        The groups that the repaired model found and corrected itself for.
+    """
+
+    table: pd.DataFrame
+    group: str
+    data: str
+    n_train: int
+    n_test: int
+    n_group: int
+    rules: tuple[str, ...]
+
+    def number(self, model: str, name: str) -> float:
+        """One number of the table."""
+        return float(self.table[name].to_numpy()[self.table["model"].to_list().index(model)])
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """Both parts, and what follows from them.
+
+    Attributes
+    ----------
+    hidden, real : Part
+        The simulated and the real patients.
+    alpha : float
+        Share of patients that the robust models protect.
+    """
+
+    hidden: Part
+    real: Part
+    alpha: float
+
+    @property
+    def advice(self) -> str:
+        """What to do with one's own patients, in one sentence."""
+        return (
+            "On your own data, keep patients away (`drosurv fit --hold-out`), audit plain Cox on them first, and "
+            "correct it only where such patients confirm a group that it fails; use a robust model where no rule "
+            "describes them, and look at what it costs everybody else."
+        )
+
+
+def contenders(alpha: float, random_state: int = 0) -> dict[str, Any]:
+    """The models of the demonstration, plain Cox first, by the name that tables show."""
+    return {
+        PLAIN: CoxPH(),
+        "DRO-COX": DROCox(alpha=alpha),
+        "subgroup robust Cox": SubgroupRobustCox(alpha=alpha, random_state=random_state),
+        REPAIRED: RepairedCox(random_state=random_state),
+    }
+
+
+def tell(
+    *,
+    alpha: float = 0.2,
+    attribute: str = "age",
+    random_state: int = 0,
+    n_hidden: int = 6000,
+    real: Dataset | None = None,
+    on_model: Callable[[str], None] | None = None,
+) -> Story:
+    """Train and compare the models on both datasets.
+
+    Parameters
+    ----------
+    alpha : float
+        Share of patients to protect, in (0, 1].
+    attribute : str
+        Sensitive attribute of the real data whose groups are looked at.
+    random_state : int
+        Seed of data, splits and models.
+    n_hidden : int
+        Simulated patients, two thirds of them to train on.
+    real : Dataset, optional
+        FLC if not given, which comes with scikit-survival.
+    on_model : callable, optional
+        Told each model's name before it is trained.
+
+    Examples
+    --------
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.demo import tell
+    >>> other = make_hidden_minority(700, minority=0.5, random_state=9)
+    >>> story = tell(attribute="membership", n_hidden=1500, real=other)
+    >>> story.hidden.table["model"].tolist()[0], story.hidden.n_test, story.real.n_test
+    ('plain Cox', 500, 140)
+    """
+    real = load_flc() if real is None else real
+    if attribute not in real.sensitive_features:
+        raise ArgumentError.must(
+            "attribute",
+            f"be one of {', '.join(map(str, real.sensitive_features))} of {real.name}",
+            attribute,
+        )
+    train, test = (
+        make_hidden_minority(n, random_state=seed)
+        for n, seed in ((n_hidden - n_hidden // 3, 2 * random_state), (n_hidden // 3, 2 * random_state + 1))
+    )
+    models = contenders(alpha, random_state)
+    hidden = _compared(train, test, models, "membership", "minority", on_model)
+    train, _, test = split(real, random_state)
+    return Story(hidden, _compared(train, test, models, attribute, None, on_model), alpha)
+
+
+def _compared(
+    train: Dataset,
+    test: Dataset,
+    models: dict[str, Any],
+    attribute: str,
+    group: str | None,
+    on_model: Callable[[str], None] | None,
+) -> Part:
+    """Models on one dataset; without a `group`, the one of the lowest c-index under plain Cox is looked at."""
+    encoder = TableEncoder().fit(train.X)
+    train, test = (replace(part, X=encoder.transform(part.X)) for part in (train, test))
+    labels = test.sensitive_features[attribute]
+    rows: list[dict[str, Any]] = []
+    for name, model in models.items():
+        if on_model is not None:
+            on_model(f"{name} on {train.name}")
+        start = perf_counter()
+        model.fit(train.X, train.y)
+        seconds = perf_counter() - start
+        found = evaluate(
+            model, test.X, test.y, y_train=train.y, sensitive_features=labels, n_bootstrap=0
+        ).to_frame()
+        found = found[found["metric"].isin(_METRICS) & found["kind"].isin(["overall", "group"])]
+        groups = found[(found["kind"] == "group") & (found["metric"] == "concordance_index")]
+        group = str(groups["group"].to_list()[groups["value"].argmin()]) if group is None else group
+        rows.append({"model": name, **_numbers(found, group), "seconds": seconds})
+    repairs = models[REPAIRED].repairs_ if REPAIRED in models else []
+    return Part(
+        pd.DataFrame(rows),
+        group or "",
+        train.name,
+        len(train),
+        len(test),
+        int((labels.astype(str) == group).sum()),
+        tuple(str(repair.rule) for repair in repairs),
+    )
+
+
+def _numbers(found: pd.DataFrame, group: str) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for prefix, kind, whose in (("", "overall", None), ("group_", "group", group)):
+        rows = found[found["kind"] == kind]
+        rows = rows if whose is None else rows[rows["group"] == whose]
+        numbers |= {
+            f"{prefix}{_METRICS[metric]}": float(value)
+            for metric, value in zip(rows["metric"], rows["value"], strict=True)
+        }
+    return numbers

@@ -1,0 +1,63 @@
+"""The wheel is complete: installed into an empty environment, outside the repository, it runs."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BUILD = "from setuptools import build_meta; build_meta.build_sdist('dist'); build_meta.build_wheel('dist')"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """Wheel and sdist of a copy of the sources, as `make dist` builds them."""
+    folder = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    subprocess.run([sys.executable, "-c", BUILD], cwd=folder, check=True, capture_output=True)
+    return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def run(dist, tmp_path_factory):
+    """Runs a command of an environment that holds the wheel, and sees the other packages of this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    binaries = folder / "env" / "bin"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    (site,) = (folder / "env").glob("lib/python*/site-packages")
+    # Named in a file, so that its own .pth files, one of which leads to the repository, are not read.
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (wheel,) = dist.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "--python", binaries / "python"]
+    subprocess.run(
+        [*pip, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel], check=True
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return lambda name, *arguments: subprocess.run(
+        [binaries / name, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def test_the_sources_hold_every_file_of_the_package(dist):
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        held = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    package = ROOT / "src" / "drosurv"
+    wanted = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {str(path.relative_to(ROOT)) for path in wanted} <= held
+
+
+def test_the_demonstration_runs_from_the_wheel_alone(run):
+    where = run("python", "-c", "import drosurv; print(drosurv.__file__)").stdout
+    assert "environment" in where
+    assert "site-packages" in where
+    shown = run("drosurv", "demo")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Plain Cox fails them" in shown.stdout
