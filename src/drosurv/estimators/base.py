@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from drosurv.estimators.baseline import Curves, step_functions
+from drosurv.estimators.baseline import Curves, StratifiedBaseline, step_functions
 from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.observation import numbers
+from drosurv.estimators.observed_training import observed_training
+from drosurv.estimators.predicted_times import PredictedTimes
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
@@ -21,7 +24,7 @@ from drosurv.networks import module_scores, module_state
 from drosurv.target import FloatArray, parse_target
 
 
-class SurvivalEstimator(BaseEstimator):
+class SurvivalEstimator(PredictedTimes, BaseEstimator):
     """Base of the estimators: a subclass names its parameters and gives its recipe and schedule."""
 
     _baseline: Curves
@@ -29,6 +32,12 @@ class SurvivalEstimator(BaseEstimator):
     _batched: tuple[str, ...] = ()
     # Fitted attributes that speak of single training patients, which a saved model leaves out.
     _per_patient: tuple[str, ...] = ()
+    # Arguments of fit about the rows for which this estimator has a definition.
+    _observes: tuple[str, ...] = ("clusters",)
+    # Whether training weighs patients by their losses.
+    _weighs_losses = False
+    # Whether the model was fitted with an offset, so that predictions need one too.
+    _has_offset = False
 
     def __sklearn_tags__(self) -> Any:
         """Survival targets are structured arrays, which scikit-learn has no tag for."""
@@ -58,7 +67,18 @@ class SurvivalEstimator(BaseEstimator):
     def _seed(self) -> int:
         return 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -69,13 +89,37 @@ class SurvivalEstimator(BaseEstimator):
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
             Weights; a patient of weight 2 counts as two (but two tied events differ under ``ties="efron"``).
+        entry : (n,) array, optional
+            Times from which the rows are under observation (left truncation): a row is at risk at t only if
+            entry < t <= time.
+        strata : (n,) labels, optional
+            Patients are compared within their stratum, and each stratum has a baseline hazard of its own.
+        clusters : (n,) labels, optional
+            Members of a cluster are alike: standard errors of :meth:`summary` allow for it. Coefficients stay.
+        offset : (n,) array, optional
+            Added to the scores: an effect that is known.
+        id : (n,) labels, optional
+            Patient of each row, where features change with time: rows (entry, time] of one patient follow each other.
+            Patients, not rows, are counted and weighted.
 
         Returns
         -------
         self
         """
-        fit_together([[self]], [self._training(X, y, sample_weight)])
+        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        fit_together([[self]], [self._observed(self._training(X, y, sample_weight), y, observed)])
         return self
+
+    def _observed(self, training: Training, y: Any, observed: dict[str, Any]) -> Training:
+        """The training data with what fit was told about the rows."""
+        given = {name: value for name, value in observed.items() if value is not None}
+        if not given:
+            return training
+        name = type(self).__name__
+        target = parse_target(y)
+        return observed_training(
+            training, target, given, name=name, known=self._observes, robust=self._weighs_losses
+        )
 
     def _training(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
@@ -118,7 +162,10 @@ class SurvivalEstimator(BaseEstimator):
         self.history_, self.objective_ = fitted.history, fitted.objective
         training = fitted.training
         self.n_patients_, self.n_events_ = training.n_patients, training.n_events
-        self.follow_up_ = FollowUp.of(training.target, training.weight)
+        observed = training.observation
+        weight = training.weight if observed.patient is None else None
+        self.follow_up_ = FollowUp.of(observed.patients(training.target), weight)
+        self._has_offset = observed.offset is not None
         self._describe(fitted)
         self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
 
@@ -133,26 +180,47 @@ class SurvivalEstimator(BaseEstimator):
 
     @property
     def cum_baseline_hazard_(self) -> Any:
-        """Cumulative baseline hazard, a step function."""
-        return step_functions(self.unique_times_, self._baseline.cumulative_hazard(np.zeros(1)))[0]
+        """Cumulative baseline hazard, a step function; for a model with strata, one for each label."""
+        return self._of_baseline(lambda hazard: hazard)
 
     @property
     def baseline_survival_(self) -> Any:
-        """Survival of a patient of log risk zero, a step function."""
-        hazard = self._baseline.cumulative_hazard(np.zeros(1))
-        return step_functions(self.unique_times_, np.exp(-hazard))[0]
+        """Survival of a patient of log risk zero, a step function; for a model with strata, one for each label."""
+        return self._of_baseline(lambda hazard: np.exp(-hazard))
 
-    def predict(self, X: Any) -> FloatArray:
-        """Log risk (n,) of each patient; higher means sooner."""
+    def _of_baseline(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
+        if isinstance(self._baseline, StratifiedBaseline):
+            labels = self._baseline.strata
+            hazard = self._baseline.cumulative_hazard(np.zeros(len(labels)), stratum=np.arange(len(labels)))
+            return dict(zip(labels, step_functions(self.unique_times_, curve(hazard)), strict=True))
+        return step_functions(self.unique_times_, curve(self._baseline.cumulative_hazard(np.zeros(1))))[0]
+
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
+        """Log risk (n,) of each patient; higher means sooner.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        offset : (n,) array, optional
+            Known effects, for a model that was fitted with them; zeros for none.
+        """
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
-        if hasattr(self, "coef_"):
-            scores: FloatArray = features @ self.coef_
-            return scores
-        return module_scores(self.network_, features)
+        scores: FloatArray
+        scores = features @ self.coef_ if hasattr(self, "coef_") else module_scores(self.network_, features)
+        if self._has_offset and offset is None:
+            raise ValueError("the model was fitted with an offset: give offset=..., zeros for none.")
+        return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
     def predict_survival_function(
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None
+        self,
+        X: Any,
+        return_array: bool = False,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+        conditional_after: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Survival curves S(t | x).
 
@@ -163,17 +231,42 @@ class SurvivalEstimator(BaseEstimator):
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
+        strata : (n,) labels, optional
+            Stratum of each patient, for a model that was fitted with strata.
+        offset : (n,) array, optional
+            As in :meth:`predict`.
+        conditional_after : float or (n,) array, optional
+            Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x), and one up
+            to s.
         """
-        return self._curves(np.exp(-self._hazard(X, times)), return_array or times is not None)
+        hazard = self._hazard(X, times, strata, offset)
+        if conditional_after is not None:
+            after = np.broadcast_to(np.asarray(conditional_after, dtype=np.float64), (len(hazard),))
+            known, place = np.unique(after, return_inverse=True)
+            spent = self._hazard(X, known, strata, offset)[np.arange(len(hazard)), place]
+            hazard = np.maximum(hazard - spent[:, None], 0.0)
+        return self._curves(np.exp(-hazard), return_array or times is not None)
 
     def predict_cumulative_hazard_function(
-        self, X: Any, return_array: bool = False, times: ArrayLike | None = None
+        self,
+        X: Any,
+        return_array: bool = False,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves(self._hazard(X, times), return_array or times is not None)
+        return self._curves(self._hazard(X, times, strata, offset), return_array or times is not None)
 
-    def _hazard(self, X: Any, times: ArrayLike | None) -> FloatArray:
-        scores = self.predict(X)
+    def _hazard(
+        self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
+    ) -> FloatArray:
+        scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        if isinstance(self._baseline, StratifiedBaseline):
+            return self._baseline.cumulative_hazard(scores, times, self._baseline.codes(strata, len(scores)))
+        if strata is not None:
+            raise ValueError("the model was fitted without strata; leave strata out.")
         return self._baseline.cumulative_hazard(scores, times)
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:

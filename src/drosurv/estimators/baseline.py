@@ -12,8 +12,9 @@ from sksurv.functions import StepFunction
 
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
+from drosurv.losses.baseline_hazard import log_hazard_jumps
 from drosurv.losses.risk_sets import RiskSets, distinct
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 
 class Curves(Protocol):
@@ -101,6 +102,79 @@ class Baseline:
         with np.errstate(over="ignore"):
             hazard: FloatArray = np.exp(log_base[None, :] + np.asarray(scores)[:, None])
         return hazard
+
+
+@dataclass(frozen=True, eq=False)
+class StratifiedBaseline:
+    """Cumulative baseline hazards of several strata on one grid of times, in logs.
+
+    Attributes
+    ----------
+    times : (K,) float64
+        Zero (unless someone had the event then), and each time of an event in any stratum.
+    strata : tuple
+        Labels of the S strata.
+    log_cumulative : (S, K) float64
+        Log of the cumulative baseline hazards; NaN for a stratum without events.
+    """
+
+    times: FloatArray
+    strata: tuple[Any, ...]
+    log_cumulative: FloatArray
+
+    def codes(self, labels: Any, n: int) -> IntArray:
+        """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
+        if labels is None:
+            raise ValueError(
+                f"the model was fitted with strata {list(self.strata)}: give strata=..., one for each patient."
+            )
+        given = np.asarray(labels, dtype=object)
+        if given.shape != (n,):
+            raise ValueError(f"strata must have one label per row, shape ({n},), got {given.shape}.")
+        place = {label: k for k, label in enumerate(self.strata)}
+        unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
+        if unknown:
+            raise ValueError(f"strata contains {unknown[0]!r}, but the model knows {list(self.strata)}.")
+        found = np.array([place[label] for label in given.tolist()], dtype=np.intp)
+        silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
+        if len(silent):
+            raise ValueError(
+                f"no curve can be predicted for stratum {given[silent[0]]!r}: it had no event in training."
+            )
+        return found
+
+    def cumulative_hazard(
+        self, scores: FloatArray, times: ArrayLike | None = None, stratum: IntArray | None = None
+    ) -> FloatArray:
+        """Cumulative hazards (n, T) of patients with the given scores and strata, at the given or its own times."""
+        assert stratum is not None, "codes() comes first"
+        out = np.empty((len(scores), len(self.times) if times is None else len(np.asarray(times))))
+        for k in np.unique(stratum):
+            own = np.flatnonzero(stratum == k)
+            out[own] = Baseline(self.times, self.log_cumulative[k]).cumulative_hazard(scores[own], times)
+        return out
+
+
+def cox_baseline(ties: str) -> Callable[[Training, FloatArray, FloatArray], Baseline | StratifiedBaseline]:
+    """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
+
+    def baseline(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
+        observed = training.observation
+        risk = scores if observed.offset is None else scores + observed.offset
+        if training.target.is_plain and ties == "breslow":
+            return Baseline.breslow(training.target, risk, training.weight)
+        slots, jumps = log_hazard_jumps(training.target, risk, training.weight, ties)
+        times = np.unique(slots.time if slots.time.min() <= 0 else np.append(slots.time, 0.0))
+        log_cumulative = np.full((max(len(observed.strata), 1), len(times)), np.nan)
+        for k in np.unique(slots.stratum):
+            own = slots.stratum == k
+            steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
+            log_cumulative[k] = steps[np.searchsorted(slots.time[own], times, side="right")]
+        if training.target.stratum is None:
+            return Baseline(times, log_cumulative[0])
+        return StratifiedBaseline(times, observed.strata, log_cumulative)
+
+    return baseline
 
 
 def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:

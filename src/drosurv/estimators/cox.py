@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial
 
 
 class CoxPH(NetworkEstimator):
@@ -67,6 +68,8 @@ class CoxPH(NetworkEstimator):
     (500, 2)
     """
 
+    _observes = EVERYTHING
+
     def __init__(
         self,
         network: str | Callable[[int], Any] = "linear",
@@ -95,4 +98,4 @@ class CoxPH(NetworkEstimator):
         self.verbose = verbose
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return Recipe(CoxPartial(training.target, self.ties, training.weight))
+        return Recipe(partial_likelihood(training, self.ties), baseline=cox_baseline(self.ties))

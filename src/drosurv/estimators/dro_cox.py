@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial
 
 
 class DROCox(RobustEstimator):
@@ -51,6 +52,8 @@ class DROCox(RobustEstimator):
     1.0
     """
 
+    _observes = EVERYTHING
+
     def __init__(
         self,
         alpha: float = 0.2,
@@ -83,5 +86,9 @@ class DROCox(RobustEstimator):
         self.verbose = verbose
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        loss = CoxPartial(training.target, self.ties, training.weight)
-        return Recipe(loss, self._objective(batch, [training.mass]), tol=self._tol)
+        return Recipe(
+            partial_likelihood(training, self.ties),
+            self._objective(batch, [training.mass]),
+            baseline=cox_baseline(self.ties),
+            tol=self._tol,
+        )

@@ -27,13 +27,23 @@ class ReadsGroups(SurvivalEstimator):
         return type(self).__name__
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, sensitive_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: Any = None,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, entry, strata, clusters, offset, id
             As in :meth:`drosurv.CoxPH.fit`.
         sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
             Group labels; several columns define groups by their combinations.
@@ -42,7 +52,9 @@ class ReadsGroups(SurvivalEstimator):
         -------
         self
         """
-        fit_together([[self]], [self._training(X, y, sample_weight, sensitive_features)])
+        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        training = self._training(X, y, sample_weight, sensitive_features)
+        fit_together([[self]], [self._observed(training, y, observed)])
         return self
 
     def _training(

@@ -44,6 +44,17 @@ class Observation:
         """The target with its entry times and strata."""
         return Target(target.event, target.time, self.entry, self.stratum)
 
+    def patients(self, target: Target) -> Target:
+        """The target with one row per patient: seen from the first entry to the last time, with or without event."""
+        if self.patient is None:
+            return target
+        order = np.lexsort((target.time, self.patient))
+        last = order[np.flatnonzero(np.diff(self.patient[order], append=-1))]
+        first = order[np.flatnonzero(np.diff(self.patient[order], prepend=-1))]
+        event = np.bincount(self.patient, target.event) > 0
+        entry = None if target.entry is None else target.entry[first]
+        return Target(event[self.patient[last]], target.time[last], entry)
+
     def take(self, rows: NDArray[Any]) -> Observation:
         """That of the given rows, strata keep their numbers."""
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)

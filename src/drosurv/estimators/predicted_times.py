@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,8 +17,12 @@ _HELD = 4_000_000
 class PredictedTimes:
     """Times read off the survival curves of ``predict_survival_function``; ``given`` goes on to that method."""
 
-    unique_times_: FloatArray
     predict_survival_function: Callable[..., Any]
+
+    @property
+    @abstractmethod
+    def unique_times_(self) -> FloatArray:
+        """Times of the curves, (K,)."""
 
     def predict_median(self, X: Any, **given: Any) -> FloatArray:
         """Times (n,) by which half of such patients have had the event; infinity where the curve ends above that.
@@ -44,7 +49,7 @@ class PredictedTimes:
             raise ValueError(f"q must lie between 0 and 1, got {q}.")
         times = self.unique_times_
         # A curve that should just reach 1 - q must not miss it by rounding.
-        reached = [curves <= (1.0 - q) * (1.0 + 1e-12) for curves in self._curves(X, times, given)]
+        reached = [curves <= (1.0 - q) * (1.0 + 1e-12) for curves in self._in_parts(X, times, given)]
         found = np.concatenate(
             [np.where(hit.any(axis=1), times[hit.argmax(axis=1)], np.inf) for hit in reached]
         )
@@ -68,9 +73,9 @@ class PredictedTimes:
         inside = times[(times > 0) & (times < until)]
         grid = np.concatenate([[0.0], inside])
         steps = np.diff(np.append(grid, until))
-        return np.concatenate([curves @ steps for curves in self._curves(X, grid, given)])
+        return np.concatenate([curves @ steps for curves in self._in_parts(X, grid, given)])
 
-    def _curves(self, X: Any, times: FloatArray, given: dict[str, Any]) -> Iterator[FloatArray]:
+    def _in_parts(self, X: Any, times: FloatArray, given: dict[str, Any]) -> Iterator[FloatArray]:
         """Survival (rows, T) of some patients after the other, so that many patients need little memory."""
         n = len(X)
         size = max(1, _HELD // len(times))

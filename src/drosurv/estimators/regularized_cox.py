@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES, Penalty
 from drosurv.errors import Argument
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.group_labels import ReadsGroups
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial
 from drosurv.target import FloatArray
 
 
@@ -55,6 +56,8 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
 
     _batched = ("lr", "weight")
     _convex = False
+
+    _observes = EVERYTHING
 
     def __init__(
         self,
@@ -130,8 +133,9 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
         # Mass on the events alone: these baselines average over events, not over patients.
         mass = training.mass * training.target.event
         return Recipe(
-            CoxPartial(training.target, self.ties, training.weight),
+            partial_likelihood(training, self.ties),
             mass=mass / mass.sum(),
+            baseline=cox_baseline(self.ties),
             penalty=self._prepared,
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
         )

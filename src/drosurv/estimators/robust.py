@@ -23,6 +23,7 @@ class RobustEstimator(NetworkEstimator):
     ball: str
 
     _batched = ("lr", "alpha")
+    _weighs_losses = True
     _per_patient = ("worst_case_weights_",)
 
     def _check_parameters(self) -> None:

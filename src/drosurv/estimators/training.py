@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from drosurv.estimators.observation import Observation
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -34,6 +35,8 @@ class Training:
         Number of groups.
     seed : int
         Of everything random in this fit, drawn once: a split or a start asked for twice is the same.
+    observation : Observation
+        Entry times, strata, clusters, offset and patients of the rows, as far as fit was told.
     """
 
     X: FloatArray
@@ -46,10 +49,13 @@ class Training:
     codes: IntArray | None = None
     n_groups: int = 0
     seed: int = 0
+    observation: Observation = field(default_factory=Observation)
 
     @property
     def n_patients(self) -> int | float:
         """Number of patients; one of weight 2 counts as two."""
+        if self.observation.patient is not None:
+            return len(np.unique(self.observation.patient))
         return len(self.target) if self.weight is None else _whole(float(self.weight.sum()))
 
     @property

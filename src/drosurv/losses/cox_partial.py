@@ -38,12 +38,20 @@ class CoxPartial(Loss):
         How equal event times share a risk set.
     weight : (n,) float64 or None
         Weights inside the risk sets.
+    offset : (n,) float64 or None
+        Added to every model's scores.
     """
 
     convex, signed = True, False
 
-    def __init__(self, target: Target, ties: str = "breslow", weight: FloatArray | None = None) -> None:
-        self.target, self.ties, self.weight = target, ties, weight
+    def __init__(
+        self,
+        target: Target,
+        ties: str = "breslow",
+        weight: FloatArray | None = None,
+        offset: FloatArray | None = None,
+    ) -> None:
+        self.target, self.ties, self.weight, self.offset = target, ties, weight, offset
         self.n = len(target)
         self.rows: IntArray
         self.risk_sets: RiskSets | RiskWindows
@@ -61,6 +69,8 @@ class CoxPartial(Loss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        if self.offset is not None:
+            scores = scores + self.offset
         log_sums = self.risk_sets.log_sums(scores)
         if self._efron is not None:
             log_sums += self._efron.correction(scores, log_sums)
@@ -102,20 +112,21 @@ class CoxPartial(Loss):
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
         weight = None if self.weight is None else self.weight[rows]
-        return type(self)(self.target.take(rows), self.ties, weight)
+        offset = None if self.offset is None else self.offset[rows]
+        return type(self)(self.target.take(rows), self.ties, weight, offset)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
-        """The losses in torch; none for entry times and strata."""
-        if not all(loss.target.is_plain for loss in losses):
+        """The losses in torch; none for entry times, strata and offsets."""
+        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
             return None
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         ties = losses[0].ties
         return lambda scores, extra: cox_partial(scores, at.event, at.time, weight=at.weight, ties=ties)
 
     def risk_parts(self) -> list[RiskPart] | None:
-        """Everybody against everybody, unless ties are corrected or there are entry times or strata."""
-        if self._efron is not None or not isinstance(self.risk_sets, RiskSets):
+        """Everybody against everybody, unless ties are corrected or there are entry times, strata or offsets."""
+        if self._efron is not None or self.offset is not None or not isinstance(self.risk_sets, RiskSets):
             return None
         return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
 

@@ -1,0 +1,79 @@
+"""Training data with what ``fit`` was told about the rows: entry times, strata, clusters, offsets, patients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from drosurv.estimators.observation import Observation, parse_observation
+from drosurv.estimators.training import Training
+from drosurv.losses import CoxPartial
+from drosurv.target import FloatArray, Target
+
+EVERYTHING = ("entry", "strata", "clusters", "offset", "id")
+
+
+def partial_likelihood(training: Training, ties: str) -> CoxPartial:
+    """Cox's loss of the training data, with whatever is known of the rows."""
+    return CoxPartial(training.target, ties, training.weight, training.observation.offset)
+
+
+def observed_training(
+    training: Training,
+    target: Target,
+    given: dict[str, Any],
+    *,
+    name: str,
+    known: tuple[str, ...],
+    robust: bool,
+) -> Training:
+    """The training data with the given arguments of ``fit``, checked.
+
+    Parameters
+    ----------
+    training : Training
+    target : Target
+        Of all rows the caller gave.
+    given : dict
+        Arguments by name, those that are not None.
+    name : str
+        The estimator's, for messages.
+    known : tuple of str
+        Arguments for which this estimator has a definition.
+    robust : bool
+        Whether patients are weighted by their losses, so that each may have only one.
+    """
+    undefined = [argument for argument in given if argument not in known]
+    if undefined:
+        raise ValueError(
+            f"{name} has no definition for {undefined[0]}: its loss knows no such thing. "
+            "Use CoxPH, DROCox or RegularizedCox."
+        )
+    observation = parse_observation(target, **given).take(training.kept)
+    mass = training.mass
+    if observation.patient is not None:
+        events = np.bincount(observation.patient, training.target.event)
+        if events.max() <= 1:
+            mass = _mass_of_patients(observation, training)
+        elif robust:
+            raise ValueError(
+                f"{name} weighs patients by their loss, and one id has {int(events.max())} events: give one event "
+                "per id, or use CoxPH."
+            )
+    return replace(training, target=observation.observe(training.target), mass=mass, observation=observation)
+
+
+def _mass_of_patients(observation: Observation, training: Training) -> FloatArray:
+    """Shares of the rows when patients, not rows, are counted: a patient's stands with the event, or the last row.
+
+    The partial likelihood has a loss only where there is an event, so this is the same as summing a patient's losses.
+    """
+    assert observation.patient is not None
+    order = np.lexsort((training.target.time, training.target.event, observation.patient))
+    last = order[np.flatnonzero(np.diff(observation.patient[order], append=-1))]
+    mass = np.zeros(len(training.target))
+    mass[last] = 1.0 if training.weight is None else training.weight[last]
+    share: FloatArray = mass / mass.sum()
+    return share

@@ -1,0 +1,206 @@
+"""Entry times, strata, clusters, offsets and rows of patients, through fit, predictions and saved models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drosurv
+from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+
+FEATURES = ["a", "b", "c"]
+
+
+def simulated(seed=0, n=160):
+    """Ties, weights, late entry, strata, clusters, an offset."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    X[:, 2] = rng.integers(0, 2, n)
+    time = np.ceil(8 * rng.exponential(np.exp(-X @ [0.5, -0.4, 0.3]))) + 1
+    return pd.DataFrame(X, columns=FEATURES).assign(
+        time=time,
+        event=rng.random(n) < 0.7,
+        entry=time - rng.integers(1, 9, n) * rng.choice([0.5, 1.0], n),
+        stratum=rng.choice(["x", "y", "z"], n),
+        cluster=rng.integers(0, 30, n),
+        weight=rng.uniform(0.3, 3, n),
+        offset=rng.normal(size=n) / 3,
+    )
+
+
+DATA = simulated()
+X, Y = DATA[FEATURES], Surv.from_dataframe("event", "time", DATA)
+ALL = {
+    "entry": DATA["entry"],
+    "strata": DATA["stratum"],
+    "clusters": DATA["cluster"],
+    "offset": DATA["offset"],
+}
+PREDICT = {"strata": DATA["stratum"], "offset": DATA["offset"]}
+
+
+@pytest.fixture(scope="module", params=["breslow", "efron"])
+def fitted(request):
+    return CoxPH(ties=request.param, tol=1e-12).fit(X, Y, DATA["weight"], **ALL)
+
+
+@pytest.mark.peer
+def test_coefficients_and_curves_are_those_of_r(run_r):
+    lines = ["data <- read.csv('data.csv')", "new <- data[1:4, ]"]
+    for ties in ("breslow", "efron"):
+        lines.append(f"""
+fit <- coxph(Surv(entry, time, event) ~ a + b + c + strata(stratum) + offset(offset), data, weights = weight,
+             ties = "{ties}", control = coxph.control(timefix = FALSE, eps = 1e-12, toler.chol = 1e-13))
+give("{ties}.coef", coef(fit))
+curves <- lapply(1:4, function(i) summary(survfit(fit, newdata = new[i, ]), times = c(3, 6, 12), extend = TRUE)$surv)
+give("{ties}.curves", do.call(rbind, curves))
+""")
+    r = run_r("\n".join(lines), data=DATA.assign(event=DATA["event"].astype(int)))
+    for ties in ("breslow", "efron"):
+        model = CoxPH(ties=ties, tol=1e-13).fit(X, Y, DATA["weight"], **ALL)
+        np.testing.assert_allclose(model.coef_, r[f"{ties}.coef"][:, 0], rtol=1e-6, atol=1e-7)
+        first = {name: values[:4] for name, values in PREDICT.items()}
+        curves = model.predict_survival_function(X[:4], times=[3, 6, 12], **first)
+        np.testing.assert_allclose(curves, r[f"{ties}.curves"], rtol=1e-6)
+
+
+def test_saved_models_predict_with_strata_and_offset(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        loaded.predict_survival_function(X, times=[2, 5], **PREDICT),
+        fitted.predict_survival_function(X, times=[2, 5], **PREDICT),
+    )
+    np.testing.assert_array_equal(
+        loaded.predict(X, offset=DATA["offset"]), fitted.predict(X, offset=DATA["offset"])
+    )
+
+
+def test_each_stratum_has_a_baseline_of_its_own(fitted):
+    baselines = fitted.cum_baseline_hazard_
+    assert sorted(baselines) == ["x", "y", "z"]
+    at_zero = fitted.predict_cumulative_hazard_function(
+        X[:3] * 0, times=[4.0], strata=["x", "y", "z"], offset=np.zeros(3)
+    )
+    np.testing.assert_allclose(at_zero[:, 0], [baselines[label](4.0) for label in "xyz"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: give strata="),
+        ({"strata": DATA["stratum"]}, "fitted with an offset: give offset="),
+        (
+            {**PREDICT, "strata": ["w"] * len(X)},
+            r"strata contains 'w', but the model knows \['x', 'y', 'z'\]",
+        ),
+        ({**PREDICT, "strata": ["x"]}, "strata must have one label per row"),
+    ],
+)
+def test_predictions_ask_for_what_the_model_was_fitted_with(fitted, given, message):
+    with pytest.raises(ValueError, match=message):
+        fitted.predict_survival_function(X, times=[2.0], **given)
+
+
+def test_strata_that_the_model_does_not_know_are_refused():
+    with pytest.raises(ValueError, match="fitted without strata"):
+        CoxPH().fit(X, Y).predict_survival_function(X, strata=DATA["stratum"])
+
+
+def test_no_curve_for_a_stratum_without_events():
+    strata = np.where(DATA["event"], "seen", DATA["stratum"])
+    with pytest.warns(UserWarning, match="no event in stratum x, y, z"):
+        model = CoxPH().fit(X, Y, strata=strata)
+    with pytest.raises(ValueError, match="no curve can be predicted for stratum 'x'"):
+        model.predict_survival_function(X[:1], strata=["x"])
+
+
+@pytest.mark.parametrize("model", [CoxPH(), DROCox(0.3), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")])
+def test_entry_before_everybody_one_stratum_and_no_offset_change_nothing(model):
+    model.set_params(random_state=0)
+    nothing = {"entry": np.full(len(X), -1.0), "strata": ["all"] * len(X), "offset": np.zeros(len(X))}
+    plain = model.fit(X, Y).predict(X)
+    same = model.fit(X, Y, **nothing).predict(X, offset=np.zeros(len(X)))
+    np.testing.assert_allclose(same, plain, rtol=1e-5, atol=1e-6)
+
+
+def test_strata_of_different_scales_do_not_hide_the_effect():
+    rng = np.random.default_rng(0)
+    x, hospital = rng.normal(size=(4000, 1)), rng.integers(0, 2, 4000)
+    time = rng.exponential(np.where(hospital == 1, 100.0, 1.0) * np.exp(-0.7 * (x[:, 0] + 2 * hospital)))
+    y = Surv.from_arrays(np.ones(4000, bool), time)
+    assert CoxPH().fit(x, y, strata=hospital).coef_[0] == pytest.approx(0.7, abs=0.1)
+
+
+@pytest.mark.parametrize("model", [CoxPH(), DROCox(0.3), DROCox(0.4, "cvar")])
+def test_rows_of_patients_whose_features_stay_are_the_patients(model):
+    """Cutting a patient's time in two changes neither coefficients nor the worst case."""
+    whole = model.fit(X, Y)
+    coef, objective = whole.coef_.copy(), whole.objective_
+    weights = getattr(whole, "worst_case_weights_", None)
+    cut = DATA["time"] / 2 + 0.1
+    rows = pd.concat([X, X], ignore_index=True)
+    y = Surv.from_arrays(np.r_[np.zeros(len(X), bool), DATA["event"]], np.r_[cut, DATA["time"]])
+    again = model.fit(rows, y, entry=np.r_[np.full(len(X), -1.0), cut], id=np.r_[: len(X), : len(X)])
+    np.testing.assert_allclose(again.coef_, coef, rtol=1e-4, atol=1e-5)
+    assert again.objective_ == pytest.approx(objective, rel=1e-7)
+    assert again.n_patients_ == len(X)
+    if weights is not None:
+        summed = again.worst_case_weights_.reshape(2, -1).sum(axis=0)
+        np.testing.assert_allclose(summed, weights, atol=1e-4)
+
+
+def test_several_events_of_a_patient_are_for_plain_cox():
+    y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    x, rows = np.array([[0.0], [1.0], [0.5], [2.0]]), {"entry": [0.0, 1.0, 0.0, 0.0], "id": [1, 1, 2, 3]}
+    assert CoxPH().fit(x, y, **rows).n_patients_ == 3
+    with pytest.raises(ValueError, match="DROCox weighs patients by their loss, and one id has 2 events"):
+        DROCox(0.5).fit(x, y, **rows)
+
+
+@pytest.mark.parametrize("model", [DROCoxSplit(), SubgroupRobustCox()])
+@pytest.mark.parametrize("argument", ["entry", "strata", "offset"])
+def test_what_has_no_definition_is_refused(model, argument):
+    with pytest.raises(ValueError, match=f"{type(model).__name__} has no definition for {argument}"):
+        model.fit(X, Y, **{argument: ALL[argument]})
+
+
+def test_models_of_groups_refuse_or_take_them_too():
+    with pytest.raises(ValueError, match="GroupDROCox has no definition for strata"):
+        GroupDROCox().fit(X, Y, sensitive_features=DATA["stratum"], strata=DATA["stratum"])
+    model = RegularizedCox("keya_group", max_iter=5, random_state=0)
+    model.fit(X, Y, sensitive_features=DATA["cluster"] % 2, strata=DATA["stratum"], entry=DATA["entry"])
+    assert model.predict_survival_function(X, times=[3.0], strata=DATA["stratum"]).shape == (len(X), 1)
+
+
+def test_survival_after_a_time_is_the_ratio_of_the_curves():
+    model = CoxPH().fit(X, Y)
+    later = model.predict_survival_function(X, times=[2.0, 6.0, 9.0], conditional_after=5.0)
+    plain = model.predict_survival_function(X, times=[5.0, 6.0, 9.0])
+    np.testing.assert_allclose(later[:, 0], 1.0)
+    np.testing.assert_allclose(later[:, 1:], plain[:, 1:] / plain[:, :1], rtol=1e-10)
+    own = model.predict_survival_function(X[:2], times=[6.0], conditional_after=[0.0, 5.0])
+    np.testing.assert_allclose(own[:, 0], [plain[0, 1], later[1, 1]], rtol=1e-10)
+
+
+def test_medians_quantiles_and_means_are_read_off_the_curves():
+    model = CoxPH().fit(X, Y)
+    curves = model.predict_survival_function(X)
+    grid = np.linspace(0, model.unique_times_[-1], 20_001)
+    for i, curve in enumerate(curves[:10]):
+        below = model.unique_times_[curve.y <= 0.5]
+        assert model.predict_median(X)[i] == (below[0] if len(below) else np.inf)
+        by_tenth = model.unique_times_[curve.y <= 0.9]
+        assert model.predict_quantile(X, 0.1)[i] == by_tenth[0]
+        area = curve(grid[:-1]).sum() * (grid[1] - grid[0])
+        assert model.predict_expectation(X)[i] == pytest.approx(area, rel=1e-3)
+        short = grid[grid < 4.0]
+        area = curve(short).sum() * (grid[1] - grid[0])
+        assert model.predict_expectation(X, until=4.0)[i] == pytest.approx(area, rel=1e-3)
+    with pytest.raises(ValueError, match="q must lie between 0 and 1, got 50"):
+        model.predict_quantile(X, 50)
+    with pytest.raises(ValueError, match="until must be above 0 and not after the last event time"):
+        model.predict_expectation(X, until=1e9)
+
+
+def test_medians_of_models_with_strata_ask_for_them(fitted):
+    assert fitted.predict_median(X, **PREDICT).shape == (len(X),)
