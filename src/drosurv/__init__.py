@@ -13,6 +13,7 @@ from drosurv._version import __version__ as __version__
 if TYPE_CHECKING:
     from drosurv.discovery import all_estimators as all_estimators
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
+    from drosurv.estimators.natural_units import summary as summary
     from drosurv.evaluation import evaluate as evaluate
     from drosurv.persistence import load as load
     from drosurv.persistence import save as save
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "audit",
+    "coefficients",
     "datasets",
     "estimators",
     "evaluation",
@@ -41,6 +43,7 @@ _HOME = {
     "load": "drosurv.persistence",
     "repair": "drosurv.repairs",
     "save": "drosurv.persistence",
+    "summary": "drosurv.estimators.natural_units",
 }
 
 

@@ -125,7 +125,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
     ) -> Training:
         """The arguments of fit, checked."""
-        for earlier in ("coef_", "network_", "_baseline"):
+        for earlier in ("coef_", "network_", "_baseline", "_kept_training", "_findings"):
             # The last fit may have been of another network, and one that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
@@ -164,7 +164,8 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self.n_patients_, self.n_events_ = training.n_patients, training.n_events
         observed = training.observation
         weight = training.weight if observed.patient is None else None
-        self.follow_up_ = FollowUp.of(observed.patients(training.target), weight)
+        seen = observed.patients(training.target)
+        self.follow_up_ = FollowUp.of(seen, weight, entry=seen.entry)
         self._has_offset = observed.offset is not None
         self._describe(fitted)
         self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)

@@ -69,6 +69,7 @@ class CoxPH(NetworkEstimator):
     """
 
     _observes = EVERYTHING
+    _is_plain_cox = True
 
     def __init__(
         self,

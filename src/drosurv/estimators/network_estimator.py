@@ -8,15 +8,16 @@ from typing import Any, Self
 import numpy as np
 
 from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
-from drosurv.estimators.fitting import Schedule
+from drosurv.estimators.fitting import Fitted, Schedule
 from drosurv.estimators.parameters import check_count, check_number, check_widths
 from drosurv.networks import build, linear, mlp, restored
 
 SOLVERS = ("auto", "adam", "convex")
 
 
-class NetworkEstimator(SurvivalEstimator):
+class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     """Base of estimators whose scores come from a network: linear, a perceptron, or the user's own."""
 
     # What a subclass does not offer its users keeps these values.
@@ -110,6 +111,15 @@ class NetworkEstimator(SurvivalEstimator):
         if self.network == "mlp":
             return build(lambda d: mlp(d, self.hidden), n_features, seed)
         return build(linear, n_features, seed)
+
+    def _accept(self, fitted: Fitted) -> None:
+        super()._accept(fitted)
+        if self._is_linear:
+            self._keep(fitted.training)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, without the training data."""
+        return self._without_training(super().__getstate__())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`__getstate__` gave, with the network built anew."""

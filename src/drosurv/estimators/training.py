@@ -69,6 +69,26 @@ class Training:
         out[self.kept] = values
         return out
 
+    def drawn(self, counts: FloatArray) -> Training:
+        """The data with each row drawn so many times (n,)."""
+        rows = np.flatnonzero(counts)
+        times, target = counts[rows], self.target.take(rows)
+        if not target.event.any():
+            raise ValueError("none of the patients drawn had an event.")
+        mass = self.mass[rows] * times
+        codes = None if self.codes is None else np.unique(self.codes[rows], return_inverse=True)[1]
+        return replace(
+            self,
+            X=self.X[rows],
+            target=target,
+            mass=mass / mass.sum(),
+            weight=times if self.weight is None else self.weight[rows] * times,
+            kept=self.kept[rows],
+            codes=codes,
+            n_groups=0 if codes is None else int(codes.max()) + 1,
+            observation=self.observation.take(rows),
+        )
+
     @staticmethod
     def stacked(trainings: Sequence[Training]) -> Training:
         """Features, target and groups of R training sets of one size, with a leading axis of R."""

@@ -16,6 +16,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
 from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.reading import require_columns
+from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")
 # An error that names more columns than this is no longer read.
@@ -160,6 +161,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Names of the features, (features,)."""
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in column.features], dtype=object)
+
+    @property
+    def scale_(self) -> FloatArray:
+        """What each feature was divided by, (features,)."""
+        check_is_fitted(self)
+        parts = [
+            column.deviations if isinstance(column, CategoryColumn) else (column.deviation,)
+            for column in self._used()
+        ]
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
 
     def describe(self) -> pd.DataFrame:
         """What is done to each column of the training table.

@@ -1,0 +1,291 @@
+"""What linear models tell of their coefficients: the Cox table, residuals, and the proportional hazards test."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from drosurv.coefficients import (
+    CoxTable,
+    FittedCox,
+    ProportionalHazardsTest,
+    deviance,
+    dfbeta,
+    inverse_information,
+    martingale,
+    proportional_hazards_test,
+    sandwich,
+    scaled_schoenfeld,
+    schoenfeld,
+    score,
+)
+from drosurv.coefficients.bootstrap import bootstrap_coefficients
+from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.estimators.fitting import Schedule, train
+from drosurv.estimators.observed_training import partial_likelihood
+from drosurv.estimators.progress import maybe_bar
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
+from drosurv.target import FloatArray
+
+METHODS = ("auto", "information", "sandwich", "bootstrap")
+_RESIDUALS = {
+    "martingale": martingale,
+    "deviance": deviance,
+    "score": score,
+    "dfbeta": dfbeta,
+    "schoenfeld": schoenfeld,
+    "scaled_schoenfeld": scaled_schoenfeld,
+}
+# A saved model brings the covariance of its coefficients along, unless computing it costs more than this.
+_SAVED_WORK = 2e9
+
+
+class CoefficientInference(BaseEstimator):
+    """Inference for the coefficients of estimators with a linear network.
+
+    The training data are kept beside the fitted model for it, as a reference, and never saved.
+    """
+
+    coef_: FloatArray
+    network: Any
+    ties: str
+    l2: float
+    _recipe: Callable[..., Recipe]
+    _schedule: Callable[..., Schedule]
+    _kept_training: Training | None = None
+    _findings: Findings | None = None
+    # Whether the coefficients maximise the partial likelihood, so that its information speaks of them.
+    _is_plain_cox = False
+
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_boot: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+        scale: FloatArray | None = None,
+    ) -> CoxTable:
+        """The Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
+
+        For a robust model plain Cox on the same patients stands beside it, and notes say which coefficients changed
+        most and for whom.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        method : {"auto", "information", "sandwich", "bootstrap"}
+            Where standard errors come from: the observed information (plain Cox); the sandwich, which allows for
+            weights, clusters and a wrong model; refits to patients (or clusters) drawn with replacement, which any
+            linear model has. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
+            clusters or ids, and for a robust model no standard errors unless a bootstrap was run before.
+        n_boot : int
+            Refits of the bootstrap.
+        random_state : int
+            Its seed.
+        n_jobs : int, optional
+            Threads of the bootstrap; as many as there are processors if not given.
+        verbose : bool, optional
+            Whether the bootstrap shows a progress bar; as the estimator's own if not given.
+        scale : (d,) array, optional
+            What the features were divided by before training, for a table on their natural units;
+            :func:`drosurv.summary` finds it in a Pipeline.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPH, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> table = CoxPH().fit(data.X, data.y).summary()
+        >>> table.loc[data.X.columns[0], "p"] < 0.05
+        True
+        """
+        check_is_fitted(self)
+        self._check_linear("summary")
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+        if method == "bootstrap":
+            talks = bool(getattr(self, "verbose", False)) if verbose is None else verbose
+            covariance, refits = self._bootstrap(n_boot, random_state, n_jobs, talks)
+            known = {**self._known().covariances, "bootstrap": covariance}
+            self._findings = replace(self._known(), covariances=known, n_boot=refits)
+        used = self._tell(method)
+        return findings_table(
+            self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale
+        )
+
+    def residuals(self, kind: str = "martingale") -> FloatArray:
+        """Residuals of a plain Cox model on its training rows.
+
+        Parameters
+        ----------
+        kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
+            The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
+        """
+        if kind not in _RESIDUALS:
+            raise ValueError(f"kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
+        return _RESIDUALS[kind](self._fitted_cox("residuals"))
+
+    def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
+        """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
+
+        Parameters
+        ----------
+        transform : {"km", "rank", "identity", "log"} or callable
+            Function of time that the change follows.
+        """
+        fit = self._fitted_cox("check_proportional_hazards")
+        return proportional_hazards_test(fit, transform, self._feature_names())
+
+    def _tell(self, method: str) -> str | None:
+        """The method that is meant, its covariance computed; None where there is none without refits."""
+        used = self._method(method)
+        if used in ("information", "sandwich") and used not in self._known().covariances:
+            known = {**self._known().covariances, used: self._covariance(used)}
+            self._findings = replace(self._known(), covariances=known)
+        return used
+
+    def _method(self, method: str) -> str | None:
+        if method == "auto" and not self._is_plain_cox:
+            return "bootstrap" if "bootstrap" in self._known().covariances else None
+        if method == "auto":
+            covariances = self._known().covariances
+            training = self._kept_training
+            if training is None:
+                return next(
+                    (name for name in ("sandwich", "information") if name in covariances), "information"
+                )
+            clustered = training.weight is not None or training.observation.clusters is not None
+            return "sandwich" if clustered else "information"
+        if method in ("information", "sandwich") and not self._is_plain_cox:
+            raise ValueError(
+                f"method={method!r} speaks of plain Cox, not of {type(self).__name__}: use method='bootstrap'."
+            )
+        return method
+
+    def _known(self) -> Findings:
+        """What is known of the coefficients so far; computed from the training data at the first call."""
+        if self._findings is None:
+            training, weights = self._required("summary"), None
+            share = training.weight if training.weight is not None else np.ones(len(training.X))
+            mean = share @ training.X / share.sum()
+            deviation = np.sqrt(share @ (training.X - mean) ** 2 / share.sum())
+            plain = worst = likelihoods = None
+            if self._is_plain_cox:
+                likelihoods = self._log_likelihoods()
+            else:
+                plain = self._plain_coefficients(training)
+                weights = getattr(self, "worst_case_weights_", None)
+            if weights is not None:
+                worst = weights[training.kept] @ training.X / weights.sum()
+            counts = float(training.n_patients), float(training.n_events)
+            self._findings = Findings(*counts, mean, deviation, {}, 0, likelihoods, plain, worst)
+        return self._findings
+
+    def _covariance(self, method: str) -> FloatArray:
+        fit = self._fitted_cox("summary")
+        if method == "information":
+            return inverse_information(fit)
+        training = self._required("summary")
+        clusters = training.observation.clusters
+        return sandwich(fit, None if clusters is None else np.unique(clusters, return_inverse=True)[1])
+
+    def _log_likelihoods(self) -> tuple[float, float]:
+        fit = self._fitted_cox("summary")
+        weight = fit.case_weight[fit.rows]
+        fitted = -float(weight @ fit.loss(fit.scores[None, :])[0])
+        null = FittedCox(fit.X, fit.target, np.zeros(len(fit.coef)), fit.ties, fit.weight, fit.offset)
+        return -float(weight @ null.loss(null.scores[None, :])[0]), fitted
+
+    def _bootstrap(
+        self, n_boot: int, random_state: int, n_jobs: int | None, verbose: bool
+    ) -> tuple[FloatArray, int]:
+        """Covariance of the coefficients of refits, and how many had a solution."""
+        training = self._required("summary(method='bootstrap')")
+        clusters = training.observation.clusters
+        together = (
+            np.arange(len(training.X)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+        )
+
+        def refit(counts: FloatArray) -> FloatArray | None:
+            try:
+                drawn = training.drawn(counts)
+                recipe = self._recipe(drawn, [self])
+                found: FloatArray = train([recipe], [drawn], self._schedule([self]))[0][0].network
+            except ValueError:
+                # A sample without an event has no coefficients.
+                return None
+            return found
+
+        with maybe_bar("bootstrap" if verbose else None, n_boot) as on_step, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            done = count(1)
+            tell = None if on_step is None else (lambda: on_step(next(done)))
+            draws = bootstrap_coefficients(
+                refit, together, n_boot=n_boot, random_state=random_state, threads=n_jobs, on_done=tell
+            )
+        covariance: FloatArray = np.atleast_2d(np.cov(draws, rowvar=False))
+        return covariance, len(draws)
+
+    def _fitted_cox(self, asked: str) -> FittedCox:
+        check_is_fitted(self)
+        self._check_linear(asked)
+        if not self._is_plain_cox:
+            raise ValueError(
+                f"{asked} is defined for plain Cox, not for {type(self).__name__}; fit a CoxPH beside it."
+            )
+        training = self._required(asked)
+        offset = training.observation.offset
+        return FittedCox(training.X, training.target, self.coef_, self.ties, training.weight, offset, self.l2)
+
+    def _plain_coefficients(self, training: Training) -> FloatArray:
+        """Of plain Cox on the same patients."""
+        recipe = Recipe(partial_likelihood(training, self.ties))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            plan = Schedule("convex", "CoxPH", lr=np.zeros(1), l2=self.l2)
+            found: FloatArray = train([recipe], [training], plan)[0][0].network
+        return found
+
+    def _check_linear(self, asked: str) -> None:
+        if not hasattr(self, "coef_"):
+            raise ValueError(f"{asked} speaks of coefficients, which network={self.network!r} does not have.")
+
+    def _required(self, asked: str) -> Training:
+        if self._kept_training is None:
+            raise ValueError(
+                f"{asked} needs the training data, which a saved model does not keep: call it before saving, or fit "
+                "again."
+            )
+        return self._kept_training
+
+    def _title(self) -> str:
+        alpha = getattr(self, "alpha", None)
+        return type(self).__name__ if alpha is None else f"{type(self).__name__} (alpha = {alpha:g})"
+
+    def _feature_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(len(self.coef_))] if names is None else [str(name) for name in names]
+
+    def _keep(self, training: Training) -> None:
+        """Remember the training data of a linear model."""
+        self._kept_training, self._findings = training, None
+
+    def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state of a model to be kept elsewhere: what summary() tells by itself goes along, the data stay."""
+        training = state.pop("_kept_training", None)
+        if training is not None and len(training.X) * training.X.shape[1] ** 2 <= _SAVED_WORK:
+            self._tell("auto")
+            state["_findings"] = self._findings
+        return state

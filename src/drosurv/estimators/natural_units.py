@@ -1,0 +1,53 @@
+"""The Cox table of a Pipeline, on the units its features had before they were scaled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drosurv.coefficients import CoxTable
+
+
+def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
+    """The Cox table of a fitted linear model, or of a Pipeline that ends in one, on natural units.
+
+    A hazard ratio is per unit of the feature as it was before a step of the Pipeline divided it: per year, or of one
+    level of a category against its reference.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Steps may be a :class:`drosurv.tables.TableEncoder`, or scikit-learn's scalers.
+    level, method, **options
+        As in :meth:`drosurv.CoxPH.summary`.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import drosurv
+    >>> data = drosurv.datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> scaled = make_pipeline(StandardScaler(), drosurv.CoxPH()).fit(data.X, data.y)
+    >>> plain = drosurv.CoxPH().fit(data.X, data.y)
+    >>> bool(abs(drosurv.summary(scaled)["coef"] - plain.summary()["coef"]).max() < 1e-6)
+    True
+    """
+    if not hasattr(model, "steps"):
+        plain: CoxTable = model.summary(level, method, **options)
+        return plain
+    last = model[-1]
+    if not hasattr(last, "summary"):
+        raise ValueError(f"summary needs a linear model of drosurv at the end of the Pipeline, got {last!r}.")
+    scale = np.ones(len(getattr(last, "coef_", ())))
+    names: list[str] | None = None
+    for step in model[:-1]:
+        own = getattr(step, "scale_", None)
+        if own is not None and np.shape(own) == scale.shape:
+            scale = scale * np.asarray(own)
+        if hasattr(step, "get_feature_names_out") and names is None:
+            names = [str(name) for name in step.get_feature_names_out()]
+    table: CoxTable = last.summary(level, method, scale=scale, **options)
+    if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
+        table.index = table.index.__class__(names, name=table.index.name)
+    return table

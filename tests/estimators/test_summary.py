@@ -1,0 +1,218 @@
+"""The Cox table of fitted models, against lifelines and R, and what robust models say beside it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import drosurv
+from drosurv import CoxPH, DROCox, GroupDROCox, Surv, datasets
+from drosurv.tables import TableEncoder
+
+
+def simulated(seed=0, n=200):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["age", "dose"]).assign(sex=rng.integers(0, 2, n))
+    time = np.ceil(20 * rng.exponential(np.exp(-X @ [0.5, -0.3, 0.4]))) / 2
+    return X.assign(
+        time=time,
+        event=rng.random(n) < 0.7,
+        entry=time - rng.integers(1, 20, n) / 4,
+        hospital=rng.integers(0, 25, n),
+        stratum=rng.integers(0, 2, n),
+        weight=rng.uniform(0.5, 2, n),
+    )
+
+
+DATA = simulated()
+FEATURES = ["age", "dose", "sex"]
+X, Y = DATA[FEATURES].astype(float), Surv.from_dataframe("event", "time", DATA)
+COLUMNS = [
+    *("coef", "exp(coef)", "se(coef)", "coef lower 95%", "coef upper 95%"),
+    *("exp(coef) lower 95%", "exp(coef) upper 95%", "z", "p"),
+]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("dataset", ["rossi", "lung", "simulated"])
+def test_the_table_is_that_of_lifelines(dataset):
+    from lifelines import CoxPHFitter
+    from lifelines.datasets import load_lung, load_rossi
+
+    table, time, event = {
+        "rossi": lambda: (load_rossi(), "week", "arrest"),
+        "lung": lambda: (load_lung().dropna(), "time", "status"),
+        "simulated": lambda: (DATA[[*FEATURES, "time", "event"]], "time", "event"),
+    }[dataset]()
+    peer = CoxPHFitter().fit(table.astype(float), time, event, fit_options={"precision": 1e-12})
+    features = table.drop(columns=[time, event]).astype(float)
+    y = Surv.from_arrays(table[event].astype(bool), table[time].astype(float))
+    found = CoxPH(ties="efron").fit(features, y).summary()
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(found), peer.summary[COLUMNS], rtol=1e-5, atol=1e-5, check_names=False
+    )
+
+
+@pytest.mark.peer
+def test_standard_errors_are_those_of_r(run_r):
+    models = {
+        "plain": ("Surv(time, event) ~ age + dose + sex, data", {}),
+        "weighted": (
+            "Surv(time, event) ~ age + dose + sex, data, weights = weight, robust = TRUE",
+            {"weight"},
+        ),
+        "clusters": ("Surv(time, event) ~ age + dose + sex, data, cluster = hospital", {"clusters"}),
+        "all": (
+            "Surv(entry, time, event) ~ age + dose + sex + strata(stratum), data, cluster = hospital, weights = weight",
+            {"weight", "clusters", "entry", "strata"},
+        ),
+    }
+    lines = ["data <- read.csv('data.csv')"]
+    for name, (call, _) in models.items():
+        for ties in ("breslow", "efron"):
+            lines.append(f"""
+fit <- coxph({call}, ties = "{ties}", control = coxph.control(timefix = FALSE, eps = 1e-12, toler.chol = 1e-13))
+give("{name}.{ties}", cbind(coef(fit), sqrt(diag(vcov(fit)))))
+give("{name}.{ties}.loglik", fit$loglik)
+""")
+    r = run_r("\n".join(lines), data=DATA.assign(event=DATA["event"].astype(int)))
+    for name, (_, given) in models.items():
+        for ties in ("breslow", "efron"):
+            model = CoxPH(ties=ties).fit(
+                X,
+                Y,
+                DATA["weight"] if "weight" in given else None,
+                clusters=DATA["hospital"] if "clusters" in given else None,
+                entry=DATA["entry"] if "entry" in given else None,
+                strata=DATA["stratum"] if "strata" in given else None,
+            )
+            np.testing.assert_allclose(
+                model.summary()[["coef", "se(coef)"]], r[f"{name}.{ties}"], rtol=1e-5, atol=1e-6
+            )
+            assert model._findings.log_likelihoods == pytest.approx(
+                r[f"{name}.{ties}.loglik"][:, 0], rel=1e-7
+            )
+
+
+def test_the_table_says_where_its_errors_come_from():
+    plain = CoxPH().fit(X, Y)
+    assert list(plain.summary().columns) == COLUMNS
+    assert "observed information" in str(plain.summary())
+    assert "sandwich" in str(plain.summary(method="sandwich"))
+    assert "sandwich" in str(CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary())
+    assert "CoxPH: 200 patients" in str(plain.summary())
+    assert "likelihood ratio test" in str(plain.summary())
+
+
+def test_the_level_is_that_of_the_intervals():
+    model = CoxPH().fit(X, Y)
+    wide, narrow = model.summary(0.99), model.summary(level=0.5)
+    assert (wide["coef upper 99%"] > narrow["coef upper 50%"]).all()
+
+
+def test_scaled_features_have_the_table_of_their_natural_units():
+    plain = CoxPH(tol=1e-12).fit(X, Y).summary()
+    scaled = drosurv.summary(make_pipeline(StandardScaler(), CoxPH(tol=1e-12)).fit(X, Y))
+    pd.testing.assert_frame_equal(pd.DataFrame(scaled), pd.DataFrame(plain), rtol=1e-6, atol=1e-9)
+    # Indicators too, which the encoder standardises.
+    table = X.assign(sex=np.where(X["sex"] == 1, "m", "f"))
+    encoded = drosurv.summary(make_pipeline(TableEncoder(), CoxPH(tol=1e-12)).fit(table, Y))
+    sex = next(name for name in encoded.index if name.startswith("sex="))
+    sign = 1 if sex == "sex=m" else -1
+    assert encoded.loc[sex, "coef"] == pytest.approx(sign * plain.loc["sex", "coef"], rel=1e-6)
+    assert encoded.loc[sex, "se(coef)"] == pytest.approx(plain.loc["sex", "se(coef)"], rel=1e-6)
+    assert drosurv.summary(CoxPH().fit(X, Y)).index.tolist() == FEATURES
+
+
+def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
+    data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    model = DROCox(0.2).fit(data.X, data.y)
+    table = model.summary()
+    np.testing.assert_allclose(table["coef"], model.coef_)
+    np.testing.assert_allclose(table["plain coef"], CoxPH().fit(data.X, data.y).coef_, rtol=1e-6, atol=1e-8)
+    assert table["se(coef)"].isna().all()
+    shown = str(table)
+    assert 'ask for summary(method="bootstrap")' in shown
+    assert "minimise the loss of the patients for whom DROCox (alpha = 0.2) is worst" in shown
+    assert "Changed most against plain Cox" in shown
+    assert "whom the worst case weights most" in shown
+    assert repr(model) == "DROCox()"
+
+
+def test_the_change_is_for_those_whom_the_worst_case_weights():
+    data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    model = DROCox(0.2).fit(data.X, data.y)
+    model.summary()
+    np.testing.assert_allclose(model._findings.worst_mean, model.worst_case_weights_ @ data.X.to_numpy())
+
+
+def test_the_bootstrap_of_plain_cox_agrees_with_its_information():
+    model = CoxPH().fit(X, Y)
+    drawn = model.summary(method="bootstrap", n_boot=300, n_jobs=2)
+    known = model.summary(method="sandwich")
+    np.testing.assert_allclose(drawn["se(coef)"], known["se(coef)"], rtol=0.2)
+    assert "300 refits" in str(drawn)
+
+
+def test_a_bootstrap_once_run_stays_with_the_robust_model(tmp_path):
+    model = DROCox(0.3).fit(X, Y, clusters=DATA["hospital"])
+    first = model.summary(method="bootstrap", n_boot=40)
+    assert first["se(coef)"].gt(0).all()
+    pd.testing.assert_frame_equal(pd.DataFrame(model.summary()), pd.DataFrame(first))
+    again = DROCox(0.3).fit(X, Y, clusters=DATA["hospital"]).summary(method="bootstrap", n_boot=40, n_jobs=1)
+    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(first))
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(drosurv.load(tmp_path / "model").summary()), pd.DataFrame(first)
+    )
+
+
+def test_saved_models_keep_their_table_and_no_patient(tmp_path):
+    model = CoxPH().fit(X, Y, DATA["weight"])
+    model.save(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model")
+    assert loaded._kept_training is None
+    pd.testing.assert_frame_equal(pd.DataFrame(loaded.summary()), pd.DataFrame(model.summary()))
+    assert "sandwich" in str(loaded.summary())
+    for asked in (
+        lambda: loaded.summary(method="bootstrap"),
+        lambda: loaded.residuals(),
+        lambda: loaded.check_proportional_hazards(),
+    ):
+        with pytest.raises(ValueError, match="needs the training data, which a saved model does not keep"):
+            asked()
+
+
+def test_residuals_and_the_proportional_hazards_test_are_at_hand():
+    model = CoxPH(ties="efron").fit(X, Y, entry=DATA["entry"])
+    assert model.residuals().sum() == pytest.approx(0.0, abs=1e-8)
+    assert model.residuals("dfbeta").shape == (200, 3)
+    assert model.residuals("scaled_schoenfeld").shape == (int(DATA["event"].sum()), 3)
+    test = model.check_proportional_hazards("rank")
+    assert test.to_frame().index.tolist() == [*FEATURES, "all together"]
+    with pytest.raises(ValueError, match=r"kind must be one of \['martingale'.*got 'pearson'"):
+        model.residuals("pearson")
+
+
+def test_models_of_groups_have_tables_too():
+    model = GroupDROCox().fit(X, Y, sensitive_features=DATA["stratum"])
+    table = model.summary(method="bootstrap", n_boot=20)
+    assert table["se(coef)"].gt(0).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            lambda: CoxPH("mlp", max_iter=2).fit(X, Y).summary(),
+            "summary speaks of coefficients, which network='mlp'",
+        ),
+        (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
+        (lambda: DROCox().fit(X, Y).summary(method="sandwich"), "speaks of plain Cox, not of DROCox"),
+        (lambda: DROCox().fit(X, Y).residuals(), "residuals is defined for plain Cox, not for DROCox"),
+    ],
+)
+def test_what_has_no_definition_is_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        asked()
