@@ -85,11 +85,15 @@ class TestEveryEstimator:
         assert loaded.get_params() == model.get_params()
         assert loaded.score(X, Y) == model.score(X, Y)
         assert loaded.feature_names_in_.tolist() == list(X.columns)
-        for name in set(vars(model)) - {"network_", "follow_up_", "_baseline", *model._per_patient}:
+        apart = {"network_", "follow_up_", "_baseline", "_kept_training", "_findings", *model._per_patient}
+        for name in set(vars(model)) - apart:
             np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
         np.testing.assert_array_equal(loaded.unique_times_, model.unique_times_)
         np.testing.assert_array_equal(loaded.baseline_survival_.y, model.baseline_survival_.y)
         np.testing.assert_array_equal(loaded.cum_baseline_hazard_.y, model.cum_baseline_hazard_.y)
+        if network == "linear" and hasattr(model, "summary"):
+            assert str(loaded.summary()) == str(model.summary())
+            assert loaded._kept_training is None
 
     def test_leaves_no_training_patient_in_the_file(self, cls, network, path):
         model = fitted(small(cls, network=network, solver="adam", random_state=3))
