@@ -16,6 +16,7 @@ from drosurv.metrics import (
     log_partial_likelihood,
 )
 from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.metrics.shrinkage import kept_share
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
             {
                 "factor": factor,
                 "log_partial_likelihood": likelihood,
-                "share_of_gain": (likelihood - null) / full if full > 0 else np.nan,
+                "share_of_gain": float(kept_share(likelihood - null, full)),
                 "calibration_slope": slope / factor if factor else np.nan,
                 **{disparity_column(*key): value for key, value in found.items()},
             }

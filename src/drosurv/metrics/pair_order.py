@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.metrics.pair_sweep import add_between, add_counts, add_later
+from drosurv.metrics.pair_sweep import SortedPatients, add_between, add_counts, add_later
 from drosurv.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -30,36 +30,8 @@ class PairCounts(NamedTuple):
     denominator: FloatArray
 
 
-class PairOrder(NamedTuple):
-    """Patients sorted for the sweep: everything about their pairs that does not change with their weights.
-
-    A patient with an event is comparable with everybody in a later block. Which patients share a block is the
-    difference between the rules: those of one time (Algorithm B.1), or, because Harrell counts a patient
-    censored at the time of an event as observed longer, first the events and then the censored of one time.
-
-    Parameters
-    ----------
-    rows : (n,) intp
-        Rows of the caller by block, then score.
-    blocks : (n_blocks + 1,) intp
-        Where each block starts among the sorted patients, and n.
-    event : (n,) bool
-        Event flags, sorted.
-    rank : (n,) intp
-        Rank of the sorted patient's score among the distinct scores.
-    low, high : (n,) intp
-        The scores of ranks ``low <= r < high`` are tied with the sorted patient's.
-    n_ranks : int
-        Number of distinct scores.
-    """
-
-    rows: IntArray
-    blocks: IntArray
-    event: BoolArray
-    rank: IntArray
-    low: IntArray
-    high: IntArray
-    n_ranks: int
+class PairOrder(SortedPatients):
+    """Patients sorted for the sweep: everything about their pairs that does not change with their weights."""
 
     @classmethod
     def for_imparity(cls, target: Target, risk: FloatArray) -> PairOrder:
@@ -115,7 +87,7 @@ def imparity_sums(
     """Numerators and denominators of Algorithm B.1 summed by group, (2, n_groups), in one compiled call."""
     rows, blocks, flags, rank, low, high, n_ranks = _lay_out(time, event, risk, 0.0, False)
     numerator, denominator = np.empty(len(risk)), np.empty(len(risk))
-    order = PairOrder(rows, blocks, flags, rank, low, high, n_ranks)
+    order = SortedPatients(rows, blocks, flags, rank, low, high, n_ranks)
     add_counts(order, weight, weight, True, numerator, denominator)
     sums = np.zeros((2, n_groups))
     for k in range(len(risk)):

@@ -7,15 +7,44 @@ of tie: with unit or whole-number weights every count is a multiple of 1/2, whic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from drosurv.metrics.pair_order import PairOrder
+
+class SortedPatients(NamedTuple):
+    """Patients in the order in which the sweep meets them.
+
+    A patient with an event is comparable with everybody in a later block. Which patients share a block is the
+    difference between the rules: those of one time (Algorithm B.1), or, because Harrell counts a patient
+    censored at the time of an event as observed longer, first the events and then the censored of one time.
+
+    Parameters
+    ----------
+    rows : (n,) intp
+        Rows of the caller by block, then score.
+    blocks : (n_blocks + 1,) intp
+        Where each block starts among the sorted patients, and n.
+    event : (n,) bool
+        Event flags, sorted.
+    rank : (n,) intp
+        Rank of the sorted patient's score among the distinct scores.
+    low, high : (n,) intp
+        The scores of ranks ``low <= r < high`` are tied with the sorted patient's.
+    n_ranks : int
+        Number of distinct scores.
+    """
+
+    rows: IntArray
+    blocks: IntArray
+    event: BoolArray
+    rank: IntArray
+    low: IntArray
+    high: IntArray
+    n_ranks: int
 
 
 @numba.njit(cache=True, nogil=True)
@@ -40,7 +69,7 @@ def _below(tree: FloatArray, rank: int) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def add_later(
-    order: PairOrder, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
+    order: SortedPatients, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
     """Give each patient with an event, and weight of its `own`, its pairs with everybody in later blocks."""
     tree = np.zeros(order.n_ranks + 1)
@@ -63,7 +92,7 @@ def add_later(
 
 @numba.njit(cache=True, nogil=True)
 def add_earlier(
-    order: PairOrder, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
+    order: SortedPatients, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
     """Give each patient its pairs with the events of earlier blocks: the mirror image of `add_later`."""
     tree = np.zeros(order.n_ranks + 1)
@@ -86,7 +115,7 @@ def add_earlier(
 
 @numba.njit(cache=True, nogil=True)
 def add_simultaneous(
-    order: PairOrder, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
+    order: SortedPatients, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
     """Give each patient its pairs inside its own block by Algorithm B.1; blocks are sorted by score.
 
@@ -134,7 +163,7 @@ def add_simultaneous(
 
 @numba.njit(cache=True, nogil=True)
 def add_counts(
-    order: PairOrder,
+    order: SortedPatients,
     own: FloatArray,
     weight: FloatArray,
     simultaneous: bool,
@@ -157,7 +186,7 @@ def add_counts(
 
 @numba.njit(cache=True, nogil=True)
 def add_between(
-    order: PairOrder, weight: FloatArray, code: IntArray, numerator: FloatArray, denominator: FloatArray
+    order: SortedPatients, weight: FloatArray, code: IntArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
     """Sum the pairs of `add_later` by the groups of their two patients; one tree per group, side by side."""
     n_groups = len(numerator)

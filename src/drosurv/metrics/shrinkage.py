@@ -80,5 +80,20 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
         warn_undefined(
             f"the share of gain is undefined (NaN): the reference gains {reference:g} over the null model."
         )
-        return float("nan")
-    return gain / reference
+    return float(kept_share(gain, reference))
+
+
+def kept_share(gain: Any, reference: Any) -> Any:
+    """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself.
+
+    Parameters
+    ----------
+    gain, reference : float, array or Series
+        Gains on the same patients.
+
+    Examples
+    --------
+    >>> kept_share(0.1, 0.4), kept_share(0.1, -0.2)
+    (np.float64(0.25), np.float64(nan))
+    """
+    return gain / np.where(np.asarray(reference) > 0, reference, np.nan)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drosurv.metrics.shrinkage import kept_share
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,5 +40,5 @@ def gain_share(grid: pd.DataFrame, *, select_on: str = "validation") -> pd.Serie
     aligned = grid[[*_REPEAT, "part"]].merge(chosen, on=[*_REPEAT, "part"], how="left")
     null = grid["null_log_partial_likelihood"].to_numpy(dtype=float)
     cox_gain = aligned["log_partial_likelihood"].set_axis(grid.index) - null
-    share: pd.Series[float] = (grid["log_partial_likelihood"] - null) / cox_gain.where(cox_gain > 0)
+    share: pd.Series[float] = kept_share(grid["log_partial_likelihood"] - null, cox_gain)
     return share

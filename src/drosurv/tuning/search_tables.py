@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.metrics.shrinkage import kept_share
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
 
@@ -100,8 +101,7 @@ def gain_share(table: pd.DataFrame, reference: pd.Series[Any]) -> pd.Series[floa
     -------
     Series; NaN where the unregularised model gains nothing itself.
     """
-    own = float(reference["gain_over_null"])
-    share: pd.Series[float] = table["gain_over_null"] / (own if own > 0 else np.nan)
+    share: pd.Series[float] = kept_share(table["gain_over_null"], float(reference["gain_over_null"]))
     return share
 
 
