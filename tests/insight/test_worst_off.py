@@ -217,3 +217,64 @@ def test_nobody_is_blamed_for_the_coarse_times_of_a_right_model():
     found = worst_off((grid, survival), x[1], test, y_train=train, n_bootstraps=5)
     assert found.overall.value < 0
     assert not found.groups
+
+
+def shifted(level, n=1500, seed=0):
+    """Patients of whom a model of x1 is right, but that those with x2 > 0.8 have exp(level) times the hazard."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=["x1", "x2", "x3", "x4"])
+    risk = X["x1"]
+    time = rng.exponential(size=n) / np.exp(risk + level * (X["x2"] > 0.8))
+    end = 1.5 * rng.exponential(size=n)
+    times = np.linspace(0.05, 6, 120)
+    survival = np.exp(-np.outer(np.exp(risk), times))
+    return (times, survival), X, Surv.from_arrays(time <= end, np.minimum(time, end))
+
+
+@pytest.mark.parametrize("kind", ["level", "effects"])
+def test_a_group_with_more_events_than_expected_is_found_though_no_model_would_be_worse(kind):
+    model, X, y = shifted(0.6, n=2000)
+    options = {"n_folds": 5, "n_bootstraps": 4, "max_conditions": 2}
+    result = worst_off(model, X, y, kind=kind, **options)
+    group = result.groups[0]
+    assert group.rule.conditions[0].column == "x2"
+    inside = group.rule.holds(X)
+    ratio = group.observed_expected
+    assert ratio.low < np.exp(0.6) < ratio.high
+    assert group.n_checked == pytest.approx(inside.sum(), rel=0.1)
+    # What correcting a level by rho gains: E (rho log rho - rho + 1), less what learning it costs.
+    expected = y["event"][inside].sum() / ratio.value
+    most = expected * (ratio.value * np.log(ratio.value) - ratio.value + 1) / inside.sum()
+    assert 0.6 * most < group.harm.value < 1.3 * most
+    assert group.rest.value == 0
+    assert "times as many events as expected" in result.status
+    assert {"observed_expected", "observed_expected_high"} <= set(result.to_frame().columns)
+    assert worst_off(model, X, y, kind="harm", **options).groups == ()
+
+
+def test_effects_that_differ_are_seen_where_the_level_is_right():
+    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    train = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=1)
+    model = CoxPH().fit(train.X, train.y)
+    found = worst_off(model, data.X, data.y, kind="effects", n_folds=5, n_bootstraps=4, max_conditions=2)
+    assert str(found.groups[0].rule).startswith("x5 > 0.")
+    assert found.groups[0].harm.low > 0.05
+
+
+@pytest.mark.parametrize("kind", ["level", "effects"])
+def test_a_right_model_has_no_wrong_group(kind):
+    found = [
+        worst_off(*shifted(0.0, n=600, seed=seed), kind=kind, n_folds=5, n_bootstraps=2) for seed in range(4)
+    ]
+    assert [result.groups for result in found] == [()] * 4
+    assert found[0].status.startswith("No stable group of at least 50 patients has")
+
+
+def test_kinds_that_do_not_exist_or_need_a_model_are_refused():
+    model, X, y = shifted(0.0, n=400)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        worst_off(model, X, y, kind="worst")
+    with pytest.raises(ValueError, match="harm must be left away"):
+        worst_off(model, X, y, kind="level", harm=np.zeros(400))
+    with pytest.raises(ValueError, match="NoneType has neither predict_survival_function nor"):
+        worst_off(None, X, y, kind="level")

@@ -7,7 +7,8 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.repairs.repair import Ratio, calibration_slope
+from drosurv.insight import Estimate
+from drosurv.repairs.repair import calibration_slope
 from drosurv.repairs.words import NEEDED_GAIN, detectable
 from drosurv.tables import TableEncoder
 
@@ -21,13 +22,13 @@ def planted():
 
 
 def test_ratio_has_the_exact_poisson_interval():
-    found = Ratio.of(12, 8.0)
+    found = Estimate.ratio(12, 8.0, 0.95)
     assert found.value == 1.5
     # The ends are the expectations under which so many events, or so few, have probability 2.5 %.
     assert stats.poisson.sf(11, found.low * 8) == pytest.approx(0.025)
     assert stats.poisson.cdf(12, found.high * 8) == pytest.approx(0.025)
-    assert Ratio.of(0, 3.0).low == 0
-    assert np.isnan(Ratio.of(0, 0.0).value)
+    assert Estimate.ratio(0, 3.0, 0.95).low == 0
+    assert np.isnan(Estimate.ratio(0, 0.0, 0.95).value)
 
 
 def test_slope_is_one_for_a_right_model_and_what_was_planted_for_another():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its interval (Student's t; Welch's for a difference)."""
+    """A number with its interval: a mean (Student's t), a difference (Welch's), or a ratio of events (Poisson)."""
 
     value: float
     low: float
@@ -44,6 +44,18 @@ class Estimate:
         return cls._around(float(first.mean() - second.mean()), total, freedom, confidence)
 
     @classmethod
+    def ratio(cls, events: float, expected: float, confidence: float) -> Estimate:
+        """Events over what was expected, with the exact interval of a Poisson count; NaN where nothing was."""
+        from scipy import stats
+
+        if expected <= 0:
+            return cls(np.nan, np.nan, np.nan)
+        tail = (1 - confidence) / 2
+        low = stats.chi2.ppf(tail, 2 * events) / 2 if events > 0 else 0.0
+        high = stats.chi2.ppf(1 - tail, 2 * events + 2) / 2
+        return cls(float(events / expected), float(low / expected), float(high / expected))
+
+    @classmethod
     def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:
         from scipy import stats
 
@@ -52,6 +64,37 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+Wrong = Literal["harm", "level", "effects"]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a kind of wrongness is spoken of."""
+
+    found: str
+    none: str
+    harm: str
+
+
+_WORDS: dict[str, _Words] = {
+    "harm": _Words(
+        "The model serves these patients worse than no model",
+        "is served worse than by no model",
+        "Harm is the mean full-likelihood loss over the null model per patient",
+    ),
+    "level": _Words(
+        "The model expects too many or too few events of these patients",
+        "has more or fewer events than the model expects",
+        "Harm is the log likelihood per patient that a correction of the level, learnt from others, gains",
+    ),
+    "effects": _Words(
+        "The model has the level or effects wrong for these patients",
+        "has another level or other effects than the model",
+        "Harm is the log likelihood per patient that a correction, learnt from others, gains",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +118,8 @@ class Finding:
         In how many folds the search found the group again without the patients it is checked on.
     stability : float
         Share of bootstraps in which it did.
+    observed_expected : Estimate or None
+        Events of the checked patients over those that the model expected; not for harm against no model.
     harmed, stable : bool
         Whether the interval of the checked harm begins above 0, and whether the group comes back often enough.
     """
@@ -92,6 +137,7 @@ class Finding:
     stability: float
     harmed: bool
     stable: bool
+    observed_expected: Estimate | None = None
 
     @property
     def verdict(self) -> str:
@@ -117,6 +163,8 @@ class WorstOff:
         In the data searched.
     confidence : float
     min_group : int
+    kind : {"harm", "level", "effects"}
+        What was looked for.
     """
 
     findings: tuple[Finding, ...]
@@ -125,6 +173,7 @@ class WorstOff:
     n_events: int
     confidence: float
     min_group: int
+    kind: Wrong = "harm"
 
     @property
     def groups(self) -> tuple[Finding, ...]:
@@ -135,12 +184,18 @@ class WorstOff:
     def status(self) -> str:
         """One sentence that says what was found."""
         if self.groups:
-            rules = "; ".join(str(group.rule) for group in self.groups)
-            return f"The model serves these patients worse than no model: {rules}."
+            rules = "; ".join(self._told(group) for group in self.groups)
+            return f"{_WORDS[self.kind].found}: {rules}."
         n = len(self.findings)
         many = "1 rule was" if n == 1 else f"{n} rules were"
         tried = f"{many} tried and did not hold up" if n else "no rule came up"
-        return f"No stable group of at least {self.min_group} patients is served worse than by no model ({tried})."
+        return f"No stable group of at least {self.min_group} patients {_WORDS[self.kind].none} ({tried})."
+
+    def _told(self, group: Finding) -> str:
+        ratio = group.observed_expected
+        if ratio is None:
+            return str(group.rule)
+        return f"{group.rule} ({ratio.value:.1f} times as many events as expected, {ratio.low:.1f} to {ratio.high:.1f})"
 
     def __str__(self) -> str:
         return self.status
@@ -157,6 +212,9 @@ class WorstOff:
                 estimate: Estimate = getattr(f, name)
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             row |= {"harm_found": f.harm_found, "folds_found": f.folds_found, "stability": f.stability}
+            if (ratio := f.observed_expected) is not None:
+                row |= {"observed_expected": ratio.value}
+                row |= {"observed_expected_low": ratio.low, "observed_expected_high": ratio.high}
             rows.append(row)
         return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
 
@@ -173,7 +231,7 @@ class WorstOff:
             Column("verdict", "verdict"),
         )
         note = (
-            "Harm is the mean full-likelihood loss over the null model per patient; each end of an interval holds with "
+            f"{_WORDS[self.kind].harm}; each end of an interval holds with "
             f"{100 * self.confidence:g} % confidence, for all rules together. A patient who meets several rules counts "
             f"under the first. All {self.n_patients} patients: {self.overall}."
         )
@@ -203,8 +261,8 @@ class WorstOff:
         ax.axvline(0, color="0.3", linewidth=0.8)
         # A dollar sign in a name is a dollar sign.
         ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], parse_math=False)
-        ax.set_xlabel("mean loss over no model (right: harmed)")
-        ax.set_title("Worse off than without a model" if self.groups else "No stable harmed group")
+        ax.set_xlabel("mean harm (right: harmed)")
+        ax.set_title(_WORDS[self.kind].found if self.groups else "No stable harmed group")
         return ax
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from drosurv.insight.borne_harm import search_rules
-from drosurv.insight.coded_table import Atom, CodedTable, readable_table
+from drosurv.errors import ArgumentError
+from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
-from drosurv.insight.findings import Estimate, Finding, WorstOff
+from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
+from drosurv.insight.group_finders import (
+    MIN_EVENTS,
+    Atoms,
+    GroupFinder,
+    HarmFinder,
+    WrongnessFinder,
+    residuals_of,
+)
+from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
@@ -27,6 +35,7 @@ def worst_off(
     X: Any,
     y: Any,
     *,
+    kind: Wrong = "harm",
     y_train: Any = None,
     features: pd.DataFrame | None = None,
     harm: Any = None,
@@ -39,15 +48,19 @@ def worst_off(
     n_bootstraps: int = 50,
     random_state: int | np.random.Generator | None = 0,
 ) -> WorstOff:
-    """Describe, in rules one can read, the patients whom a model serves worse than no model would.
+    """Describe, in rules one can read, the patients whom a model serves badly.
 
-    Harm is a patient's full-likelihood loss under the model minus that under the null model (everyone has the
-    training set's curve). The search looks for rules whose patients bear the most harm together. What it finds
-    on all patients is then checked: the search is repeated without each tenth of the patients, and the same
-    group's harm is measured on the tenth left out; and it is repeated on bootstrap samples. A rule is reported
-    as a group only if the harm on patients not used to find it is above 0 with the given confidence (shared over
-    the rules found), which is where its interval begins, and the group comes back in at least `min_stability` of
-    the bootstraps.
+    Three kinds of wrongness can be looked for. "harm": served worse than by no model. Harm is a patient's
+    full-likelihood loss under the model minus that under the null model (everyone has the training set's curve).
+    "level": more or fewer of them had the event than the model expected. "effects": the level or the effects of
+    features differ from the model's. For these two, harm is the log likelihood that a correction learnt from other
+    patients of the group would gain a patient. Real Cox models seldom harm a group, but often have its level wrong.
+
+    What the search finds on all patients is then checked: the search is repeated without each tenth of the
+    patients, and the same group's harm is measured on the tenth left out; and it is repeated on bootstrap
+    samples. A rule is reported as a group only if the harm on patients not used to find it is above 0 with
+    the given confidence (shared over the rules found), which is where its interval begins, and the group
+    comes back in at least `min_stability` of the bootstraps.
 
     Parameters
     ----------
@@ -58,13 +71,15 @@ def worst_off(
         Features as the model takes them, preferably of patients it was not trained on.
     y : structured array, (n,)
         Events and times of the same patients.
+    kind : {"harm", "level", "effects"}
+        What to look for.
     y_train : structured array or FollowUp, optional
         Target of the training set, for the null model; by default what the model keeps of it, else ``y``.
     features : DataFrame, (n, d'), optional
         Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
     harm : (n,), optional
-        Another measure of harm, positive where a patient is badly served, for example the loss minus that of
-        another model.
+        With kind "harm", another measure of it, positive where a patient is badly served, for example the loss
+        minus that of another model.
     max_rules, max_conditions : int
         At most so many rules with so many conditions each.
     min_group : int
@@ -97,6 +112,10 @@ def worst_off(
     target = parse_target(y)
     names = getattr(model, "feature_names_in_", None)
     table = readable_table(X if features is None else features, len(target), names)
+    if kind not in get_args(Wrong):
+        raise ArgumentError.must("kind", f"be one of {get_args(Wrong)}", kind)
+    if kind != "harm" and harm is not None:
+        raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}.")
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
@@ -104,21 +123,27 @@ def worst_off(
             f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group}; "
             "use n_folds >= 2 and a smaller min_group, or more patients."
         )
-    if harm is None:
-        curves = predicted_curves(model, X, len(target))
-        values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
+    coded = CodedTable.from_table(table)
+    finder: GroupFinder
+    if kind == "harm":
+        values = _harm(model, X, target, y_train) if harm is None else _given_harm(harm, len(target))
+        finder = HarmFinder(coded, values, max_rules, max_conditions, min_group)
     else:
-        values = _given_harm(harm, len(target))
-    search = _Search(CodedTable.from_table(table), values, max_rules, max_conditions, min_group)
+        effects = table if X is None else readable_table(X, len(target), names)
+        limits = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
+        residuals = residuals_of(model, X, target, effects)
+        finder = WrongnessFinder(coded, residuals, limits, max_rules, max_conditions)
+    search = _Search(coded, finder)
     rng = np.random.default_rng(random_state)
     rules, covered = search.rules()
-    checked, again = search.check(covered, _folds(target, n_folds, rng))
+    checked, values, again = search.check(covered, _folds(target, n_folds, rng))
+    everyone = np.ones(len(target), dtype=np.bool_)
     stability = search.stability(covered, n_bootstraps, rng)
     # The confidence is shared over the rules, since each had its chance to look harmful.
     doubt = (1 - confidence) / max(len(rules), 1)
     findings = []
     for j, rule in enumerate(rules):
-        inside, outside = values[checked[j] == 1], values[checked[j] == 0]
+        inside, outside = values[j][checked[j] == 1], values[j][checked[j] == 0]
         harm_there = Estimate.mean(inside, 1 - 2 * doubt)
         findings.append(
             Finding(
@@ -130,16 +155,20 @@ def worst_off(
                 harm=harm_there,
                 rest=Estimate.mean(outside, 1 - 2 * doubt),
                 difference=Estimate.difference(inside, outside, 1 - 2 * doubt),
-                harm_found=float(values[covered[j]].mean()),
+                harm_found=float(finder.harm(covered[j], everyone)[covered[j]].mean()),
+                observed_expected=finder.observed_expected(checked[j] == 1, 1 - 2 * doubt),
                 folds_found=int(again[j]),
                 stability=float(stability[j]),
                 harmed=len(inside) >= LEAST_CHECKED and harm_there.low > 0,
                 stable=bool(stability[j] >= min_stability),
             )
         )
+    # Corrections add up; harm over no model is the same whatever was found.
+    total = finder.harm(everyone, everyone) if kind == "harm" else values.sum(axis=0)
     return WorstOff(
+        kind=kind,
         findings=tuple(findings),
-        overall=Estimate.mean(values, 2 * confidence - 1),
+        overall=Estimate.mean(total, 2 * confidence - 1),
         n_patients=len(target),
         n_events=target.n_events,
         confidence=confidence,
@@ -150,22 +179,22 @@ def worst_off(
 class _Search:
     """The search on all patients, and its repetitions without some of them."""
 
-    def __init__(
-        self, table: CodedTable, harm: FloatArray, max_rules: int, max_conditions: int, min_group: int
-    ) -> None:
-        self.table, self.harm = table, harm
-        self.search = partial(
-            search_rules, table, harm, max_rules=max_rules, max_conditions=max_conditions, min_group=min_group
-        )
+    def __init__(self, table: CodedTable, finder: GroupFinder) -> None:
+        self.table, self.finder = table, finder
+        self.n = table.codes.shape[1]
 
     def rules(self) -> tuple[list[Any], list[BoolArray]]:
         """The rules, and the patients each holds: one who meets several counts under the first."""
-        found = self.search()
+        found = self.finder.find(np.ones(self.n))
         return [self.table.rule(atoms) for atoms in found], self._held(found)
 
-    def check(self, covered: list[BoolArray], folds: IntArray) -> tuple[IntArray, IntArray]:
-        """Each group's members (1) and non-members (0) by rules found without them; -1 where not found."""
-        checked = np.full((len(covered), len(folds)), -1)
+    def check(self, covered: list[BoolArray], folds: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+        """Each group's members (1) and non-members (0) by rules found without them, and their harm.
+
+        -1 where the group was not found; harm is (groups, n); and in how many folds each group was found.
+        """
+        checked = np.full((len(covered), self.n), -1)
+        values = np.zeros((len(covered), self.n))
         again = np.zeros(len(covered), dtype=np.intp)
         for fold in range(folds.max() + 1) if covered else ():
             used = folds != fold
@@ -174,28 +203,35 @@ class _Search:
                 # Likeness is judged on the patients used, so that those left out decide nothing.
                 overlaps = [_overlap(other[used], group[used]) for other in repeated]
                 if overlaps and max(overlaps) >= SAME_GROUP:
-                    checked[j, ~used] = repeated[int(np.argmax(overlaps))][~used]
+                    same = repeated[int(np.argmax(overlaps))]
+                    checked[j, ~used] = same[~used]
+                    values[j, ~used] = self.finder.harm(same, used)[~used]
                     again[j] += 1
-        return checked, again
+        return checked, values, again
 
     def stability(self, covered: list[BoolArray], n_bootstraps: int, rng: np.random.Generator) -> FloatArray:
         """Share of bootstraps that find each group again."""
         again = np.zeros(len(covered))
-        n = len(self.harm)
         for _ in range(n_bootstraps if covered else 0):
-            repeated = self._repeat(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64))
+            draws = np.bincount(rng.integers(self.n, size=self.n), minlength=self.n)
+            repeated = self._repeat(draws.astype(np.float64))
             again += [any(_overlap(other, group) >= SAME_GROUP for other in repeated) for group in covered]
         return again / max(n_bootstraps, 1)
 
     def _repeat(self, weight: FloatArray) -> list[BoolArray]:
-        return self._held(self.search(weight=weight))
+        return self._held(self.finder.find(weight))
 
-    def _held(self, found: list[tuple[Atom, ...]]) -> list[BoolArray]:
-        held, taken = [], np.zeros(len(self.harm), dtype=np.bool_)
+    def _held(self, found: list[Atoms]) -> list[BoolArray]:
+        held, taken = [], np.zeros(self.n, dtype=np.bool_)
         for atoms in found:
             held.append(self.table.covers(atoms) & ~taken)
             taken |= held[-1]
         return held
+
+
+def _harm(model: Any, X: Any, target: Target, y_train: Any) -> FloatArray:
+    curves = predicted_curves(model, X, len(target))
+    return -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
 
 
 def _overlap(first: BoolArray, second: BoolArray) -> float:

@@ -2,7 +2,7 @@
 
 from drosurv.repairs.any_model import repair
 from drosurv.repairs.finding import Attempt
-from drosurv.repairs.repair import Ratio, Repair
+from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_cox import RepairedCox
 
-__all__ = ["Attempt", "Ratio", "Repair", "RepairedCox", "repair"]
+__all__ = ["Attempt", "Repair", "RepairedCox", "repair"]

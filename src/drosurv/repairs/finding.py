@@ -10,17 +10,17 @@ import numpy as np
 
 from drosurv.insight import Rule
 from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.repairs.acceptance import Progress, Shadows
 from drosurv.repairs.chain import Kind
-from drosurv.repairs.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.repairs.expected_events import Expected
+    from drosurv.insight.expected_events import Expected
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from drosurv.insight.effect_columns import RISK, EffectColumns
 from drosurv.presentation import Column, Table
 from drosurv.repairs.chain import LARGEST_REPAIR
-from drosurv.repairs.effect_columns import RISK, EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn

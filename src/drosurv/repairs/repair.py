@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.insight import Estimate, Rule
+from drosurv.insight.expected_events import Expected
 from drosurv.insight.poisson_ridge import poisson_ridge
 from drosurv.repairs.acceptance import Trial
 from drosurv.repairs.chain import Correction, Kind, Version
-from drosurv.repairs.expected_events import Expected
 from drosurv.target import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -34,30 +34,6 @@ def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: Floa
         return float("nan")
     Z = np.column_stack([np.ones(len(events)), (log_hazard - log_hazard.mean()) / spread])
     return 1.0 + float(poisson_ridge(Z, events, expected, np.zeros(2))[1]) / spread
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Observed over expected events with an exact Poisson interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @staticmethod
-    def of(events: float, expected: float, confidence: float = CONFIDENCE) -> Ratio:
-        """Events over what was expected; NaN where nothing was."""
-        from scipy import stats
-
-        if expected <= 0:
-            return Ratio(np.nan, np.nan, np.nan)
-        tail = (1 - confidence) / 2
-        low = stats.chi2.ppf(tail, 2 * events) / 2 if events > 0 else 0.0
-        high = stats.chi2.ppf(1 - tail, 2 * events + 2) / 2
-        return Ratio(float(events / expected), float(low / expected), float(high / expected))
-
-    def __str__(self) -> str:
-        return f"{self.value:.2g} ({self.low:.2g} to {self.high:.2g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +59,7 @@ class Repair:
         Who meet the rule, and their events.
     checked : int
         Patients held by the rule as found without them.
-    before, after : Ratio
+    before, after : Estimate
         Observed over expected events of the checked patients.
     slope_before, slope_after : float
         How much the checked patients' log hazards differ for each unit by which they were predicted to.
@@ -103,8 +79,8 @@ class Repair:
     patients: int
     events: int
     checked: int
-    before: Ratio
-    after: Ratio
+    before: Estimate
+    after: Estimate
     slope_before: float
     slope_after: float
     gain_inside: Estimate
@@ -129,8 +105,8 @@ class Repair:
             patients=int(trial.found.inside.sum()),
             events=int(expected.events[trial.found.inside].sum()),
             checked=int(inside.sum()),
-            before=Ratio.of(seen, float((hazard * np.exp(before)).sum())),
-            after=Ratio.of(seen, float((hazard * np.exp(after)).sum())),
+            before=Estimate.ratio(seen, float((hazard * np.exp(before)).sum()), CONFIDENCE),
+            after=Estimate.ratio(seen, float((hazard * np.exp(after)).sum()), CONFIDENCE),
             slope_before=calibration_slope(events, hazard * np.exp(before), risk + before),
             slope_after=calibration_slope(events, hazard * np.exp(after), risk + after),
             gain_inside=Estimate.mean(trial.gains[inside], CONFIDENCE),

@@ -15,16 +15,17 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.insight.coded_table import readable_table
-from drosurv.metrics import FollowUp
-from drosurv.repairs.baseline_factor import BaselineFactor
-from drosurv.repairs.effect_columns import EffectColumns
-from drosurv.repairs.expected_events import (
+from drosurv.insight.effect_columns import EffectColumns
+from drosurv.insight.expected_events import (
+    SMALLEST_EXPECTED,
     Expected,
     expected_of_fitted,
     expected_of_frozen,
     reference_times,
     take,
 )
+from drosurv.metrics import FollowUp
+from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.finding import Attempt, Settings, draw_folds, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     from drosurv.presentation import Table
     from drosurv.repairs.repair import Repair
 
-# Cumulative hazards of held-out patients are held to [this, log n + 3]: one outlier must not decide.
-SMALLEST_EXPECTED = 1e-4
+EVENTS_PER_FEATURE = 10
 
 
 class RepairedCox(RepairedPredictions):
@@ -150,7 +150,8 @@ class RepairedCox(RepairedPredictions):
         base = CoxPH() if self.base is None else self.base
         self.base_ = clone(base).fit(X, y)
         self._curve_times = curve_times(self.base_, X, target)
-        if self._too_few(target):
+        # With fewer events for each feature, most of a fitted model's errors are those of fitting it.
+        if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
             return self
         rng = np.random.default_rng(self.random_state)
         folds = draw_folds(len(target), self.folds, rng, target.event)
@@ -220,7 +221,7 @@ class RepairedCox(RepairedPredictions):
         else:
             check_count("min_group", self.min_group, least=2)
 
-    def _too_few(self, target: Target) -> bool:
+    def _too_few(self, target: Target, least_events: int = 0) -> bool:
         """Whether the search cannot find anything, and if so, say what it needs."""
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
@@ -230,7 +231,7 @@ class RepairedCox(RepairedPredictions):
         short = [
             f"{has:,} {what} are too few, it takes {needs:,}"
             for has, needs, what in (
-                (target.n_events, events, "events"),
+                (target.n_events, max(events, least_events), "events"),
                 (len(target), patients, "patients"),
             )
             if has < needs

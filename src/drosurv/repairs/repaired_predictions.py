@@ -14,13 +14,13 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import HeldStepFunction
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import predicted_curves
-from drosurv.repairs.expected_events import log_risk, take
-from drosurv.repairs.prediction_grid import PredictionGrid
+from drosurv.insight.expected_events import log_risk, take
+from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
+    from drosurv.insight.effect_columns import EffectColumns
     from drosurv.repairs.baseline_factor import BaselineFactor
-    from drosurv.repairs.effect_columns import EffectColumns
     from drosurv.repairs.repair import Repair
 
 SMALLEST_SURVIVAL = 1e-300

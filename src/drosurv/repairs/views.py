@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.insight import Estimate
 from drosurv.presentation import Column, Table, literal
-from drosurv.repairs.repair import Ratio, Repair
+from drosurv.repairs.repair import Repair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ def _row(repair: Repair) -> dict[str, Any]:
         "events": repair.events,
         "checked": repair.checked,
     }
-    named: dict[str, Estimate | Ratio] = {
+    named: dict[str, Estimate] = {
         "before": repair.before,
         "after": repair.after,
         "gain": repair.gain_inside,

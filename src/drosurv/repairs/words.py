@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drosurv.repairs.effect_columns import EffectColumns
+from drosurv.insight.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
 
 # Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from drosurv.insight.curves import predicted_curves
-from drosurv.repairs.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
+from drosurv.insight.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
 from drosurv.target import FloatArray, IntArray, Target
 
+# Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
+SMALLEST_EXPECTED = 1e-4
 # Rows whose whole curves are held at once.
 CHUNK = 250
 
