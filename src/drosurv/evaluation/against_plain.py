@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import ALL, EVERYONE, Panel, prepare
+from drosurv.evaluation.engine import ALL, EVERYONE, Panel
+from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import widening
 from drosurv.presentation import Statement, written

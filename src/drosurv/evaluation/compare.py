@@ -10,8 +10,9 @@ import numpy as np
 
 from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel, prepare
+from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
 from drosurv.evaluation.late_bar import late_bar
+from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, interval_of, no_difference_p_value

@@ -9,20 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.attributes import Attribute, Count, intersection_of, parse_attributes
+from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.between import Between, Number
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
-from drosurv.evaluation.features import plain_cox_risk, standardised_features
-from drosurv.evaluation.patients import Patients, Scoring, hazards_exist
-from drosurv.evaluation.predictions import predict_risk
+from drosurv.evaluation.patients import Patients, hazards_exist
 from drosurv.evaluation.sheet import Place, Sheet
-from drosurv.groups import Missing
 from drosurv.inference import Draws, largest_difference, permutation_test
 from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
-from drosurv.metrics import sampled_individual_disparity
-from drosurv.metrics.pair_disparities import Convention
-from drosurv.metrics.sampled_pairs import Pairs, sampled_number
-from drosurv.target import FloatArray, IntArray, parse_target
+from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.target import FloatArray, IntArray
 
 EVERYONE = "overall"
 ALL = "all"
@@ -325,86 +320,3 @@ class Panel:
             sheet,
             known,
         )
-
-
-def prepare(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    y_train: Any,
-    sensitive_features: Any,
-    X_train: Any = None,
-    reference: Any = None,
-    horizons: Any = None,
-    convention: Convention = "paper",
-    scale: float = 0.01,
-    pairs: Pairs = "auto",
-    missing: Missing = "group",
-    labels: Mapping[str, Sequence[Any]] | None = None,
-    intersections: bool = False,
-    wanted: Collection[str] | None = None,
-    name: str = "model",
-) -> Panel:
-    """Check everything and ask the model; parameters as in :func:`~drosurv.evaluation.evaluate`."""
-    if convention not in ("paper", "table"):
-        raise ValueError(f"convention must be 'paper' or 'table', got {convention!r}.")
-    target = parse_target(y)
-    attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
-    if any(attribute.name == EVERYONE for attribute in attributes):
-        raise ValueError(
-            f"sensitive_features has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
-            "rename it."
-        )
-    intersection = intersection_of(attributes) if attributes else None
-    features = standardised_features(X, X_train)
-    why_no_reference = ""
-    if reference is None:
-        reference, why_no_reference = plain_cox_risk(features, y_train)
-    else:
-        reference = predict_risk(reference, X, len(target), name="reference")
-    scoring = Scoring(model, X, target, y_train, horizons, reference, convention, name)
-    # Asked for here, so that what is wrong with them is said before any work.
-    _ = scoring.calibration_times, scoring.risk
-    shown: list[Attribute] = [*attributes]
-    if intersections and intersection is not None and len(attributes) > 1:
-        shown.append(intersection)
-    panel = Panel(Patients(scoring), shown, intersection, features.test, scale, pairs, wanted)
-    notes = [why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
-    return replace(panel, notes=tuple(note for note in notes if note))
-
-
-def _sampled(panel: Panel) -> str:
-    """How much the sampling of pairs leaves open, where pairs are sampled."""
-    number = sampled_number(panel.pairs, len(panel.everyone))
-    if panel.X is None or number is None or not panel.has_hazards:
-        return ""
-    value, error = sampled_individual_disparity(
-        panel.everyone.risk,
-        panel.X,
-        scale=panel.scale,
-        convention=panel.everyone.scoring.convention,
-        pairs=number,
-    )
-    relative = f" of {error / value:.2%}" if value > 0 else ""
-    return (
-        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
-        f'a standard error{relative}; pairs="all" looks at every pair.'
-    )
-
-
-def _left_out(panel: Panel) -> list[str]:
-    notes = []
-    if not panel.everyone.scoring.has_curves:
-        notes.append(
-            "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
-        )
-    if not panel.has_hazards:
-        risk = panel.everyone.risk
-        notes.append(
-            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
-            f"{risk.max():g}."
-        )
-    if not panel.attributes:
-        notes.append("nothing is shown by group: no groups were given.")
-    return notes

@@ -8,7 +8,7 @@ from typing import Any
 
 from drosurv.evaluation.attributes import warn_of_small_groups
 from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.engine import prepare
+from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.group_tables import (
     calibration_table,
     cross_group_table,
@@ -17,7 +17,8 @@ from drosurv.evaluation.group_tables import (
 )
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.predictions import model_name
-from drosurv.evaluation.result import EvaluationResult, Settings
+from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
@@ -29,8 +30,8 @@ def evaluate(
     X: Any,
     y: Any,
     *,
-    y_train: Any,
-    sensitive_features: Any,
+    y_train: Any = None,
+    sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
     horizons: Any = None,
@@ -62,9 +63,9 @@ def evaluate(
         and without F_I.
     y : structured array, (n,)
         What happened to them.
-    y_train : structured array or FollowUp
-        Training targets, for censoring weights and the null model. A fitted model of this library keeps what
-        is needed in ``follow_up_``.
+    y_train : structured array or FollowUp, optional
+        Training targets, for censoring weights and the null model. By default what a fitted model of this library
+        keeps in ``follow_up_``; for others the scored patients stand in, and the notes say so.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute.
     X_train : (m, d) array or DataFrame, optional

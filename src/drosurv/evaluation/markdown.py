@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.engine import EVERYONE
+from drosurv.evaluation.evaluated import Evaluated
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.evaluation.control import ShrinkageControl
-    from drosurv.evaluation.result import EvaluationResult
 
-
-def document(result: EvaluationResult) -> str:
-    """Summary, then tables: overall, by attribute, calibration, shrinkage."""
+def document(result: Evaluated, sentences: Sequence[str]) -> str:
+    """The given sentences, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     overall = [(label_of(row.metric), row.text) for row in result.select(kind="overall")]
     parts = [
         f"# Evaluation of {literal(settings.model)}",
-        "\n".join(f"- {literal(sentence)}" for sentence in result.summary().split("\n")),
+        "\n".join(f"- {literal(sentence)}" for sentence in sentences),
         "## Overall",
         markdown_table(["metric", "value"], overall),
     ]
@@ -43,7 +43,7 @@ def document(result: EvaluationResult) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _groups(result: EvaluationResult, attribute: str) -> str:
+def _groups(result: Evaluated, attribute: str) -> str:
     rows = result.select(attribute=attribute, kind="group")
     metrics = list(dict.fromkeys(row.metric for row in rows))
     text = {(row.group, row.metric): row.text for row in rows}
@@ -63,7 +63,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
     )
 
 
-def _gaps(result: EvaluationResult, attribute: str) -> str:
+def _gaps(result: Evaluated, attribute: str) -> str:
     return markdown_table(
         ["gap", "between", "size", "p", "test"],
         [

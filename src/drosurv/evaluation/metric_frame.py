@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from drosurv.evaluation.attributes import Attribute, Count, parse_attributes, warn_of_small_groups
+from drosurv.evaluation.attributes import (
+    Attribute,
+    Count,
+    intersection_of,
+    parse_attributes,
+    warn_of_small_groups,
+)
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import predict_risk
+from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.target import IntArray, parse_target
 
@@ -177,6 +185,45 @@ class SurvivalMetricFrame:
         ratios = self._by_group / self._matching_overall()
         return self._shaped(self._grouped(ratios.where(~(ratios > 1), 1 / ratios), "min"))
 
+    def gaps(
+        self,
+        *,
+        n_bootstrap: int = 500,
+        n_permutations: int | None = None,
+        level: float = 0.95,
+        random_state: Any = 0,
+        threads: int | None = None,
+    ) -> pd.DataFrame:
+        """Gaps between groups of the metrics given by name, with intervals and tests, as an evaluation has them.
+
+        Parameters
+        ----------
+        n_bootstrap, n_permutations, level, random_state, threads
+            As in :func:`~drosurv.evaluate`.
+
+        Returns
+        -------
+        DataFrame
+            One row per metric, with the columns of :meth:`EvaluationResult.to_frame
+            <drosurv.evaluation.EvaluationResult.to_frame>`.
+        """
+        import pandas as pd
+
+        names = [metric for metric in self._metrics.values() if isinstance(metric, str)]
+        if self._controls or not names:
+            raise ValueError(
+                "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
+                "such as 'concordance_index'."
+            )
+        assert self._patients is not None
+        attribute = intersection_of(self._sensitive)
+        panel = Panel(self._patients, [attribute], attribute, wanted=names)
+        resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
+        sheet = panel.sheet(n_bootstrap, **resampling)
+        p_values = panel.p_values(n_bootstrap if n_permutations is None else n_permutations, **resampling)
+        rows = rows_of(panel, sheet, p_values, (), level)
+        return pd.DataFrame([asdict(row) for row in rows if row.kind == "gap"])
+
     def _between(self, compared: Callable[[Any, Any], Any]) -> Any:
         """Lowest and highest value compared; NaN where fewer than two groups have a value."""
         low, high, known = (self._grouped(self._by_group, how) for how in ("min", "max", "count"))
@@ -258,9 +305,8 @@ class SurvivalMetricFrame:
                 f"sample_params names {unused}, which are no callables among the metrics {[*self._metrics]}: "
                 "only those take any."
             )
-        patients: Patients | None = None
-        if any(isinstance(metric, str) for metric in self._metrics.values()):
-            patients = self._named_patients(risk, y_train)
+        named = any(isinstance(metric, str) for metric in self._metrics.values())
+        patients = self._patients = self._named_patients(risk, y_train) if named else None
 
         def of_callable(metric: Callable[..., float], params: Mapping[str, Any]) -> RowMetric:
             arrays = {key: np.asarray(values) for key, values in params.items()}

@@ -9,19 +9,16 @@ import numpy as np
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import disparity_column
 from drosurv.evaluation.engine import ALL, EVERYONE
+from drosurv.evaluation.evaluated import Evaluated
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from drosurv.evaluation.result import EvaluationResult
-
 _GREY = "0.45"
 
 
-def groups_plot(
-    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
-) -> Axes:
+def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
     """Forest plot: the metric of every group with its interval, under that of everybody.
 
     Parameters
@@ -55,7 +52,7 @@ def groups_plot(
 
 
 def calibration_plot(
-    result: EvaluationResult,
+    result: Evaluated,
     attribute: str = EVERYONE,
     *,
     horizon: float | None = None,
@@ -102,7 +99,7 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: EvaluationResult, attribute: str = EVERYONE, *, ax: Axes | None = None) -> Axes:
+def survival_plot(result: Evaluated, attribute: str = EVERYONE, *, ax: Axes | None = None) -> Axes:
     """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups.
 
     Parameters
@@ -128,7 +125,7 @@ def survival_plot(result: EvaluationResult, attribute: str = EVERYONE, *, ax: Ax
 
 
 def control_plot(
-    result: EvaluationResult,
+    result: Evaluated,
     metric: str = "individual_disparity",
     attribute: str = EVERYONE,
     *,

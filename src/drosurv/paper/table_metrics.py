@@ -5,31 +5,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from drosurv.evaluation.catalogue import CATALOGUE
+
 
 @dataclass(frozen=True)
 class TableMetric:
-    """One column of the paper's tables.
+    """One column of the paper's tables; what it is and which way is better stands in the catalogue.
 
     Parameters
     ----------
     name : str
-        Column of results; the function of that name in ``drosurv.metrics`` computes it.
-    label, latex : str
-        Heading in plain text and in LaTeX.
+        Column of results, and the metric's name in :mod:`drosurv.evaluation.catalogue`.
     kind : "accuracy" or "fairness"
         Which half of the table it stands in.
-    higher_is_better : bool
-        Direction of the heading's arrow.
+    label, latex : str
+        Heading in plain text and in LaTeX; by default the catalogue's.
     percent : bool
         Whether tables print a hundred times the library's value.
     """
 
     name: str
-    label: str
-    latex: str
     kind: Literal["accuracy", "fairness"]
-    higher_is_better: bool = False
+    label: str = ""
+    latex: str = ""
     percent: bool = False
+
+    def __post_init__(self) -> None:
+        """Take headings from the catalogue."""
+        label = self.label or CATALOGUE[self.name].label
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "latex", self.latex or label)
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Direction of the heading's arrow."""
+        return CATALOGUE[self.name].better == "higher"
 
     @property
     def printed_scale(self) -> float:
@@ -38,14 +48,14 @@ class TableMetric:
 
 
 TABLE_METRICS = (
-    TableMetric("concordance_index", "c-index", "c-index", "accuracy", higher_is_better=True),
-    TableMetric("dynamic_auc", "AUC", "AUC", "accuracy", higher_is_better=True),
-    TableMetric("log_partial_likelihood", "LPL", "LPL", "accuracy", higher_is_better=True),
-    TableMetric("integrated_brier_score", "IBS", "IBS", "accuracy"),
-    TableMetric("individual_disparity", "F_I", "F$_I$", "fairness"),
-    TableMetric("group_disparity", "F_G", "F$_G$", "fairness"),
-    TableMetric("intersectional_disparity", "F_∩", r"F$_{\cap}$", "fairness"),
-    TableMetric("average_disparity", "F_A", "F$_A$", "fairness"),
-    TableMetric("concordance_imparity", "CI(%)", r"CI(\%)", "fairness", percent=True),
+    TableMetric("concordance_index", "accuracy"),
+    TableMetric("dynamic_auc", "accuracy"),
+    TableMetric("log_partial_likelihood", "accuracy"),
+    TableMetric("integrated_brier_score", "accuracy"),
+    TableMetric("individual_disparity", "fairness", latex="F$_I$"),
+    TableMetric("group_disparity", "fairness", latex="F$_G$"),
+    TableMetric("intersectional_disparity", "fairness", "F_∩", r"F$_{\cap}$"),
+    TableMetric("average_disparity", "fairness", latex="F$_A$"),
+    TableMetric("concordance_imparity", "fairness", "CI(%)", r"CI(\%)", percent=True),
 )
 METRIC_NAMES = tuple(metric.name for metric in TABLE_METRICS)

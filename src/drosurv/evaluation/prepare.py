@@ -1,0 +1,110 @@
+"""From what a caller gives to what the engine takes: checked once, predicted once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
+from drosurv.evaluation.engine import EVERYONE, Panel
+from drosurv.evaluation.features import plain_cox_risk, standardised_features
+from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.predictions import predict_risk, training_follow_up
+from drosurv.groups import Missing
+from drosurv.metrics import FollowUp, sampled_individual_disparity
+from drosurv.metrics.pair_disparities import Convention
+from drosurv.metrics.sampled_pairs import Pairs, sampled_number
+from drosurv.target import parse_target
+
+
+def prepare(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    y_train: Any,
+    sensitive_features: Any,
+    X_train: Any = None,
+    reference: Any = None,
+    horizons: Any = None,
+    convention: Convention = "paper",
+    scale: float = 0.01,
+    pairs: Pairs = "auto",
+    missing: Missing = "group",
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    intersections: bool = False,
+    wanted: Collection[str] | None = None,
+    name: str = "model",
+) -> Panel:
+    """Check everything and ask the model; parameters as in :func:`~drosurv.evaluation.evaluate`."""
+    if convention not in ("paper", "table"):
+        raise ValueError(f"convention must be 'paper' or 'table', got {convention!r}.")
+    target = parse_target(y)
+    whose_follow_up = ""
+    if y_train is None:
+        y_train = training_follow_up(model)
+    if y_train is None:
+        y_train = FollowUp.parse(target)
+        whose_follow_up = (
+            "censoring weights and the null model come from the scored patients: y_train was not given."
+        )
+    attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
+    if any(attribute.name == EVERYONE for attribute in attributes):
+        raise ValueError(
+            f"sensitive_features has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
+            "rename it."
+        )
+    intersection = intersection_of(attributes) if attributes else None
+    features = standardised_features(X, X_train)
+    why_no_reference = ""
+    if reference is None:
+        reference, why_no_reference = plain_cox_risk(features, y_train)
+    else:
+        reference = predict_risk(reference, X, len(target), name="reference")
+    scoring = Scoring(model, X, target, y_train, horizons, reference, convention, name)
+    # Asked for here, so that what is wrong with them is said before any work.
+    _ = scoring.calibration_times, scoring.risk
+    shown: list[Attribute] = [*attributes]
+    if intersections and intersection is not None and len(attributes) > 1:
+        shown.append(intersection)
+    panel = Panel(Patients(scoring), shown, intersection, features.test, scale, pairs, wanted)
+    notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
+    return replace(panel, notes=tuple(note for note in notes if note))
+
+
+def _sampled(panel: Panel) -> str:
+    """How much the sampling of pairs leaves open, where pairs are sampled."""
+    number = sampled_number(panel.pairs, len(panel.everyone))
+    measured = any(metric.name == "individual_disparity" for metric in panel.metrics)
+    if panel.X is None or number is None or not measured:
+        return ""
+    value, error = sampled_individual_disparity(
+        panel.everyone.risk,
+        panel.X,
+        scale=panel.scale,
+        convention=panel.everyone.scoring.convention,
+        pairs=number,
+    )
+    relative = f" of {error / value:.2%}" if value > 0 else ""
+    return (
+        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
+        f'a standard error{relative}; pairs="all" looks at every pair.'
+    )
+
+
+def _left_out(panel: Panel) -> list[str]:
+    notes = []
+    if not panel.everyone.scoring.has_curves:
+        notes.append(
+            "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
+        )
+    if not panel.has_hazards:
+        risk = panel.everyone.risk
+        notes.append(
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
+            f"{risk.max():g}."
+        )
+    if not panel.attributes:
+        notes.append("nothing is shown by group: no groups were given.")
+    return notes

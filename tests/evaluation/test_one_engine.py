@@ -1,0 +1,163 @@
+"""One catalogue and one engine: a metric is told once, and a gap is the same wherever it is shown."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+
+from drosurv.audit import audit
+from drosurv.estimators import DROCox
+from drosurv.evaluation import Predictions, SurvivalMetricFrame, evaluate, get_scorer
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.tuning import BestScore, GridSearch
+
+SAME = [
+    "value",
+    "low",
+    "high",
+    "standard_error",
+    "p_value",
+    "test",
+    "p_adjusted",
+    "low_adjusted",
+    "high_adjusted",
+]
+
+
+def mean_risk_of_the_dead(patients, weight):
+    """A metric that nobody has heard of."""
+    own = weight * patients.target.event
+    return float(own @ patients.risk / own.sum()) if own.any() else float("nan")
+
+
+@pytest.fixture
+def new_metric(monkeypatch):
+    record = Metric(
+        "risk_of_the_dead",
+        "risk of the dead",
+        "mean score of those who died",
+        "higher",
+        mean_risk_of_the_dead,
+    )
+    monkeypatch.setitem(CATALOGUE, record.name, record)
+    return record.name
+
+
+def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
+    X, y, groups = held_out.X, held_out.y, held_out.sensitive_features[["site"]]
+    risk, site = model.predict(X), groups["site"].to_numpy()
+    dead = {who: risk[y["event"] & ((site == who) | (who == "all"))].mean() for who in ("all", "a", "b")}
+
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20)
+    assert result.value(new_metric) == pytest.approx(dead["all"])
+    assert result.value(new_metric, "site", "b") == pytest.approx(dead["b"])
+    assert result.value(new_metric, "site") == pytest.approx(abs(dead["a"] - dead["b"]))
+    assert "risk of the dead" in result.to_markdown()
+    assert result.plot_groups(new_metric).get_xlabel() == "risk of the dead (higher is better)"
+
+    frame = SurvivalMetricFrame(
+        metrics=new_metric, y=y, risk=risk, sensitive_features=groups, y_train=train.y
+    )
+    assert frame.by_group["a"] == pytest.approx(dead["a"])
+
+    assert get_scorer(new_metric)(model, X, y) == pytest.approx(dead["all"])
+    worst = get_scorer(f"worst_group_{new_metric}")(model, X, y, sensitive_features=groups)
+    assert worst == pytest.approx(min(dead["a"], dead["b"]))
+
+    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, rule=BestScore(new_metric), cv=0.4, random_state=0)
+    search.fit(X, y)
+    assert search.best_index_ == search.results_[new_metric].idxmax()
+
+
+@pytest.mark.parametrize("missing", ["survival", "groups", "features"])
+def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, train, held_out):
+    said = Predictions(
+        model.predict(held_out.X),
+        None if missing == "survival" else model.predict_survival_function(held_out.X),
+    )
+    result = evaluate(
+        said,
+        None if missing == "features" else held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=None if missing == "groups" else held_out.sensitive_features,
+        n_bootstrap=0,
+        min_group=2,
+    )
+    found = {row.metric for row in result.rows}
+    shown = {name for name, metric in CATALOGUE.items() if metric.label}
+    assert shown - found == {name for name in shown if {missing, "reference"} & set(CATALOGUE[name].needs)}
+
+
+def test_a_gap_is_the_same_in_every_view(model, train, held_out):
+    X, y, groups = held_out.X, held_out.y, held_out.sensitive_features["site"]
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=60, min_group=2)
+    said = Predictions(model.predict(X), model.predict_survival_function(X))
+    names = ["concordance_index", "brier_skill", "likelihood_gain"]
+    frame = SurvivalMetricFrame(
+        metrics=names, y=y, risk=said, sensitive_features=groups, y_train=train.y, min_group=2
+    ).gaps(n_bootstrap=60)
+    table = result.to_frame().query("kind == 'gap'").set_index("metric")
+    for _, row in frame.iterrows():
+        assert row[SAME].tolist() == pytest.approx(table.loc[row["metric"], SAME].tolist(), nan_ok=True)
+    assert frame["metric"].tolist() == names
+
+    report = audit(
+        model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=60, search_rules=False
+    )
+    # The report keeps six digits.
+    gap, row = report.parts["verdict"].facts["gaps"][0], table.loc["concordance_index"]
+    assert [gap["size"], gap["p_value"], gap["p_alone"], gap["low"], gap["high"]] == pytest.approx(
+        row[["value", "p_adjusted", "p_value", "low_adjusted", "high_adjusted"]].tolist(), rel=1e-5
+    )
+    words = re.search(r"(is more than chance would explain|may be chance) \([^)]*\)", result.summary())
+    assert words is not None
+    assert words.group(0) in " ".join(statement.text for statement in report.statements)
+
+
+def test_gaps_of_callables_or_inside_controls_are_not_tested(train, held_out):
+    options = {
+        "y": held_out.y,
+        "risk": held_out.X[:, 0],
+        "sensitive_features": held_out.sensitive_features["sex"],
+    }
+    with pytest.raises(ValueError, match="metrics given by name"):
+        SurvivalMetricFrame(metrics=lambda y, risk: 0.0, **options).gaps()
+
+
+def test_a_result_is_a_small_table(model, train, held_out):
+    result = evaluate(
+        model,
+        held_out.X,
+        held_out.y,
+        y_train=train.y,
+        sensitive_features=held_out.sensitive_features,
+        n_bootstrap=0,
+    )
+    shown = repr(result)
+    assert len(shown.splitlines()) < 15
+    for who in ("all patients", "site a", "sex f"):
+        assert who in shown
+    assert f"{result.value('concordance_index'):.3f}" in shown
+    page = result._repr_html_()
+    assert page.lstrip().startswith("<")
+    assert page.count("<tr") == 6
+
+
+def test_without_training_targets_the_model_or_the_patients_themselves_stand_in(model, train, held_out):
+    options = {"sensitive_features": held_out.sensitive_features, "n_bootstrap": 0}
+    given = evaluate(model, held_out.X, held_out.y, y_train=train.y, **options)
+    kept = evaluate(model, held_out.X, held_out.y, **options)
+    for metric in ("uno_concordance", "integrated_brier_score", "likelihood_gain"):
+        assert kept.value(metric) == pytest.approx(given.value(metric))
+    foreign = evaluate(model.predict(held_out.X), held_out.X, held_out.y, **options)
+    own = evaluate(model.predict(held_out.X), held_out.X, held_out.y, y_train=held_out.y, **options)
+    assert foreign.value("uno_concordance") == pytest.approx(own.value("uno_concordance"))
+    assert any("y_train was not given" in note for note in foreign.notes)
+
+
+def test_a_score_without_a_value_is_said(model, held_out):
+    nobody = np.flatnonzero(~held_out.y["event"])[:5]
+    with pytest.warns(UndefinedMetricWarning, match="c_index is undefined"):
+        assert np.isnan(get_scorer("c_index")(model, held_out.X[nobody], held_out.y[nobody]))
