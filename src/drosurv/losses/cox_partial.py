@@ -72,8 +72,9 @@ class CoxPartial(Loss):
         if self.offset is not None:
             scores = scores + self.offset
         log_sums = self.risk_sets.log_sums(scores)
+        self._scores, self._log_sums = scores, log_sums
         if self._efron is not None:
-            log_sums += self._efron.correction(scores, log_sums)
+            log_sums = log_sums + self._efron.correction(scores, log_sums)
         losses = np.empty((len(scores), len(self.rows)))
         subtract_own(log_sums, scores, self.rows, self.block, losses)
         return losses
@@ -89,6 +90,11 @@ class CoxPartial(Loss):
             gradient = self.risk_sets.pullback(pull)
         subtract_at(weights, self.rows, gradient)
         return gradient, no_extra(len(weights))
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) in each patient's own score, Breslow's also where ties are Efron's."""
+        pull = _block_sums(weights, self.block, len(self.at))
+        return self.risk_sets.own_curvature(pull, self._scores, self._log_sums)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""

@@ -74,6 +74,14 @@ class CoxSplit(Loss):
             side.subtract_own(part, gradient)
         return gradient, no_extra(len(weights))
 
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) of the losses weighted by (B, E), each in one patient's own score."""
+        parts = (weights[:, part] for part in self._parts)
+        return sum(
+            (side.curvature(part) for side, part in zip(self.sides, parts, strict=True)),
+            start=np.zeros((len(weights), self.n)),
+        )
+
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
         return np.concatenate([side.jacobian(X) for side in self.sides])[which]
@@ -137,10 +145,19 @@ class ScoredHalf:
     def losses(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) of everybody to the losses (B, E) of these events."""
         log_sums = self.risk_sets.log_sums(scores)
+        self._scores, self._log_sums = scores, log_sums
         losses = np.empty((len(scores), len(self.rows)))
         self._others_share = np.empty_like(losses)
         softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
         return losses
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) in everybody's own score: of those referred to, and of the events."""
+        pull = np.zeros((len(weights), len(self.risk_sets.first)))
+        add_by_block(weights * self._others_share, self.block, pull)
+        out = self.risk_sets.own_curvature(pull, self._scores, self._log_sums)
+        out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
+        return out
 
     def jacobian(self, X: FloatArray) -> FloatArray:
         """Gradients (E, d) of the losses in the coefficients of linear scores, for one row."""

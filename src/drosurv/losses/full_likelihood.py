@@ -60,13 +60,13 @@ class PiecewiseExponential(OnIntervals):
         by_score : (..., n)
         by_psi : (..., K)
         """
-        curvature, events = self._curvature(weights), weights * self._event
+        curvature, events = self.curvature(weights), weights * self._event
         by_psi = self._through_psi(curvature) - interval_sums(events, self._index, self.n_intervals)
         return curvature - events, by_psi
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivatives (d + K, d + K) in (theta, psi) of the losses weighted by (1, n), for scores X theta."""
-        curvature, d = self._curvature(weights), X.shape[1]
+        curvature, d = self.curvature(weights), X.shape[1]
         size = d + self.n_intervals
         hessian = np.zeros((size, size))
         hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
@@ -98,7 +98,7 @@ class PiecewiseExponential(OnIntervals):
         """See :func:`full_likelihood`."""
         return full_likelihood(scores, psi, event, time, cut_points)
 
-    def _curvature(self, weights: FloatArray) -> FloatArray:
+    def curvature(self, weights: FloatArray) -> FloatArray:
         """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""
         return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
 

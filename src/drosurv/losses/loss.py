@@ -36,6 +36,9 @@ class Loss(ABC):
     shift : (n_extra,) float64 or None
         What adding one to every score is worth in extra parameters: l(f + c, e) = l(f, e + c shift). Features may then
         be centred. None: nothing makes up for it.
+    extra_ridge : float
+        Price of moving extra parameters from their start: an interval whose events lose all weight would otherwise
+        send its log hazard to minus infinity.
     n_outputs : int
         Scores of each patient.
     convex : bool
@@ -49,6 +52,7 @@ class Loss(ABC):
     rows: IntArray
     start: FloatArray = NOTHING
     shift: FloatArray | None = NOTHING
+    extra_ridge = 1e-6
     n_outputs = 1
     convex = False
     signed = True
@@ -74,6 +78,13 @@ class Loss(ABC):
     @abstractmethod
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) of the losses weighted by (B, E), each in one patient's own score, for trees.
+
+        One for each unit of weight where a loss has none: leaves then follow the gradient alone.
+        """
+        return self.everyone(weights)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d + n_extra) of the chosen losses for scores X theta, first row of the batch."""

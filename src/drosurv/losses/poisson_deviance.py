@@ -59,6 +59,10 @@ class PoissonDeviance(OnIntervals):
         sums = self.intervals.exposure_sums(by_score / self._base, self._index, self._within)
         return by_score, np.exp(self._psi) * sums
 
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (..., n) of the losses weighted by (..., n), each in its own score."""
+        return 2 * weights * self._hazard
+
     @staticmethod
     def in_torch(
         scores: torch.Tensor,

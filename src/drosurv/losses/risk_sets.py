@@ -93,6 +93,20 @@ class RiskSets:
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
+    def own_curvature(self, cotangent: FloatArray, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) of the last log sums, weighted by (B, K), each in one patient's own score.
+
+            sum_k c_k p_kj (1 - p_kj),   p_kj the share of patient j in the risk set of time k
+
+        A patient of weight w counts as w patients, each with a share of their own.
+        """
+        first = self.pullback(cotangent, np.zeros_like(scores))
+        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+        top = scores.max(axis=1, keepdims=True)
+        with np.errstate(over="ignore", under="ignore"):
+            squared = self.pullback(cotangent * np.exp(top - log_sums), np.zeros_like(scores))
+            return np.maximum(first - squared * np.exp(scores - top), 0.0)
+
     def means(self, X: FloatArray) -> FloatArray:
         """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
 

@@ -18,10 +18,6 @@ from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective, PlainObjective
 from drosurv.target import FloatArray, IntArray
 
-# Extra parameters move from their start at this price: an interval whose events lose all weight would otherwise send
-# its log hazard to minus infinity.
-EXTRA_RIDGE = 1e-6
-
 
 class ScorePenalty(Protocol):
     """A term added to the objective that reads the scores directly."""
@@ -121,16 +117,21 @@ class Criterion:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
         at = self.objective(self.entries(scores, extra), self.mass)
-        value, (by_score, by_extra) = at.value, self.loss.pullback(self.loss_weights(at))
+        self.weights = self.loss_weights(at)
+        value, (by_score, by_extra) = at.value, self.loss.pullback(self.weights)
         if extra is not None and self.loss.n_extra:
             moved = extra - self.loss.start
-            value = value + 0.5 * EXTRA_RIDGE * (moved**2).sum(axis=-1)
-            by_extra = by_extra + EXTRA_RIDGE * moved
+            value = value + 0.5 * self.loss.extra_ridge * (moved**2).sum(axis=-1)
+            by_extra = by_extra + self.loss.extra_ridge * moved
         if self.penalty is not None:
             added, slope = self.penalty(scores)
             weight = np.ones(1) if self.penalty_weight is None else self.penalty_weight
             value, by_score = value + weight * added, by_score + weight[:, None] * slope
         return value, by_score, by_extra
+
+    def own_curvature(self) -> FloatArray:
+        """Second derivatives (B, n) at the last call, each in one patient's own score, the weights held fixed."""
+        return self.loss.curvature(self.weights)
 
     def loss_weights(self, at: Evaluation) -> FloatArray:
         """Weights (B, E) that the objective puts on the losses themselves: for averages, W' q."""

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.neighborhoods import TakesPatients
 from drosurv.networks.linear import Linear
 from drosurv.objectives import Evaluation
-from drosurv.solvers.criterion import EXTRA_RIDGE, Criterion
+from drosurv.solvers.criterion import Criterion
 from drosurv.target import FloatArray, IntArray
 
 # Newton matrices cost n d^2; above this they come from a random sample of the patients.
@@ -54,7 +54,7 @@ class LinearProblem:
         self.X = _centred(X, self.centre) if criterion.loss.shift is not None else X
         n_extra = criterion.loss.n_extra
         self.size: int = self.d + n_extra
-        self.ridge: FloatArray = np.concatenate([np.full(self.d, l2), np.full(n_extra, EXTRA_RIDGE)])
+        self.ridge: FloatArray = np.concatenate([np.full(self.d, l2), np.full(n_extra, criterion.loss.extra_ridge)])
         self.network = Linear(self.X, np.zeros((1, self.d)))
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._entries = np.empty((1, 0))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from drosurv.losses.stacked_targets import stack
-from drosurv.solvers.criterion import EXTRA_RIDGE, Criterion
+from drosurv.solvers.criterion import Criterion
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -50,6 +50,7 @@ class TorchCriterion:
         blocks = [] if lead.whole else range(len(lead.blocks))
         self.blocks = [stack([criterion.blocks[k] for criterion in criteria], device) for k in blocks]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
+        self.extra_ridge = lead.loss.extra_ridge
         self.penalty, self.penalty_weight = penalty, penalty_weight
 
     def first_extra(self, kind: dtype) -> Tensor | None:
@@ -81,7 +82,7 @@ class TorchCriterion:
             value = value + self.objective.torch(own, self.mass.gather(-1, rows))
         if rates is not None:
             moved = extra - self.start.to(extra.dtype).unsqueeze(1)
-            value = value + 0.5 * EXTRA_RIDGE * moved.square().sum(-1)
+            value = value + 0.5 * self.extra_ridge * moved.square().sum(-1)
         if self.penalty is not None and self.penalty_weight is not None:
             value = value + self.penalty_weight * self.penalty(scores)
         return value

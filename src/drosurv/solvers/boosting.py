@@ -1,0 +1,189 @@
+"""Gradient boosting: trees grown one after the other on the gradient and curvature of a criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.networks.trees import Trees, bin_edges, binned, lightgbm
+from drosurv.solvers.criterion import Criterion
+from drosurv.target import FloatArray, IntArray
+
+# What practitioners set for survival data: shallow trees, and leaves that hold the curvature of about one event.
+DEFAULTS: dict[str, Any] = {
+    "max_depth": 3,
+    "num_leaves": 8,
+    "lambda_l2": 1.0,
+    "min_sum_hessian_in_leaf": 1.0,
+    # By curvature alone: a count of rows would tell a patient of weight 2 from two patients.
+    "min_data_in_leaf": 0,
+    "min_data_in_bin": 1,
+    "max_bin": 256,
+    "feature_pre_filter": False,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
+    "verbosity": -1,
+}
+
+# Patients of whole-numbered weight are copied unless that makes the data many times larger.
+_MOST_COPIES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """Grown trees, the loss's extra parameters, the criterion before each round, and the rounds that are kept."""
+
+    trees: Trees
+    extra: FloatArray
+    history: FloatArray
+    rounds: int
+
+
+def boost(
+    X: FloatArray,
+    criterion: Criterion,
+    *,
+    rounds: int,
+    lr: float,
+    weight: FloatArray | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    watched: Watched | None = None,
+    on_round: Callable[[int], None] | None = None,
+) -> Boosted:
+    """Grow trees on the criterion's gradient and curvature in the scores.
+
+    The partial likelihood's second derivatives couple all patients; LightGBM takes one number for each, the diagonal.
+    Extra parameters, such as a baseline hazard, take one step of Newton's method before each round.
+
+    Parameters
+    ----------
+    X : (n, d) float64
+    criterion : Criterion
+        Of one model.
+    rounds : int
+        Trees.
+    lr : float
+        Shrinkage of each tree.
+    weight : (n,) float64, optional
+        Weights of the patients, for the bins; the criterion has them already.
+    parameters : mapping, optional
+        Handed to LightGBM beside the defaults above.
+    seed : int
+        Of whatever LightGBM draws.
+    watched : Watched, optional
+        Patients whose criterion decides when to stop; the best round is kept.
+    on_round : callable, optional
+        Told the number of rounds after each.
+    """
+    library = lightgbm()
+    edges = bin_edges(X, weight)
+    copies = _copies(weight, len(X))
+    rows = np.arange(len(X)) if copies is None else np.repeat(np.arange(len(X)), copies)
+    first = rows if copies is None else np.cumsum(copies) - copies
+    data = library.Dataset(binned(X, edges)[rows], free_raw_data=False)
+    settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr}
+    # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
+    total = float(len(X)) if weight is None else float(weight.sum())
+    extra, history = criterion.loss.start.copy(), []
+
+    def derivatives(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
+        nonlocal extra
+        scores = np.asarray(scores, dtype=np.float64)[first][None]
+        value, slope, by_extra = criterion(scores, extra[None])
+        if criterion.loss.n_extra:
+            extra = _moved(criterion, scores, extra, value, by_extra)
+            value, slope, by_extra = criterion(scores, extra[None])
+        history.append(float(value[0]))
+        slopes, bends = total * slope[0], total * criterion.own_curvature()[0]
+        return (slopes, bends) if copies is None else ((slopes / copies)[rows], (bends / copies)[rows])
+
+    # LightGBM's own histogram of a validation set gives its scores round by round, without predicting anew.
+    booster = library.Booster({**settings, "objective": "none"}, data)
+    watch = None if watched is None else _Watch(library, booster, data, binned(watched.X, edges), watched)
+    for _ in range(rounds):
+        finished = booster.update(fobj=derivatives)
+        if finished or (watch is not None and watch.has_seen_enough(extra)):
+            break
+        if on_round is not None:
+            on_round(booster.current_iteration())
+    kept = booster.current_iteration() if watch is None else watch.best + 1
+    text = np.frombuffer(booster.model_to_string(num_iteration=kept).encode(), dtype=np.uint8)
+    trees = Trees(text.copy(), np.concatenate([*edges, np.zeros(0)]), np.cumsum([len(own) for own in edges]))
+    return Boosted(trees, extra if watch is None else watch.extra, np.array(history[:kept]), kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Patients whose criterion decides when to stop.
+
+    Attributes
+    ----------
+    X : (m, d) float64
+    criterion : Criterion
+        Among them.
+    patience : int
+        Rounds without a better value after which to stop.
+    """
+
+    X: FloatArray
+    criterion: Criterion
+    patience: int
+
+
+class _Watch:
+    """The watched patients' criterion, round by round, and where it was best."""
+
+    def __init__(self, library: Any, booster: Any, data: Any, codes: Any, watched: Watched) -> None:
+        self.booster, self.watched = booster, watched
+        booster.add_valid(library.Dataset(codes, reference=data), "watched")
+        self.best, self.value, self.extra, self.round = -1, np.inf, watched.criterion.loss.start, -1
+
+    def has_seen_enough(self, extra: FloatArray) -> bool:
+        """Whether the last rounds brought nothing."""
+        self.round += 1
+        scores: list[FloatArray] = []
+
+        def look(predicted: FloatArray, _: Any) -> tuple[str, float, bool]:
+            scores.append(np.array(predicted, dtype=np.float64))
+            return "criterion", 0.0, False
+
+        self.booster.eval_valid(look)
+        value = float(self.watched.criterion(scores[0][None], extra[None])[0][0])
+        if value < self.value:
+            self.best, self.value, self.extra = self.round, value, extra
+        return self.round - self.best >= self.watched.patience
+
+
+def _copies(weight: FloatArray | None, n: int) -> IntArray | None:
+    """How often to give each patient to LightGBM, where weights are whole numbers.
+
+    It guesses from the curvature how many patients are behind a split, so that one patient of weight 2 is not quite two
+    patients to it. Copies are.
+    """
+    if weight is None or weight.sum() > _MOST_COPIES * n or (weight != np.round(weight)).any():
+        return None
+    return weight.astype(np.intp)
+
+
+def _moved(
+    criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, slope: FloatArray
+) -> FloatArray:
+    """Extra parameters one damped step of Newton's method farther, or of its gradient where there is no second."""
+    if criterion.loss.convex:
+        nobody = np.zeros((criterion.loss.n, 0))
+        bend = criterion.loss.hessian(criterion.weights, nobody)
+        step = np.linalg.solve(bend + 1e-9 * np.eye(len(extra)), slope[0])
+    else:
+        step = slope[0]
+    length = 1.0
+    while length > 1e-6:
+        moved = extra - length * step
+        if criterion(scores, moved[None])[0][0] <= value[0]:
+            return moved
+        length /= 2
+    return extra
