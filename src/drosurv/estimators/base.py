@@ -20,7 +20,7 @@ from drosurv.estimators.predicted_times import PredictedTimes
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
-from drosurv.networks import module_scores, module_state
+from drosurv.networks import Trees, module_state, network_scores
 from drosurv.target import FloatArray, parse_target
 
 
@@ -207,8 +207,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
-        scores: FloatArray
-        scores = features @ self.coef_ if hasattr(self, "coef_") else module_scores(self.network_, features)
+        scores = network_scores(self.coef_ if hasattr(self, "coef_") else self.network_, features)
         if self._has_offset and offset is None:
             raise ValueError("the model was fitted with an offset: give offset=..., zeros for none.")
         return scores if offset is None else scores + numbers("offset", offset, len(scores))
@@ -280,7 +279,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and fitted attributes, a network as plain arrays, so that any way of keeping them works."""
         state = dict(super().__getstate__())
-        if "network_" in state:
+        if "network_" in state and not isinstance(state["network_"], Trees):
             state["network_"] = module_state(state["network_"])
         return state
 

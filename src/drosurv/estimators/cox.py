@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from drosurv.estimators.baseline import cox_baseline
@@ -12,6 +13,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 
 
+@dataclass(eq=False, repr=False)
 class CoxPH(NetworkEstimator):
     """Cox model trained on the average loss: linear (Cox) or a neural network (DeepSurv).
 
@@ -68,35 +70,10 @@ class CoxPH(NetworkEstimator):
     (500, 2)
     """
 
+    network: str | Callable[[int], Any] = "linear"
+
     _observes = EVERYTHING
     _is_plain_cox = True
-
-    def __init__(
-        self,
-        network: str | Callable[[int], Any] = "linear",
-        *,
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return Recipe(partial_likelihood(training, self.ties), baseline=cox_baseline(self.ties))

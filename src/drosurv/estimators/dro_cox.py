@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
@@ -12,6 +13,7 @@ from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 
 
+@dataclass(eq=False, repr=False)
 class DROCox(RobustEstimator):
     """Cox model trained on the worst-case loss over every subpopulation of at least mass alpha.
 
@@ -52,38 +54,10 @@ class DROCox(RobustEstimator):
     1.0
     """
 
-    _observes = EVERYTHING
+    alpha: float = 0.2
+    ball: str = "chi2"
 
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        ball: str = "chi2",
-        *,
-        network: str | Callable[[int], Any] = "linear",
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.ball = ball
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    _observes = EVERYTHING
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return Recipe(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from drosurv.objectives import Evaluation
 from drosurv.target import BoolArray
 
 
+@dataclass(eq=False, repr=False)
 class DROCoxSplit(RobustEstimator):
     """DRO-COX with sample splitting: D1 is scored against D2 and D2 against D1, each with its own worst case.
 
@@ -41,42 +43,11 @@ class DROCoxSplit(RobustEstimator):
         Sums to one; each half has mass one half.
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        ball: str = "chi2",
-        n1: float = 0.5,
-        sides: str = "both",
-        shuffle: bool = True,
-        *,
-        network: str | Callable[[int], Any] = "linear",
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.ball = ball
-        self.n1 = n1
-        self.sides = sides
-        self.shuffle = shuffle
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    alpha: float = 0.2
+    ball: str = "chi2"
+    n1: float = 0.5
+    sides: str = "both"
+    shuffle: bool = True
 
     _no_ties = "a split loss"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,21 @@ from drosurv.estimators.device import train_on_device
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.networks import Linear, ModuleBatch, module_scores, seeded
+from drosurv.networks import Linear, ModuleBatch, Trees, network_scores, seeded
 from drosurv.objectives import Evaluation
-from drosurv.solvers import Criterion, LinearProblem, MiniBatches, adam, compiled_adam, compiles, minimise
+from drosurv.solvers import (
+    Criterion,
+    LinearProblem,
+    MiniBatches,
+    Stopping,
+    Watch,
+    Watched,
+    adam,
+    boost,
+    compiled_adam,
+    compiles,
+    minimise,
+)
 from drosurv.target import FloatArray
 
 STATUS = {
@@ -35,9 +47,9 @@ class Schedule:
 
     Attributes
     ----------
-    solver : {"convex", "adam", "start"}
-        The global optimum of linear scores, steps of Adam, or no scores at all: everybody's is zero, and the loss's
-        extra parameters stay where they are best for that.
+    solver : {"convex", "adam", "trees", "start"}
+        The global optimum of linear scores, steps of Adam, boosted trees, or no scores at all: everybody's is zero, and
+        the loss's extra parameters stay where they are best for that.
     name : str
         Of the estimator, for messages.
     lr : (B,) float64
@@ -50,6 +62,10 @@ class Schedule:
         As in :class:`drosurv.CoxPH`.
     device : str
         Where Adam works.
+    stopping : Stopping, optional
+        Who is watched instead of trained on, and for how long.
+    tree_params : mapping, optional
+        Handed to LightGBM.
     """
 
     solver: str
@@ -63,6 +79,8 @@ class Schedule:
     batch_size: int | None = None
     device: str = "cpu"
     verbose: bool = False
+    stopping: Stopping | None = None
+    tree_params: Mapping[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -73,9 +91,9 @@ class Fitted:
     ----------
     recipe, training, criterion
         What it was trained on.
-    network : (d,) float64 or torch.nn.Module
+    network : (d,) float64, torch.nn.Module or Trees
         Coefficients, or the network.
-    scores : (n,) float64
+    scores : (n,) or (n, K) float64
         Of the training patients.
     extra : (K,) float64
         Extra parameters of the loss.
@@ -169,7 +187,9 @@ def _alone(schedule: Schedule) -> Schedule:
 
 def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[Fitted]:
     criterion = recipe.criterion(training)
-    how = {"convex": _to_the_optimum, "adam": _by_adam, "start": _at_the_start}[schedule.solver]
+    how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}[
+        schedule.solver
+    ]
     return _evaluated(how(recipe, training, criterion, schedule), schedule)
 
 
@@ -218,27 +238,76 @@ def _to_the_optimum(
 
 def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
     assert schedule.module is not None, "Adam trains a network"
-    n, d = training.X.shape
+    d, loss = training.X.shape[1], recipe.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
     network: Any
-    if schedule.linear:
+    if schedule.linear and loss.n_outputs == 1:
         network = Linear(training.X, np.stack([_coefficients(module) for module in modules]))
     else:
-        network = ModuleBatch(modules, training.X)
-    n_extra, steps = recipe.loss.n_extra, schedule.max_iter
-    extra = np.tile(recipe.loss.start, (len(modules), 1)) if n_extra else None
-    trainee: Any = network
-    minimised: Any = criterion
+        network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
+    extra = np.tile(loss.start, (len(modules), 1)) if loss.n_extra else None
+    trainee, minimised, steps, watch = network, criterion, schedule.max_iter, None
+    if schedule.stopping is not None:
+        rows, held = schedule.stopping.divided(training.target.event, training.seed)
+        trainee, minimised = network.take(rows), criterion.take(rows)
+        watch = Watch(network.take(held), criterion.take(held), schedule.stopping.patience)
+    n = minimised.loss.n
     if schedule.batch_size is not None and schedule.batch_size < n:
-        trainee = minimised = MiniBatches(network, criterion.take, n, schedule.batch_size, training.seed)
+        trainee = minimised = MiniBatches(trainee, minimised.take, n, schedule.batch_size, training.seed)
         steps *= trainee.n_batches
-    if compiles(trainee, minimised):
+        if watch is not None:
+            watch.every = trainee.n_batches
+    if watch is None and compiles(trainee, minimised):
         history = compiled_adam(trainee, minimised, schedule.lr, steps, schedule.l2)
     else:
-        with maybe_bar(schedule.name if schedule.verbose else None, steps) as on_step, seeded(training.seed):
+        with maybe_bar(schedule.name if schedule.verbose else None, steps) as bar, seeded(training.seed):
+            on_step = bar if watch is None else _watching(watch, bar, extra)
             history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
-    trained = [row.copy() for row in network.parameters[0]] if schedule.linear else network.trained()
-    return _by_steps(recipe, training, criterion, schedule, trained, extra, history)
+    if watch is not None:
+        watch.restore(extra)
+    is_linear = isinstance(network, Linear)
+    trained = [row.copy() for row in network.parameters[0]] if is_linear else network.trained()
+    models = _by_steps(recipe, training, criterion, schedule, trained, extra, history)
+    if watch is not None:
+        for model, best in zip(models, watch.best_pass, strict=True):
+            model.n_iter, model.status = int(best), "stopped_early"
+    return models
+
+
+def _watching(
+    watch: Watch, bar: Callable[[int], None] | None, extra: FloatArray | None
+) -> Callable[[int], None]:
+    def on_step(step: int) -> None:
+        if bar is not None:
+            bar(step)
+        watch.look(step, extra)
+
+    return on_step
+
+
+def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
+    X, grown, watched = training.X, criterion, None
+    rows = np.arange(len(X))
+    if schedule.stopping is not None:
+        rows, held = schedule.stopping.divided(training.target.event, training.seed)
+        grown = criterion.take(rows)
+        watched = Watched(X[held], criterion.take(held), schedule.stopping.patience)
+    with maybe_bar(schedule.name if schedule.verbose else None, schedule.max_iter) as on_round:
+        boosted = boost(
+            X[rows],
+            grown,
+            rounds=schedule.max_iter,
+            lr=float(schedule.lr[0]),
+            weight=None if training.weight is None else training.weight[rows],
+            parameters=schedule.tree_params,
+            seed=training.seed,
+            watched=watched,
+            on_round=on_round,
+        )
+    status = "steps_done" if watched is None else "stopped_early"
+    scores = boosted.trees.scores(X)
+    rest = (boosted.rounds, status, np.nan, boosted.history)
+    return [Fitted(recipe, training, criterion, boosted.trees, scores, boosted.extra, *rest)]
 
 
 def _by_steps(
@@ -253,7 +322,7 @@ def _by_steps(
     """Models whose coefficients (d,) or modules come from a number of steps."""
     out = []
     for b, network in enumerate(networks):
-        scores = training.X @ network if schedule.linear else module_scores(network, training.X)
+        scores = network_scores(network, training.X, recipe.loss.n_outputs)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"training diverged to infinite scores; lower lr (now {schedule.lr[b]}) or standardise the features."
@@ -293,4 +362,6 @@ def _squared_norm(network: Any) -> float:
     """Sum of squares of the parameters that were trained."""
     if isinstance(network, np.ndarray):
         return float(network @ network)
+    if isinstance(network, Trees):
+        return 0.0
     return float(sum((p.detach() ** 2).sum() for p in network.parameters() if p.requires_grad))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from drosurv.neighborhoods import known_groups
 from drosurv.objectives import CVaR
 
 
+@dataclass(eq=False, repr=False)
 class GroupDROCox(ReadsGroups, SubgroupEstimator):
     """Cox model trained on the average loss of the worst of known groups: the upper bound for models that must guess.
 
@@ -49,38 +51,10 @@ class GroupDROCox(ReadsGroups, SubgroupEstimator):
 
     _when_null = "Small groups follow chance: merge them, or raise alpha."
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        regret: bool = True,
-        *,
-        n_intervals: int = 20,
-        network: str | Callable[[int], Any] = "linear",
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.regret = regret
-        self.n_intervals = n_intervals
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    alpha: float | None = None
+    regret: bool = True
+    _: KW_ONLY
+    n_intervals: int = 20
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

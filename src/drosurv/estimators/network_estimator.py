@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.estimators.fitting import Fitted, Schedule
 from drosurv.estimators.parameters import check_count, check_number, check_widths
-from drosurv.networks import build, linear, mlp, restored
+from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
+from drosurv.solvers import Stopping
 
 SOLVERS = ("auto", "adam", "convex")
+NETWORKS = ("linear", "mlp", "trees")
+# What trees shrink each step by, where the learning rate is left at Adam's.
+TREES_LR = 0.05
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NetworkEstimator(CoefficientInference, SurvivalEstimator):
-    """Base of estimators whose scores come from a network: linear, a perceptron, or the user's own."""
+    """Base of estimators whose scores come from a network: linear, a perceptron, boosted trees, or the user's own.
 
-    # What a subclass does not offer its users keeps these values.
+    An estimator is a dataclass: its fields are its parameters, these shared ones among them, and scikit-learn reads
+    them from the signature as usual.
+    """
+
     network: str | Callable[[int], Any] = "linear"
     hidden: Sequence[int] = (24,)
     solver: str = "auto"
@@ -29,12 +39,18 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     tol: float | None = None
     l2: float = 0.0
     ties: str = "breslow"
+    batch_size: int | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 20
+    dropout: float = 0.0
+    tree_params: Mapping[str, Any] | None = None
     random_state: Any = None
     device: str = "auto"
     verbose: bool = False
-    batch_size: int | None = None
 
-    _batched: tuple[str, ...] = ("lr",)
+    # What one batch of models trained together may differ in.
+    _batched: ClassVar[tuple[str, ...]] = ("lr",)
     # Whether the criterion of a linear model is convex.
     _convex = True
     # Why tied event times play no part in the loss; empty where they do.
@@ -43,10 +59,14 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
-        if not callable(self.network) and self.network not in ("linear", "mlp"):
-            raise ValueError(
-                f"network must be 'linear', 'mlp' or a callable that builds a torch.nn.Module, got {self.network!r}."
+        if not callable(self.network) and self.network not in NETWORKS:
+            raise ArgumentError.must(
+                "network", f"be one of {NETWORKS} or a callable that builds a torch.nn.Module", self.network
             )
+        if self.network == "trees":
+            lightgbm()
+            if self.solver != "auto":
+                raise ArgumentError.must("solver", "be 'auto' for trees, which are grown", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ValueError(
                 "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'."
@@ -68,6 +88,25 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             check_number("tol", self.tol)
         if self.network == "mlp":
             check_widths("hidden", self.hidden)
+        if self.batch_size is not None:
+            check_count("batch_size", self.batch_size, least=2)
+            if self.device not in ("auto", "cpu"):
+                raise ValueError(
+                    f"batch_size={self.batch_size} trains on the CPU, but device={self.device!r}; "
+                    "use device='cpu', or batch_size=None."
+                )
+        if not 0 < self.validation_fraction < 1:
+            raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
+        check_count("n_iter_no_change", self.n_iter_no_change)
+        if not 0 <= self.dropout < 1:
+            raise ArgumentError.must("dropout", "lie in [0, 1)", self.dropout)
+        if self.early_stopping and self._uses_convex:
+            raise ArgumentError(
+                Argument("early_stopping", True),
+                " is for networks that are trained step by step: a linear model is solved to its optimum. Use l2, or ",
+                Argument("solver", "adam"),
+                ".",
+            )
         check_device(self.device)
 
     @property
@@ -79,21 +118,26 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        solver = "convex" if self._uses_convex else "adam"
-        # A linear model is too little work to be worth moving, and mini-batches are drawn on the processor.
-        worthwhile = not self._is_linear and self.batch_size is None
+        solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
+        # A linear model is too little work to be worth moving; batches are drawn and trees grown on the processor.
+        here = self.batch_size is not None or self.early_stopping or solver != "adam"
+        rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
+        if solver == "trees":
+            rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
         return Schedule(
             solver,
             type(self).__name__,
-            np.array([estimator.lr for estimator in batch], dtype=np.float64),
+            rates,
             self._module,
             self._is_linear,
             self.max_iter,
             self.tol,
             self.l2,
             self.batch_size,
-            "cpu" if solver == "convex" else resolve_device(self.device, worthwhile),
+            "cpu" if here else resolve_device(self.device, worthwhile=not self._is_linear),
             self.verbose,
+            Stopping(self.validation_fraction, self.n_iter_no_change) if self.early_stopping else None,
+            self.tree_params,
         )
 
     def _seed(self) -> int:
@@ -109,7 +153,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         if callable(self.network):
             return build(self.network, n_features, seed)
         if self.network == "mlp":
-            return build(lambda d: mlp(d, self.hidden), n_features, seed)
+            return build(lambda d: mlp(d, self.hidden, self.dropout), n_features, seed)
         return build(linear, n_features, seed)
 
     def _accept(self, fitted: Fitted) -> None:
@@ -124,5 +168,5 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`__getstate__` gave, with the network built anew."""
         super().__setstate__(state)
-        if "network_" in state:
+        if "network_" in state and not isinstance(self.network_, Trees):
             self.network_ = restored(self._module(self.n_features_in_, 0), state["network_"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 
 
+@dataclass(eq=False, repr=False)
 class NullModel(SurvivalEstimator):
     """The same survival curve for everybody: the model that every other one is measured against.
 
@@ -47,8 +49,7 @@ class NullModel(SurvivalEstimator):
 
     _per_patient = ("null_loss_",)
 
-    def __init__(self, n_intervals: int = 20) -> None:
-        self.n_intervals = n_intervals
+    n_intervals: int = 20
 
     def _check_parameters(self) -> None:
         check_count("n_intervals", self.n_intervals)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +16,13 @@ from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.group_labels import ReadsGroups
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
-from drosurv.estimators.parameters import check_count, check_number
+from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.target import FloatArray
 
 
+@dataclass(eq=False, repr=False)
 class RegularizedCox(ReadsGroups, NetworkEstimator):
     """Cox model whose loss, averaged over events, is penalised by a disparity of the predicted hazards.
 
@@ -57,42 +59,11 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
     _batched = ("lr", "weight")
     _convex = False
 
-    _observes = EVERYTHING
+    penalty: str = "keya_individual"
+    weight: float = 1.0
+    scale: float = 0.01
 
-    def __init__(
-        self,
-        penalty: str = "keya_individual",
-        weight: float = 1.0,
-        scale: float = 0.01,
-        *,
-        batch_size: int | None = None,
-        network: str | Callable[[int], Any] = "linear",
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.weight = weight
-        self.scale = scale
-        self.batch_size = batch_size
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    _observes = EVERYTHING
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -100,14 +71,6 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
             raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, got {self.penalty!r}.")
         check_number("weight", self.weight)
         check_number("scale", self.scale)
-        if self.batch_size is None:
-            return
-        check_count("batch_size", self.batch_size, least=2)
-        if self.device not in ("auto", "cpu"):
-            raise ValueError(
-                f"batch_size={self.batch_size} trains on the CPU, but device={self.device!r}; "
-                "use device='cpu', or batch_size=None."
-            )
 
     @property
     def _reads_groups(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from drosurv.target import FloatArray
 KERNELS = ("forest", "neighbors")
 
 
+@dataclass(eq=False, repr=False)
 class SubgroupRobustCox(SubgroupEstimator):
     """Cox model trained on the worst average regret over covariate-defined subgroups.
 
@@ -75,48 +77,15 @@ class SubgroupRobustCox(SubgroupEstimator):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        kernel: str | Callable[[FloatArray, FloatArray], Any] = "forest",
-        min_group: int = 50,
-        subgroup_features: Sequence[str | int] | None = None,
-        ball: str = "cvar",
-        *,
-        n_intervals: int = 20,
-        n_trees: int = 30,
-        cross_fit: bool = False,
-        network: str | Callable[[int], Any] = "linear",
-        hidden: Sequence[int] = (24,),
-        solver: str = "auto",
-        lr: float = 0.01,
-        max_iter: int = 500,
-        tol: float | None = None,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.min_group = min_group
-        self.subgroup_features = subgroup_features
-        self.ball = ball
-        self.n_intervals = n_intervals
-        self.n_trees = n_trees
-        self.cross_fit = cross_fit
-        self.network = network
-        self.hidden = hidden
-        self.solver = solver
-        self.lr = lr
-        self.max_iter = max_iter
-        self.tol = tol
-        self.l2 = l2
-        self.ties = ties
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    alpha: float = 0.1
+    kernel: str | Callable[[FloatArray, FloatArray], Any] = "forest"
+    min_group: int = 50
+    subgroup_features: Sequence[str | int] | None = None
+    ball: str = "cvar"
+    _: KW_ONLY
+    n_intervals: int = 20
+    n_trees: int = 30
+    cross_fit: bool = False
 
     _when_null = "Raise min_group or alpha: averages over fewer patients are mostly chance."
 

@@ -70,7 +70,7 @@ class LogTime(Loss):
         return float(self._event.mean())
 
     def _null(self, share: FloatArray) -> FloatArray:
-        """kappa and tau that fit best without scores, by Newton's method."""
+        """Kappa and tau that fit best without scores, by Newton's method."""
         centre = float(share @ self._log_time)
         spread = max(float(np.sqrt(share @ (self._log_time - centre) ** 2)), 1e-6)
         extra = np.array([-centre / spread, 1.0 / spread])
@@ -136,7 +136,7 @@ class LogTime(Loss):
 
 
 def log_survival(distribution: str, z: FloatArray) -> FloatArray:
-    """log S(z) of the standard distribution of log times."""
+    """Log S(z) of the standard distribution of log times."""
     return -_TERMS[distribution](z, 0.0)[0]
 
 

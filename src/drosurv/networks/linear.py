@@ -48,6 +48,10 @@ class Linear:
         project(self.columns, gradient[0], out[0])
         return [out]
 
+    def evaluated(self) -> FloatArray:
+        """Scores (B, n) as they are outside of training."""
+        return self.scores()
+
     def take(self, rows: IntArray) -> Linear:
         """The same models on fewer patients, sharing the coefficients."""
         return Linear(self.columns[:, rows].T, self.parameters[0])

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 
-def mlp(n_features: int, hidden: Sequence[int] = (24,)) -> Module:
-    """Fully connected layers with ReLU between them and one output, biases included.
+def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_outputs: int = 1) -> Module:
+    """Fully connected layers with ReLU between them, biases included.
 
     Parameters
     ----------
@@ -19,6 +19,10 @@ def mlp(n_features: int, hidden: Sequence[int] = (24,)) -> Module:
         Number of inputs d.
     hidden : sequence of int
         Width of each hidden layer.
+    dropout : float
+        Share of hidden units that each training step leaves out.
+    n_outputs : int
+        Scores of each patient.
     """
     from torch import nn
 
@@ -26,11 +30,13 @@ def mlp(n_features: int, hidden: Sequence[int] = (24,)) -> Module:
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(widths[-1], 1))
+        if dropout > 0.0:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
 
 
-def linear(n_features: int) -> Module:
-    """One linear map to the score, without bias."""
+def linear(n_features: int, n_outputs: int = 1) -> Module:
+    """One linear map to the scores; without bias, unless there are several."""
     from torch import nn
 
-    return nn.Linear(n_features, 1, bias=False)
+    return nn.Linear(n_features, n_outputs, bias=n_outputs > 1)

@@ -51,14 +51,15 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def module_scores(module: Module, X: FloatArray) -> FloatArray:
-    """Scores (n,) of features (n, d) under a trained module."""
+def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArray:
+    """Scores (n,), or (n, K) of K > 1 outputs, of features (n, d) under a trained module."""
     import torch
 
     module.eval()
     first = next(module.parameters(), torch.zeros(1))
     with torch.no_grad():
-        scores = _one_per_patient(module(torch.tensor(X, dtype=first.dtype, device=first.device)), len(X))
+        given = torch.tensor(X, dtype=first.dtype, device=first.device)
+        scores = _per_patient(module(given), len(X), n_outputs)
     out: FloatArray = scores.cpu().numpy().astype(np.float64)
     return out
 
@@ -74,11 +75,16 @@ class ModuleBatch:
         Features: the same for every module, or its own for each.
     device : str or None
         Where to train. Scores come out as tensors of the device; with None as NumPy arrays, for criteria on the CPU.
+    n_outputs : int
+        Scores of each patient; more than one give scores (B, n, K).
     """
 
-    def __init__(self, modules: Sequence[Module], X: FloatArray, device: str | None = None) -> None:
+    def __init__(
+        self, modules: Sequence[Module], X: FloatArray, device: str | None = None, n_outputs: int = 1
+    ) -> None:
         import torch
 
+        self.n_outputs = n_outputs
         self.as_arrays, device = device is None, device or "cpu"
         self.modules = [module.to(device).train() for module in modules]
         lead = self.modules[0]
@@ -119,7 +125,7 @@ class ModuleBatch:
         state = dict(zip(self.names, leaves, strict=True))
 
         def one(state: dict[str, Tensor], features: Tensor, module: Module = self.modules[0]) -> Tensor:
-            return _one_per_patient(functional_call(module, state, (features,)), n)
+            return _per_patient(functional_call(module, state, (features,)), n, self.n_outputs)
 
         if len(self.modules) > 1 and self._all_trained:
             together = torch.vmap(one, in_dims=(0, 0 if own else None), randomness="same")
@@ -134,6 +140,16 @@ class ModuleBatch:
             mine = {name: leaf[b] for name, leaf in state.items()}
             scores.append(one(mine, self.X[b] if own else self.X, module))
         return torch.stack(scores)
+
+    def evaluated(self) -> Any:
+        """Scores (B, n) as they are outside of training: nothing is dropped out."""
+        for module in self.modules:
+            module.eval()
+        try:
+            return self.scores()
+        finally:
+            for module in self.modules:
+                module.train()
 
     def take(self, rows: IntArray) -> ModuleBatch:
         """The same modules on fewer patients, sharing the parameters."""
@@ -154,11 +170,13 @@ class ModuleBatch:
         return list(self.modules)
 
 
-def _one_per_patient(scores: Tensor, n: int) -> Tensor:
-    if scores.ndim == 2 and scores.shape[1] == 1:
+def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
+    """Scores (n,), or (n, K) where a loss takes K > 1 of each patient."""
+    if n_outputs == 1 and scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
-    if scores.shape != (n,):
-        raise ValueError(
-            f"network must return one score per patient, shape ({n},) or ({n}, 1); it returned {tuple(scores.shape)}."
-        )
+    if scores.shape != ((n,) if n_outputs == 1 else (n, n_outputs)):
+        wanted = f"one score per patient, shape ({n},) or ({n}, 1)"
+        if n_outputs > 1:
+            wanted = f"{n_outputs} scores per patient, shape ({n}, {n_outputs})"
+        raise ValueError(f"network must return {wanted}; it returned {tuple(scores.shape)}.")
     return scores

@@ -56,11 +56,11 @@ def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
         return _pack_array(value, arrays, where)
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
+    if isinstance(value, BaseEstimator):
+        return _pack_estimator(value, arrays, where)
     if is_dataclass(value) and not isinstance(value, type):
         held = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"object": _reference(type(value), where), "fields": _pack_named(held, arrays, where)}
-    if isinstance(value, BaseEstimator):
-        return _pack_estimator(value, arrays, where)
     if callable(value):
         return {"function": f"{value.__module__}.{getattr(value, '__qualname__', type(value).__name__)}"}
     raise TypeError(

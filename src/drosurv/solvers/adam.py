@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.solvers.stopping import Enough
 from drosurv.target import FloatArray
 
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
@@ -59,7 +60,7 @@ def adam(
     l2 : float
         Adds l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it.
     on_step : callable or None
-        Told the number of each finished step.
+        Told the number of each finished step; may raise :class:`~drosurv.solvers.stopping.Enough`.
     extra : (B, K) array or None
         Extra parameters of the loss, updated in place as the network's are.
 
@@ -94,7 +95,10 @@ def adam(
             v += (1 - DECAY_SECOND) * (g * g)
             p -= rate / (1 - DECAY_FIRST**step) * m / (v**0.5 / shrink + EPSILON)
         if on_step is not None:
-            on_step(step)
+            try:
+                on_step(step)
+            except Enough:
+                break
     return np.stack([_to_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))
 
 

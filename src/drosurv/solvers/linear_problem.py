@@ -54,7 +54,9 @@ class LinearProblem:
         self.X = _centred(X, self.centre) if criterion.loss.shift is not None else X
         n_extra = criterion.loss.n_extra
         self.size: int = self.d + n_extra
-        self.ridge: FloatArray = np.concatenate([np.full(self.d, l2), np.full(n_extra, criterion.loss.extra_ridge)])
+        self.ridge: FloatArray = np.concatenate(
+            [np.full(self.d, l2), np.full(n_extra, criterion.loss.extra_ridge)]
+        )
         self.network = Linear(self.X, np.zeros((1, self.d)))
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._entries = np.empty((1, 0))

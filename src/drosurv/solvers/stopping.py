@@ -1,0 +1,101 @@
+"""Early stopping: patients who are not trained on say when to stop, and which step was best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.solvers.criterion import Criterion
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# With fewer events the watched criterion is mostly chance.
+FEWEST_EVENTS = 5
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop.
+
+    Attributes
+    ----------
+    fraction : float
+        Share of the patients, events and censored alike, who are watched instead of trained on.
+    patience : int
+        Passes (or rounds) without a better value after which training stops.
+    """
+
+    fraction: float
+    patience: int
+
+    def divided(self, event: BoolArray, seed: int) -> tuple[IntArray, IntArray]:
+        """Rows that are trained on, and rows that are watched."""
+        rng = np.random.default_rng(seed)
+        watched = np.zeros(len(event), dtype=np.bool_)
+        for flag in (True, False):
+            rows = np.flatnonzero(event == flag)
+            watched[rng.permutation(rows)[: round(self.fraction * len(rows))]] = True
+        events = int(event[watched].sum())
+        if events < FEWEST_EVENTS or int(event[~watched].sum()) < FEWEST_EVENTS:
+            raise ArgumentError(
+                Argument("early_stopping", True),
+                f" watches {events} events of {int(event.sum())}, and needs at least {FEWEST_EVENTS} on either side: "
+                "change ",
+                Argument("validation_fraction", self.fraction),
+                ", or train without it.",
+            )
+        return np.flatnonzero(~watched), np.flatnonzero(watched)
+
+
+class Enough(Exception):
+    """Training has seen enough."""
+
+
+class Watch:
+    """The watched patients' criterion pass by pass for B networks, and each network where it was best.
+
+    Parameters
+    ----------
+    network : Network
+        The models on the watched patients, sharing the parameters that are trained.
+    criterion : Criterion
+        Among them.
+    patience, every : int
+        Passes to wait, and steps in a pass.
+    """
+
+    def __init__(self, network: Any, criterion: Criterion, patience: int, every: int = 1) -> None:
+        self.network, self.criterion, self.patience, self.every = network, criterion, patience, every
+        batch = len(network.parameters[0])
+        self.best = np.full(batch, np.inf)
+        self.best_pass: IntArray = np.zeros(batch, dtype=np.intp)
+        self.kept: list[Any] = []
+
+    def look(self, step: int, extra: Any = None) -> None:
+        """After a step: remember what is best, and raise :class:`Enough` when nothing gets better."""
+        if step % self.every:
+            return
+        value: FloatArray = self.criterion(self.network.evaluated(), extra)[0]
+        trained = [*self.network.parameters, *([] if extra is None else [extra])]
+        better = value < self.best
+        if not self.kept:
+            self.kept = [_copy(p) for p in trained]
+        for b in np.flatnonzero(better):
+            for kept, p in zip(self.kept, trained, strict=True):
+                kept[b] = p[b]
+        now = step // self.every
+        self.best, self.best_pass = np.where(better, value, self.best), np.where(better, now, self.best_pass)
+        if (now - self.best_pass >= self.patience).all():
+            raise Enough
+
+    def restore(self, extra: Any = None) -> None:
+        """Put every network back to where it was best."""
+        trained = [*self.network.parameters, *([] if extra is None else [extra])]
+        for kept, p in zip(self.kept, trained, strict=True):
+            p[...] = kept
+
+
+def _copy(array: Any) -> Any:
+    return array.copy() if isinstance(array, np.ndarray) else array.clone()
