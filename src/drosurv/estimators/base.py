@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,11 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
 
     _baseline: Curves
     # What models trained together in one batch may differ in.
-    _batched: tuple[str, ...] = ()
+    _batched: ClassVar[tuple[str, ...]] = ()
     # Fitted attributes that speak of single training patients, which a saved model leaves out.
-    _per_patient: tuple[str, ...] = ()
+    _per_patient: ClassVar[tuple[str, ...]] = ()
     # Arguments of fit about the rows for which this estimator has a definition.
-    _observes: tuple[str, ...] = ("clusters",)
+    _observes: ClassVar[tuple[str, ...]] = ("clusters",)
     # Whether training weighs patients by their losses.
     _weighs_losses = False
     # Whether the model was fitted with an offset, so that predictions need one too.

@@ -246,7 +246,9 @@ def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule:
     else:
         network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
     extra = np.tile(loss.start, (len(modules), 1)) if loss.n_extra else None
-    trainee, minimised, steps, watch = network, criterion, schedule.max_iter, None
+    trainee: Any = network
+    minimised: Any = criterion
+    steps, watch = schedule.max_iter, None
     if schedule.stopping is not None:
         rows, held = schedule.stopping.divided(training.target.event, training.seed)
         trainee, minimised = network.take(rows), criterion.take(rows)

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows, Slots
 from drosurv.losses.stacked_targets import StackedTargets
 from drosurv.target import FloatArray, IntArray, Target
@@ -94,7 +94,7 @@ class CoxPartial(Loss):
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in each patient's own score, Breslow's also where ties are Efron's."""
         pull = _block_sums(weights, self.block, len(self.at))
-        return self.risk_sets.own_curvature(pull, self._scores, self._log_sums)
+        return own_curvature(self.risk_sets.pullback, pull, pull, self._scores, self._log_sums)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""

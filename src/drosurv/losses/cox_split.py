@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.losses.cox_partial import add_by_block, subtract_at
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_log_risk
 from drosurv.losses.stacked_targets import StackedTargets, stack
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -153,9 +153,17 @@ class ScoredHalf:
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in everybody's own score: of those referred to, and of the events."""
-        pull = np.zeros((len(weights), len(self.risk_sets.first)))
+        # A reference patient's share in a risk set with the event itself is p times the others' share.
+        pull, squared = np.zeros((2, len(weights), len(self.risk_sets.first)))
         add_by_block(weights * self._others_share, self.block, pull)
-        out = self.risk_sets.own_curvature(pull, self._scores, self._log_sums)
+        add_by_block(weights * self._others_share**2, self.block, squared)
+        out = own_curvature(
+            lambda given: self.risk_sets.pullback(given, np.zeros_like(self._scores)),
+            pull,
+            squared,
+            self._scores,
+            self._log_sums,
+        )
         out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
         return out
 

@@ -71,8 +71,8 @@ class DiscreteHazard(Loss):
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (B, n) at scores (B, n) and the a_m (B, K)."""
         self._eta = scores[..., None] + extra[:, None, :]
-        values, _, _ = self._terms()
-        return values.sum(-1)
+        losses: FloatArray = self._terms()[0].sum(-1)
+        return losses
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradients of the losses weighted by (B, n), by score (B, n) and by a_m (B, K)."""
@@ -81,7 +81,8 @@ class DiscreteHazard(Loss):
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) of the losses weighted by (B, n), each in its own score."""
-        return weights * self._terms()[2].sum(-1)
+        bends: FloatArray = weights * self._terms()[2].sum(-1)
+        return bends
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d + K) of the chosen losses for scores X theta, first row of the batch."""

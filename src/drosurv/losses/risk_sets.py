@@ -16,6 +16,7 @@ whatever the scores. Patients seen for less than the first wanted time are in no
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numba
@@ -31,6 +32,7 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _UNDERFLOW = -708.0
+_HIGHEST = 700.0
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
 FLAT = 500.0
@@ -93,20 +95,6 @@ class RiskSets:
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
-    def own_curvature(self, cotangent: FloatArray, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of the last log sums, weighted by (B, K), each in one patient's own score.
-
-            sum_k c_k p_kj (1 - p_kj),   p_kj the share of patient j in the risk set of time k
-
-        A patient of weight w counts as w patients, each with a share of their own.
-        """
-        first = self.pullback(cotangent, np.zeros_like(scores))
-        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
-        top = scores.max(axis=1, keepdims=True)
-        with np.errstate(over="ignore", under="ignore"):
-            squared = self.pullback(cotangent * np.exp(top - log_sums), np.zeros_like(scores))
-            return np.maximum(first - squared * np.exp(scores - top), 0.0)
-
     def means(self, X: FloatArray) -> FloatArray:
         """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
 
@@ -118,6 +106,29 @@ class RiskSets:
             self._means = np.zeros((len(self.first), X.shape[1]))
             _risk_means(X, self.order, self.first, risks, levels, sums, self._means)
         return self._means
+
+
+def own_curvature(
+    pullback: Callable[[FloatArray], FloatArray],
+    cotangent: FloatArray,
+    squared_cotangent: FloatArray,
+    scores: FloatArray,
+    log_sums: FloatArray,
+) -> FloatArray:
+    """Second derivatives (B, n) of functions of log sums, each in one patient's own score.
+
+        sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
+
+    For log sums weighted by c (B, K), s is c as well.
+    A patient of weight w counts as w patients, each with a share of their own. `pullback` is the risk sets'.
+    """
+    # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+    top = scores.max(axis=1, keepdims=True)
+    # An empty risk set has no pull, and must not make one of infinity.
+    risen = np.exp(np.minimum(top - log_sums, _HIGHEST))
+    squared = pullback(squared_cotangent * risen) * np.exp(scores - top)
+    bend: FloatArray = np.maximum(pullback(cotangent) - squared, 0.0)
+    return bend
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

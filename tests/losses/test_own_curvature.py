@@ -1,0 +1,55 @@
+"""The curvature that trees take is the second derivative of the weighted losses in each patient's own score."""
+
+import numpy as np
+import pytest
+
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
+from drosurv.losses.discrete_hazard import DiscreteHazard
+from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
+from drosurv.target import Target
+
+N = 40
+RNG = np.random.default_rng(0)
+TARGET = Target(RNG.random(N) < 0.6, np.ceil(RNG.exponential(size=N) * 6) / 6)
+
+LOSSES = {
+    "cox": lambda: CoxPartial(TARGET),
+    "split": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0),
+    "one side": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0, both=False),
+    "full": lambda: PiecewiseExponential(TARGET, 5),
+    "poisson": lambda: PoissonDeviance(TARGET, 5),
+    "logit": lambda: DiscreteHazard(TARGET, 5),
+    "cloglog": lambda: DiscreteHazard(TARGET, 5, "cloglog"),
+    **{name: (lambda name=name: LogTime(TARGET, name)) for name in DISTRIBUTIONS},
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_it_is_the_finite_difference_of_the_gradient(name):
+    loss, rng = LOSSES[name](), np.random.default_rng(1)
+    scores, weights = rng.normal(size=(2, N)), rng.random((2, len(loss.rows)))
+    extra = np.tile(loss.start, (2, 1))
+
+    def gradient(at):
+        loss(at, extra)
+        return loss.pullback(weights)[0]
+
+    loss(scores, extra)
+    found = loss.curvature(weights)
+    for j in range(0, N, 7):
+        step = np.zeros((1, N))
+        step[0, j] = 1e-5
+        slope = (gradient(scores + step) - gradient(scores - step))[:, j] / 2e-5
+        np.testing.assert_allclose(found[:, j], slope, atol=1e-7)
+
+
+def test_copies_of_a_patient_have_a_share_each():
+    weight = np.random.default_rng(2).integers(1, 4, N).astype(float)
+    copies = np.repeat(np.arange(N), weight.astype(int))
+    scores = np.random.default_rng(3).normal(size=(1, N))
+    one, many = CoxPartial(TARGET, weight=weight), CoxPartial(TARGET.take(copies))
+    one(scores)
+    many(scores[:, copies])
+    by_weight = one.curvature(weight[None, one.rows])
+    by_copy = many.curvature(np.ones((1, len(many.rows))))
+    np.testing.assert_allclose(by_weight[0], np.bincount(copies, by_copy[0]), rtol=1e-12)

@@ -1,0 +1,83 @@
+"""Trees grown on the gradient and curvature of a criterion."""
+
+import numpy as np
+import pytest
+
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
+from drosurv.objectives import ChiSquare, Mean
+from drosurv.solvers import Criterion, Watched, boost
+from drosurv.solvers.boosting import DEFAULTS
+from drosurv.target import Target
+
+
+def patients(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    latent = rng.exponential(np.exp(-X[:, 0] * (X[:, 1] > 0)))
+    censored = rng.exponential(2.0, n)
+    return X, Target(latent <= censored, np.minimum(latent, censored))
+
+
+def uniform(n):
+    return np.full(n, 1.0 / n)
+
+
+LOSSES = {
+    "cox": CoxPartial,
+    "split": lambda target: CoxSplit(target, np.arange(len(target)) % 2 == 0),
+    "full": PiecewiseExponential,
+}
+
+
+@pytest.mark.parametrize("make", [Mean, lambda: ChiSquare(0.4)], ids=["mean", "chi2"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_criterion_falls_round_by_round(name, make):
+    X, target = patients()
+    loss = LOSSES[name](target)
+    blocks = loss.halves if name == "split" else None
+    found = boost(X, Criterion(loss, make, uniform(len(X)), blocks), rounds=30, lr=0.05)
+    assert found.rounds == 30
+    assert (np.diff(found.history) < 1e-12).all()
+    assert found.history[-1] < found.history[0] - 0.01
+
+
+def test_a_patient_of_weight_two_is_two_patients():
+    X, target = patients()
+    weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    copies = np.repeat(np.arange(len(X)), weight.astype(int))
+    by_weight = Criterion(CoxPartial(target, weight=weight), lambda: ChiSquare(0.5), weight / weight.sum())
+    by_copy = Criterion(CoxPartial(target.take(copies)), lambda: ChiSquare(0.5), uniform(len(copies)))
+    one = boost(X, by_weight, rounds=20, lr=0.1, weight=weight)
+    other = boost(X[copies], by_copy, rounds=20, lr=0.1)
+    np.testing.assert_allclose(one.trees.scores(X), other.trees.scores(X), atol=1e-6)
+
+
+def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
+    import lightgbm
+
+    _, target = patients()
+    # Few distinct values: LightGBM's own bins are then ours.
+    X = np.random.default_rng(5).integers(0, 9, (len(target), 3)).astype(float)
+    loss = PiecewiseExponential(target, n_intervals=1)
+    loss.extra_ridge = 1e12  # holds the baseline where it starts
+    found = boost(X, Criterion(loss, Mean, uniform(len(X))), rounds=15, lr=0.1)
+    exposure = np.exp(loss.start[0]) * target.time
+    data = lightgbm.Dataset(X, target.event.astype(float), init_score=np.log(exposure))
+    settings = {"objective": "poisson", "poisson_max_delta_step": 1e-9, "boost_from_average": False}
+    booster = lightgbm.train({**DEFAULTS, **settings, "learning_rate": 0.1}, data, 15)
+    np.testing.assert_allclose(found.trees.scores(X), booster.predict(X, raw_score=True), atol=1e-5)
+
+
+def test_watched_patients_say_when_to_stop():
+    X, target = patients(600)
+    held = np.arange(600) % 3 == 0
+    train, watched = np.flatnonzero(~held), np.flatnonzero(held)
+    criterion = Criterion(CoxPartial(target), Mean, uniform(600))
+    watch = Watched(X[watched], criterion.take(watched), 10)
+    found = boost(X[train], criterion.take(train), rounds=1000, lr=0.1, watched=watch)
+    assert 1 <= found.rounds < 990
+    values = [
+        float(criterion.take(watched)(scores[None])[0][0])
+        for scores in (found.trees.scores(X[watched]), np.zeros(len(watched)))
+    ]
+    assert values[0] < values[1]

@@ -1,0 +1,41 @@
+"""Patients who are not trained on say when to stop."""
+
+import numpy as np
+import pytest
+
+from drosurv import CoxPH, datasets
+from drosurv.solvers import Stopping
+
+
+def test_events_and_censored_are_divided_alike_and_nobody_is_lost():
+    event = np.arange(200) % 4 == 0
+    train, watched = Stopping(0.2, 5).divided(event, seed=3)
+    assert sorted([*train, *watched]) == list(range(200))
+    assert event[watched].sum() == 10
+    assert len(watched) == 40
+
+
+def test_too_few_watched_events_are_named_with_the_remedy():
+    with pytest.raises(
+        ValueError, match=r"early_stopping=True watches 2 events of 20.*validation_fraction=0.1"
+    ):
+        Stopping(0.1, 5).divided(np.arange(100) < 20, seed=0)
+
+
+def test_the_best_pass_is_kept():
+    data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    settings = {"network": "mlp", "hidden": (32,), "lr": 0.05, "batch_size": 100, "random_state": 0}
+    short = CoxPH(early_stopping=True, validation_fraction=0.3, n_iter_no_change=5, **settings)
+    short.fit(data.X, data.y)
+    assert short.status_ == "stopped_early"
+    assert short.n_iter_ < 100
+    # Stopping early is what keeps this network from learning the training patients by heart.
+    test = datasets.make_hidden_minority(n_samples=1000, random_state=1)
+    long = CoxPH(max_iter=short.n_iter_ + 100, **settings).fit(data.X, data.y)
+    assert short.score(test.X, test.y) > long.score(test.X, test.y)
+
+
+def test_a_linear_model_that_is_solved_refuses_to_stop_early():
+    data = datasets.make_hidden_minority(n_samples=100, random_state=0)
+    with pytest.raises(ValueError, match="early_stopping=True is for networks"):
+        CoxPH(early_stopping=True).fit(data.X, data.y)
