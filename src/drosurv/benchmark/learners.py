@@ -11,8 +11,6 @@ import pandas as pd
 
 from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.estimators import CoxPH
-from drosurv.estimators.baseline import Baseline
-from drosurv.losses import CoxPartial
 from drosurv.metrics import log_partial_likelihood
 from drosurv.target import FloatArray, IntArray, Surv, Target
 
@@ -74,17 +72,26 @@ class InteractionsCox:
         return standard
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores from any function of the features, with Breslow's baseline."""
+    """Scores from any function of the features, with Breslow's baseline.
+
+    Attributes
+    ----------
+    score : callable
+        From features (n, d) to log risks (n,).
+    times, cumulative : (k,)
+        Event times of training, and the cumulative baseline hazard there.
+    """
 
     score: Callable[[FloatArray], FloatArray]
-    baseline: Baseline
+    times: FloatArray
+    cumulative: FloatArray
 
     @staticmethod
     def of(score: Callable[[FloatArray], FloatArray], train: EncodedPart) -> Scored:
         """With the baseline of the training patients."""
-        return Scored(score, Baseline.breslow(train.target, score(train.X.to_numpy())))
+        return Scored(score, *breslow(train.target, score(train.X.to_numpy())))
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks (n,)."""
@@ -92,8 +99,24 @@ class Scored:
 
     def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
         """Survival (n, k) at k times."""
-        survival: FloatArray = np.exp(-self.baseline.cumulative_hazard(self.predict(X), times))
+        base = _at(self.times, self.cumulative, np.asarray(times))
+        survival: FloatArray = np.exp(-np.exp(self.predict(X))[:, None] * base[None, :])
         return survival
+
+
+def breslow(target: Target, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Event times and Breslow's cumulative baseline hazard there."""
+    order = np.argsort(target.time, kind="stable")
+    time, risk = target.time[order], np.exp(scores[order])
+    at, events = np.unique(time[target.event[order]], return_counts=True)
+    from_then_on = np.cumsum(risk[::-1])[::-1]
+    cumulative: FloatArray = np.cumsum(events / from_then_on[np.searchsorted(time, at)])
+    return at, cumulative
+
+
+def _at(times: FloatArray, cumulative: FloatArray, wanted: FloatArray) -> FloatArray:
+    found: FloatArray = np.concatenate([[0.0], cumulative])[np.searchsorted(times, wanted, side="right")]
+    return found
 
 
 def boosted_trees(train: EncodedPart, seed: int) -> Fitted:
@@ -108,15 +131,13 @@ def _boost(
 ) -> tuple[Callable[[FloatArray], FloatArray], int]:
     import lightgbm
 
-    loss = CoxPartial(train.target)
-    ones = np.ones((1, len(loss.rows)))
-    event = train.target.event
+    target = train.target
 
     def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
-        loss(scores[None, :])
-        gradient = loss.pullback(ones)[0]
-        # The cumulative hazard of each patient: an upper bound of the diagonal of the Hessian.
-        return gradient, np.maximum(gradient + event, 1e-6)
+        # Events expected of each patient: the gradient is what they exceed the event by, and they bound the
+        # diagonal of the Hessian from above.
+        expected = np.exp(scores) * _at(*breslow(target, scores), target.time)
+        return expected - target.event, np.maximum(expected, 1e-6)
 
     parameters = {
         "objective": objective,
