@@ -83,11 +83,10 @@ def audit(
 ) -> None:
     """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
 
-    Examples: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
+    Any model's predictions are audited with --predictions FILE --time COLUMN --event COLUMN, and a model's recipe on a
+    small cohort with --folds 5.
 
-    drosurv audit model patients.csv --folds 5 --groups sex
-
-    drosurv audit --predictions p.csv --time days --event died --groups sex
+    Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
