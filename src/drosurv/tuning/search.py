@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.estimators import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -19,6 +18,7 @@ from drosurv.tuning.careful_budget import PLAIN, CarefulBudget
 from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
+from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, Rule
 from drosurv.tuning.search_tables import (
     FACTOR,
@@ -168,7 +168,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
-        references = _references(candidates)
+        references = plain_models(candidates)
         folds = parse_folds(self.cv, target.event, self.random_state, groups)
         metrics = self._metrics(rule, labels)
         replicates = self.bootstrap if len(folds) == 1 else 0
@@ -359,20 +359,3 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
         check_is_fitted(self, "results_")
         return plot_shrinkage(self, ax, minimise=minimise)
-
-
-def _references(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimator]:
-    """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
-    known = CoxPH().get_params()
-    models: list[NetworkEstimator] = []
-    for candidate in candidates:
-        shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
-        # Like is compared with like: 500 steps of Adam are not the optimum.
-        shared["solver"] = "convex" if candidate._uses_convex else "adam"
-        if candidate._uses_convex:
-            shared["lr"] = known["lr"]
-        model = CoxPH(**shared)
-        # Parameters that no batch may differ in and equal learning rates: the same model.
-        if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
-            models.append(model)
-    return models
