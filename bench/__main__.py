@@ -8,7 +8,7 @@ import torch
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from bench import core, growth, metrics, penalties, report, subgroup
+from bench import core, growth, metrics, penalties, repairs, report, subgroup
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -26,6 +26,7 @@ PARTS = {
     "growth": growth_rows,
     "metrics": metrics.rows,
     "penalties": penalties.rows,
+    "repairs": repairs.rows,
     "subgroup": subgroup.rows,
 }
 

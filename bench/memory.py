@@ -26,7 +26,13 @@ def _subgroup(n, d, kernel):
     return SubgroupRobustCox(kernel=kernel, random_state=1)
 
 
-MODELS = {"split": _split, "penalised": _penalised, "subgroup": _subgroup}
+def _repaired(n, d, base):
+    from drosurv import RepairedCox
+
+    return RepairedCox(random_state=1)
+
+
+MODELS = {"repaired": _repaired, "split": _split, "penalised": _penalised, "subgroup": _subgroup}
 
 
 def peak_above_data(model, n, d, option):

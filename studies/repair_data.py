@@ -109,6 +109,7 @@ class BoostedTrees(BaseEstimator):
                 max_iter=min(self.n_trees, len(target) // 10),
                 learning_rate=self.learning_rate,
                 max_leaf_nodes=self.leaves,
+                max_bins=64,
                 min_samples_leaf=30,
                 early_stopping=False,
                 random_state=self.random_state,

@@ -15,6 +15,7 @@ from drosurv.audit.against import differences, gains_of
 from drosurv.audit.contents import all_sections
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.observed_survival import kaplan_meier_bands
+from drosurv.audit.remedy import Remedy, find_remedy
 from drosurv.audit.report import AuditReport, ModelAudit
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import evaluate
@@ -140,7 +141,7 @@ def gather(case: Case, options: Options) -> Evidence:
     """Evaluate every model, compare with the reference, and search for rules."""
     target, n = case.target, len(case.target)
     attributes = parse_attributes(case.sensitive_features, n)
-    steps = len(case.stops) + options.search_rules
+    steps = len(case.stops) + 2 * options.search_rules
     tell = options.on_step or (lambda name, steps: None)
     reference = None if case.reference is None else predict_risk(*case.reference, n, name="reference")
     given: dict[str, Any] = {
@@ -191,9 +192,21 @@ def gather(case: Case, options: Options) -> Evidence:
             warnings.simplefilter("ignore")
             reference_result = evaluate(reference, None, case.y, n_bootstrap=0, **given)
     found, why = None, "it was not asked for"
+    remedy: Remedy | None = None
     if options.search_rules:
         tell("rules for the worst off", steps)
         found, why = _rules(case, options, gains)
+        if found is not None and case.features is not None:
+            tell("repairs", steps)
+            remedy = find_remedy(
+                case.stops,
+                case.y,
+                target,
+                case.follow_up,
+                case.features,
+                options.level,
+                options.random_state,
+            )
     settings: dict[str, Any] = {"Bootstrap replicates, audited model": options.n_bootstrap}
     if len(case.stops) > 1:
         fewer = min(options.n_bootstrap, options.n_bootstrap_path)
@@ -218,6 +231,7 @@ def gather(case: Case, options: Options) -> Evidence:
         missing=(*case.missing, *map(_sentence, result.notes)),
         limits=case.limits,
         also=options.also,
+        remedy=remedy,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.observed_survival import Bands
+from drosurv.audit.remedy import Remedy
 from drosurv.audit.stops import Stop
 from drosurv.presentation import GroupNumber
 from drosurv.target import Target
@@ -56,6 +57,8 @@ class Evidence:
         What the report cannot say, beside what no report can.
     also : mapping
         What further sections read, by their key.
+    remedy : Remedy or None
+        What would help those whom the audited model is wrong about.
     """
 
     target: Target
@@ -76,6 +79,7 @@ class Evidence:
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     also: Mapping[str, Any] = field(default_factory=dict)
+    remedy: Remedy | None = None
 
     @property
     def start(self) -> int:

@@ -60,6 +60,27 @@ class Attempt:
     accepted: bool
 
 
+@dataclass(frozen=True, eq=False)
+class FoundRepairs:
+    """What a search for repairs found.
+
+    Parameters
+    ----------
+    repairs : list of Repair
+    attempts : list of Attempt
+        What was put to the test, in this order.
+    checked : (k, n) bool
+        Whom each repair's group holds, each patient by the rule found without him.
+    r : (n,) float64
+        Each patient's log hazard ratio from the repairs found without him.
+    """
+
+    repairs: list[Repair]
+    attempts: list[Attempt]
+    checked: BoolArray
+    r: FloatArray
+
+
 def find_repairs(
     expected: Expected,
     features: pd.DataFrame,
@@ -69,7 +90,7 @@ def find_repairs(
     kinds: Sequence[Kind],
     settings: Settings,
     progress: Progress,
-) -> tuple[list[Repair], list[Attempt], FloatArray]:
+) -> FoundRepairs:
     """Find repairs of a model from what it expected of n patients.
 
     Everyone is recalibrated first, so that no group is named for a fault of the whole.
@@ -87,14 +108,6 @@ def find_repairs(
         What to try, in this order; "everyone" once.
     settings : Settings
     progress : callable
-
-    Returns
-    -------
-    repairs : list of Repair
-    attempts : list of Attempt
-        What was put to the test, in this order.
-    r : (n,) float64
-        Each patient's log hazard ratio from the repairs found without him.
     """
     table = CodedTable.from_table(features)
     residuals = Residuals(expected.events, expected.hazard, columns.of(effects_of, expected.log_risk))
@@ -104,6 +117,7 @@ def find_repairs(
     )
     repairs: list[Repair] = []
     attempts: list[Attempt] = []
+    checked: list[BoolArray] = []
 
     def tried(kind: Kind) -> bool:
         trial = shadows.try_kind(kind, replace(limits, level_only=kind == "level"))
@@ -114,6 +128,7 @@ def find_repairs(
         attempts.append(Attempt(kind, rule, gain, trial.e, trial.overlap, trial.accepted))
         if trial.accepted:
             repairs.append(Repair.of(trial, rule, expected))
+            checked.append(trial.inside)
         return trial.accepted
 
     if "everyone" in kinds:
@@ -121,7 +136,8 @@ def find_repairs(
     groups = [kind for kind in kinds if kind != "everyone"]
     while len(repairs) < settings.max_repairs and len(table.atoms) and any(tried(kind) for kind in groups):
         pass
-    return repairs, attempts, shadows.held_out()
+    held = np.array(checked, dtype=np.bool_).reshape(len(checked), len(folds))
+    return FoundRepairs(repairs, attempts, held, shadows.held_out())
 
 
 def draw_folds(n: int, n_folds: int, rng: np.random.Generator, event: BoolArray | None = None) -> IntArray:

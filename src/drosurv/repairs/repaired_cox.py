@@ -83,6 +83,10 @@ class RepairedCox(RepairedPredictions):
         What was corrected, in this order.
     attempts_ : list of Attempt
         Every repair that was put to the test, whether it passed or not.
+    checked_ : (k, n) bool
+        Whom each repair is for, each training patient by the rule found without him; a saved model leaves it out.
+    held_out_ : (n,) float64
+        Each training patient's log hazard ratio by repairs found without him; a saved model leaves it out.
     status_ : str
         What was found, in one sentence.
     min_group_ : int
@@ -98,6 +102,9 @@ class RepairedCox(RepairedPredictions):
     >>> [str(repair.rule) for repair in model.repairs_]
     ['x5 > 1.08']
     """
+
+    # Fitted attributes that speak of single training patients.
+    _per_patient = ("checked_", "held_out_")
 
     def __init__(
         self,
@@ -225,6 +232,7 @@ class RepairedCox(RepairedPredictions):
         """Whether the search cannot find anything, and if so, say what it needs."""
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
+        self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
         # The shortest chain sees two folds of five; the group and the rest each need their events there.
         share = max(1, (self.folds + 1) // 2 - 1) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
@@ -260,7 +268,7 @@ class RepairedCox(RepairedPredictions):
             tau=float(self.tau),
             frozen=frozen,
         )
-        self.repairs_, self.attempts_, r = find_repairs(
+        found = find_repairs(
             expected,
             rules,
             self._columns,
@@ -270,8 +278,10 @@ class RepairedCox(RepairedPredictions):
             settings,
             progress,
         )
+        self.repairs_, self.attempts_ = found.repairs, found.attempts
+        self.checked_, self.held_out_ = found.checked, found.r
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
-        return r
+        return found.r
 
     def in_words(self) -> list[str]:
         """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""

@@ -78,7 +78,8 @@ def in_words(repair: Repair, columns: EffectColumns) -> str:
             f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
             f"truth; after the repair {_one(repair.slope_after)}."
         )
-        if changed := changes(repair, columns):
+        changed = [] if repair.rule is None else changes(repair, columns)
+        if changed:
             sentences.append(f"There the hazard ratio of {', of '.join(changed)}.")
     gain = repair.gain_inside
     sentences.append(
