@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
+from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline, HeldStepFunction
 from drosurv.metrics import FollowUp
 from drosurv.target import Target
@@ -64,3 +65,25 @@ def test_follow_up_curves_are_kaplan_meiers():
         times, wanted = kaplan_meier_estimator(target.event, target.time, reverse=reverse)
         np.testing.assert_array_equal(curves.times, times)
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_efrons_curves_let_tied_events_leave_one_after_the_other(weighted):
+    # By the definition, as R's survfit(coxph(..., ties = "efron")): each of m tied events meets the risk of all at
+    # risk less the mean share of those who went before it.
+    target, scores = sample()
+    X = scores[:, None]
+    weight = np.random.default_rng(1).integers(1, 4, len(scores)).astype(float) if weighted else None
+    model = CoxPH(ties="efron").fit(X, target.to_structured(), weight)
+    w = np.ones(len(scores)) if weight is None else weight
+    risk, hazard, expected = w * np.exp(model.predict(X)), 0.0, {}
+    for t in np.unique(target.time[target.event]):
+        tied = target.event & (target.time == t)
+        m = tied.sum()
+        left = [risk[target.time >= t].sum() - k / m * risk[tied].sum() for k in range(m)]
+        hazard += w[tied].mean() * sum(1 / part for part in left)
+        expected[t] = hazard
+    for t, wanted in expected.items():
+        assert model.cum_baseline_hazard_(t) == pytest.approx(wanted, rel=1e-9)
+    breslow = CoxPH(ties="breslow").fit(X, target.to_structured(), weight).cum_baseline_hazard_
+    assert abs(breslow(14.0) - hazard) > 0.05

@@ -6,6 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 import drosurv
 from drosurv import NullModel, SubgroupRobustCox, Surv
 from drosurv.datasets import make_hidden_minority
+from drosurv.metrics import likelihood_gains
 
 DATA = make_hidden_minority(n_samples=400, random_state=0)
 
@@ -18,16 +19,16 @@ def rates(event, time, edges, weight):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_hazard_is_events_over_time_at_risk(weighted):
+def test_the_losses_hazard_is_events_over_time_at_risk_and_the_curve_nelson_and_aalens(weighted):
     event, time = np.array([1, 0, 1, 1, 0, 1], dtype=bool), np.array([1.0, 2.0, 2.0, 4.0, 5.0, 8.0])
     weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 2.0]) if weighted else np.ones(6)
     model = NullModel(n_intervals=2).fit(np.eye(6), Surv.from_arrays(event, time), weight)
     # Half of the weighted events have happened by the cut.
     edges = np.array([0.0, 4.0 if weighted else 2.0, np.inf])
     hazard = rates(event, time, edges, weight)
-    for t in (1.0, 2.0, 4.0, 8.0):
-        spent = np.clip(np.minimum(t, edges[1:]) - edges[:-1], 0.0, None)
-        assert model.cum_baseline_hazard_(t) == pytest.approx(spent @ hazard)
+    for t in (0.5, 1.0, 2.0, 4.0, 8.0, 9.0):
+        jumps = [weight[i] / weight[time >= time[i]].sum() for i in np.flatnonzero(event & (time <= t))]
+        assert model.cum_baseline_hazard_(t) == pytest.approx(sum(jumps))
     k = (time[:, None] > edges[1:-1]).sum(axis=1)
     spent = np.clip(np.minimum(time[:, None], edges[1:]) - edges[:-1], 0.0, None)
     losses = spent @ hazard - event * np.log(hazard[k])
@@ -49,7 +50,7 @@ def test_everybody_has_the_same_curve_and_no_order():
     assert (model.predict(DATA.X) == 0).all()
 
 
-def test_evaluation_finds_next_to_no_gain_over_no_model():
+def test_evaluation_finds_no_gain_over_no_model():
     # Scores that do not differ have no slope.
     with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
         found = drosurv.evaluate(
@@ -61,8 +62,23 @@ def test_evaluation_finds_next_to_no_gain_over_no_model():
             n_bootstrap=0,
         )
     assert found.value("concordance_index") == 0.5
-    # Evaluation's own null model is Kaplan and Meier's curve, which has a step at every event.
-    assert (found.harm["value"].abs() < 0.01).all()
+    gains = found.harm[found.harm["metric"] == "likelihood_gain"]
+    assert len(gains) == 3
+    assert (gains["value"].abs() < 1e-9).all()
+
+
+def test_weights_count_patients_in_everything_it_keeps():
+    weight = np.random.default_rng(0).integers(1, 4, len(DATA.X))
+    copies = np.repeat(np.arange(len(DATA.X)), weight)
+    weighted = NullModel().fit(DATA.X, DATA.y, weight)
+    copied = NullModel().fit(DATA.X.iloc[copies], DATA.y[copies])
+    assert (weighted.n_patients_, weighted.n_events_) == (copied.n_patients_, copied.n_events_)
+    for name in ("times", "censoring", "survival", "event_percentiles"):
+        np.testing.assert_allclose(
+            getattr(weighted.follow_up_, name), getattr(copied.follow_up_, name), atol=1e-12
+        )
+    gains = likelihood_gains(weighted.follow_up_, DATA.y, weighted.predict_survival_function(DATA.X))
+    np.testing.assert_allclose(gains, 0.0, atol=1e-12)
 
 
 def test_it_is_saved_cloned_and_refuses_what_others_refuse(tmp_path):

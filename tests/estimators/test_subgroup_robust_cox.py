@@ -373,3 +373,18 @@ def test_patients_who_are_all_alike_have_no_subgroups():
 def test_names_need_a_table():
     with pytest.raises(ValueError, match="X has no column names"):
         robust(subgroup_features=["x5"]).fit(X.to_numpy(), Y)
+
+
+@pytest.mark.parametrize(("n", "least"), [(300, 20), (1600, 20), (2400, 30), (4000, 50), (4800, 50)])
+def test_groups_are_as_small_as_the_number_of_patients_allows(n, least):
+    data = make_hidden_minority(n_samples=n, random_state=0)
+    model = SubgroupRobustCox(n_trees=2, random_state=0).fit(data.X, data.y)
+    assert model.min_group_ == least
+    again = SubgroupRobustCox(min_group=least, n_trees=2, random_state=0).fit(data.X, data.y)
+    np.testing.assert_array_equal(model.predict(data.X), again.predict(data.X))
+
+
+def test_a_share_just_short_of_the_smallest_group_is_said_exactly():
+    data = make_hidden_minority(n_samples=499, random_state=0)
+    with pytest.raises(ValueError, match=r"of 499 patients is 49\.9, fewer than min_group=50"):
+        SubgroupRobustCox(min_group=50).fit(data.X, data.y)

@@ -9,7 +9,6 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators.base import SurvivalEstimator
-from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.fitting import Fitted, Schedule
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
@@ -21,13 +20,14 @@ from drosurv.losses import PiecewiseExponential
 class NullModel(SurvivalEstimator):
     """The same survival curve for everybody: the model that every other one is measured against.
 
-    Its hazard is constant on intervals and equals events over time at risk in each of them, which maximises the full
+    Its curve is the Nelson-Aalen estimate, so that evaluation finds no gain in it over no model. Its losses are
+    those of a hazard that is constant on intervals, events over time at risk in each, which maximises the full
     likelihood without covariates. A group that a model serves worse than this one is harmed by it.
 
     Parameters
     ----------
     n_intervals : int
-        Intervals of the hazard, cut at quantiles of the event times.
+        Intervals of the losses' hazard, cut at quantiles of the event times.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class NullModel(SurvivalEstimator):
         check_count("n_intervals", self.n_intervals)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        loss = PiecewiseExponential(training.target, self.n_intervals, training.weight)
-        return Recipe(loss, baseline=piecewise(loss))
+        # Of equal scores Breslow's baseline is Nelson's and Aalen's estimate: evaluation's own null model.
+        return Recipe(PiecewiseExponential(training.target, self.n_intervals, training.weight))
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         return Schedule("start", type(self).__name__, lr=np.zeros(1))

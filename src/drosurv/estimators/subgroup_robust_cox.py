@@ -41,8 +41,9 @@ class SubgroupRobustCox(SubgroupEstimator):
     kernel : {"forest", "neighbors"} or callable
         Who is averaged with whom: leaves of a forest that predicts the plain model's regret, nearest neighbours, or
         a function (X, regret) -> row-stochastic matrix or object with ``average`` and ``adjoint``.
-    min_group : int
-        Smallest leaf of a tree's own half, or number of neighbours.
+    min_group : int or "auto"
+        Smallest leaf of a tree's own half, or number of neighbours. "auto" is min(50, max(20, n / 80)) of n patients;
+        ``min_group_`` tells which it was.
     subgroup_features : sequence of names or positions, optional
         The only columns that may define subgroups; all by default.
     ball : {"cvar", "chi2"}
@@ -59,6 +60,8 @@ class SubgroupRobustCox(SubgroupEstimator):
 
     Attributes
     ----------
+    min_group_ : int
+        The ``min_group`` that was used.
     subgroup_regret_ : (n,) float64
         Average regret of each training patient's neighbourhood; negative means better served than by no model.
     worst_case_weights_ : (n,) float64
@@ -79,7 +82,7 @@ class SubgroupRobustCox(SubgroupEstimator):
 
     alpha: float = 0.1
     kernel: str | Callable[[FloatArray, FloatArray], Any] = "forest"
-    min_group: int = 50
+    min_group: int | str = "auto"
     subgroup_features: Sequence[str | int] | None = None
     ball: str = "cvar"
     _: KW_ONLY
@@ -95,10 +98,15 @@ class SubgroupRobustCox(SubgroupEstimator):
         check_ball(self.ball, ("cvar", "chi2"))
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS} or a callable, got {self.kernel!r}.")
-        check_count("min_group", self.min_group)
+        if self.min_group != "auto":
+            check_count("min_group", self.min_group)
         check_count("n_trees", self.n_trees)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        n = len(training.X)
+        least = min(50, max(20, n // 80)) if isinstance(self.min_group, str) else int(self.min_group)
+        for estimator in batch:
+            estimator.min_group_ = least
         columns = self._columns(training)
         return self._averaged(
             training,
@@ -113,11 +121,12 @@ class SubgroupRobustCox(SubgroupEstimator):
         names = training.names
         if callable(self.kernel):
             return chosen_columns(training.X, self.subgroup_features, names)
-        share, n = self.alpha * len(training.X), len(training.X)
-        if share < self.min_group:
-            larger = f" or alpha >= {self.min_group / n:.3g}" if self.min_group <= n else ""
+        least, n = self.min_group_, len(training.X)
+        share = self.alpha * n
+        if share < least:
+            larger = f" or alpha >= {least / n:.3g}" if least <= n else ""
             raise ValueError(
-                f"alpha={self.alpha} of {n} patients is {share:.0f}, fewer than min_group={self.min_group}: no group "
+                f"alpha={self.alpha} of {n} patients is {share:.4g}, fewer than min_group={least}: no group "
                 f"that small can be told apart. Use min_group <= {max(int(share), 1)}{larger}."
             )
         return subgroup_columns(training.X, self.subgroup_features, names)
@@ -126,11 +135,11 @@ class SubgroupRobustCox(SubgroupEstimator):
         if callable(self.kernel):
             return as_neighborhoods(self.kernel(columns, regret), len(columns))
         if self.kernel == "neighbors":
-            return nearest_neighbors(columns, n_neighbors=self.min_group, sample_weight=training.weight)
+            return nearest_neighbors(columns, n_neighbors=self.min_group_, sample_weight=training.weight)
         return forest(
             columns,
             regret,
-            min_group=self.min_group,
+            min_group=self.min_group_,
             n_trees=self.n_trees,
             cross_fit=self.cross_fit,
             sample_weight=training.weight,
