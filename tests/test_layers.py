@@ -17,7 +17,7 @@ LAYERS = [
     {"persistence"},
     {"estimators", "datasets"},
     {"evaluation"},
-    {"tuning", "insight"},
+    {"tuning", "insight", "competing"},
     {"repairs"},
     {"discovery"},
     {"paper", "audit", "benchmark", "distributed"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from drosurv._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from drosurv.competing import CauseSpecificCox as CauseSpecificCox
     from drosurv.discovery import all_estimators as all_estimators
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
     from drosurv.estimators.natural_units import summary as summary
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _ROOMS = (
     "audit",
     "coefficients",
+    "competing",
     "datasets",
     "estimators",
     "evaluation",
@@ -36,6 +38,7 @@ _ROOMS = (
     "tuning",
 )
 _HOME = {
+    "CauseSpecificCox": "drosurv.competing",
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
     "all_estimators": "drosurv.discovery",

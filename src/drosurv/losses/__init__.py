@@ -1,5 +1,6 @@
 """Losses: risk scores and target in, one number per patient out. Averaging is the objective's job."""
 
+from drosurv.losses.competing_risks import CompetingRisks
 from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
 from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
@@ -8,6 +9,7 @@ from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
 from drosurv.losses.torch_loss import TorchLoss
 
 __all__ = [
+    "CompetingRisks",
     "CoxPartial",
     "CoxSplit",
     "Loss",

@@ -53,11 +53,13 @@ class LinearProblem:
             self.centre = criterion.patient_mass @ X
         self.X = _centred(X, self.centre) if criterion.loss.shift is not None else X
         n_extra = criterion.loss.n_extra
-        self.size: int = self.d + n_extra
-        self.ridge: FloatArray = np.concatenate(
-            [np.full(self.d, l2), np.full(n_extra, criterion.loss.extra_ridge)]
-        )
-        self.network = Linear(self.X, np.zeros((1, self.d)))
+        # Coefficients of one output after the other.
+        self.outputs: int = criterion.loss.n_outputs
+        self.n_coefficients: int = self.d * self.outputs
+        self.size: int = self.n_coefficients + n_extra
+        ridges = np.full(self.n_coefficients, l2), np.full(n_extra, criterion.loss.extra_ridge)
+        self.ridge: FloatArray = np.concatenate(ridges)
+        self.network = Linear(self.X, np.zeros((self.outputs, self.d)))
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._entries = np.empty((1, 0))
         self._at: Evaluation | None = None
@@ -76,7 +78,7 @@ class LinearProblem:
         if self.criterion.loss.n_extra == 0:
             # A feature that is constant in the sample must not pass for a signal there.
             other.X = _centred(other.X, other.criterion.patient_mass @ other.X)
-        other.network = Linear(other.X, np.zeros((1, self.d)))
+        other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
         return other
 
     def _sample_size(self) -> int | None:
@@ -117,9 +119,11 @@ class LinearProblem:
     def value(self, z: FloatArray) -> float:
         """The objective at z; the point stays current for the methods below."""
         self._z = z
-        self.network.parameters[0] = z[None, : self.d]
-        self._scores = self.network.scores()
-        self._entries = self.criterion.entries(self._scores, self.criterion.loss.start + z[None, self.d :])
+        theta, extra = z[: self.n_coefficients], z[None, self.n_coefficients :]
+        self.network.parameters[0] = theta.reshape(self.outputs, self.d)
+        scores = self.network.scores()
+        self._scores = scores if self.outputs == 1 else np.ascontiguousarray(scores.T)[None]
+        self._entries = self.criterion.entries(self._scores, self.criterion.loss.start + extra)
         if not np.isfinite(self._entries).all():
             return np.inf
         self._at = self.criterion.objective(self._entries, self.criterion.mass)
@@ -135,7 +139,8 @@ class LinearProblem:
         """Gradient at the current point."""
         weights = self.criterion.loss_weights(self._current)
         by_score, by_extra = self.criterion.loss.pullback(weights)
-        slope = np.concatenate([self.network.pullback(by_score)[0][0], by_extra[0]])
+        by_output = by_score if self.outputs == 1 else np.ascontiguousarray(by_score[0].T)
+        slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
         return slope + self.ridge * self._z
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:

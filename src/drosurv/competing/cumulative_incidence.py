@@ -19,7 +19,7 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.estimators.cumulative_incidence import cumulative_incidence
+    >>> from drosurv.competing.cumulative_incidence import cumulative_incidence
     >>> hazards = np.array([[[0.1, 0.3]], [[0.2, 0.2]]])
     >>> incidence = cumulative_incidence(hazards)
     >>> incidence.sum(axis=0) + np.exp(-hazards.sum(axis=0))

@@ -1,0 +1,193 @@
+"""Models of competing causes, against R cause by cause and multi-state, and by their definitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drosurv
+from drosurv import CauseSpecificCox, CoxPH, Surv
+from drosurv.losses import CompetingRisks, PiecewiseExponential
+from drosurv.target import CompetingTarget, Target
+
+
+def simulated(seed=0, n=250):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    first, second = rng.exponential(np.exp(-0.7 * X[:, 0])), rng.exponential(2 * np.exp(0.5 * X[:, 1]))
+    censored = rng.exponential(2.5, n)
+    time = np.minimum(np.minimum(first, second), censored)
+    cause = np.where(time == first, 1, np.where(time == second, 2, 0))
+    return pd.DataFrame(X, columns=["a", "b"]).assign(time=np.ceil(20 * time) / 20, cause=cause)
+
+
+DATA = simulated()
+X, Y = DATA[["a", "b"]], Surv.competing(DATA["cause"], DATA["time"])
+TIMES = [0.3, 0.8, 1.5]
+
+
+@pytest.mark.peer
+def test_coefficients_and_incidences_are_those_of_r(run_r):
+    # Multi-state for Breslow's ties, cause by cause for Efron's.
+    r = run_r(
+        """
+data <- read.csv("data.csv")
+data$id <- seq_len(nrow(data))
+data$state <- factor(data$cause, 0:2, c("censored", "first", "second"))
+exact <- coxph.control(timefix = FALSE, eps = 1e-12, toler.chol = 1e-13)
+fit <- coxph(Surv(time, state) ~ a + b, data, id = id, ties = "breslow", control = exact)
+give("breslow", matrix(coef(fit), 2, byrow = TRUE))
+curves <- survfit(fit, newdata = data[1:3, ])
+for (i in 1:3) give(paste0("p", i), summary(curves[i, ], times = c(.3, .8, 1.5))$pstate)
+efron <- sapply(1:2, function(k) coef(coxph(Surv(time, cause == k) ~ a + b, data, ties = "efron", control = exact)))
+give("efron", t(efron))
+""",
+        data=DATA,
+    )
+    for ties in ("breslow", "efron"):
+        model = CauseSpecificCox(ties=ties, tol=1e-13).fit(X, Y)
+        np.testing.assert_allclose(model.coef_, r[ties], rtol=1e-6, atol=1e-7)
+    model = CauseSpecificCox(tol=1e-13).fit(X, Y)
+    for i in range(3):
+        state = r[f"p{i + 1}"]
+        row = X.iloc[i : i + 1]
+        np.testing.assert_allclose(
+            model.predict_survival_function(row, times=TIMES)[0], state[:, 0], rtol=1e-5
+        )
+        for cause in (1, 2):
+            found = model.predict_cumulative_incidence(row, times=TIMES, cause=cause)[0]
+            np.testing.assert_allclose(found, state[:, cause], rtol=1e-5)
+
+
+def test_each_cause_is_a_cox_model_with_the_others_censored():
+    model = CauseSpecificCox().fit(X, Y)
+    for cause in (1, 2):
+        alone = CoxPH().fit(X, Surv.from_arrays(DATA["cause"] == cause, DATA["time"]))
+        np.testing.assert_allclose(model.coef_[cause - 1], alone.coef_)
+        pd.testing.assert_frame_equal(pd.DataFrame(model.summary(cause)), pd.DataFrame(alone.summary()))
+        np.testing.assert_allclose(model.predict(X, cause), alone.predict(X))
+    assert str(model.summary(2)).startswith("Cause 2, CoxPH: 250 patients")
+    assert model.n_events_.tolist() == np.bincount(DATA["cause"])[1:].tolist()
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.4])
+def test_incidences_and_survival_sum_to_one(alpha):
+    model = CauseSpecificCox(alpha).fit(X, Y)
+    total = sum(model.predict_cumulative_incidence(X, cause=k) for k in (1, 2))
+    np.testing.assert_allclose(total + model.predict_survival_function(X), 1.0, rtol=1e-9)
+    assert total.shape == (250, len(model.unique_times_))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.4])
+def test_saved_models_predict_the_same(alpha, tmp_path):
+    model = CauseSpecificCox(alpha).fit(X, Y)
+    model.save(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        loaded.predict_cumulative_incidence(X, TIMES, cause=2),
+        model.predict_cumulative_incidence(X, TIMES, cause=2),
+    )
+    assert loaded.score(X, Y) == model.score(X, Y)
+
+
+def test_robust_models_minimise_the_worst_case_of_the_summed_regrets():
+    model = CauseSpecificCox(0.3).fit(X, Y)
+    loss = CompetingRisks(CompetingTarget(DATA["cause"].to_numpy(), DATA["time"].to_numpy()))
+    null = loss.null_losses()
+
+    def worst(coef, psi):
+        regrets = loss((X.to_numpy() @ coef.T)[None], psi[None])[0] - null
+        etas = np.linspace(regrets.min() - 3, regrets.max(), 4001)
+        excess = np.maximum(regrets - etas[:, None], 0.0)
+        return (np.sqrt((excess**2).mean(axis=1) / 0.3) + etas).min()
+
+    # Its own baselines, read at the cut points, give its log hazards.
+    psi = []
+    for part, baseline in zip(loss.parts, model._baselines, strict=True):
+        ends = np.concatenate([[0.0], part.intervals.cut_points, [baseline.times[-1]]])
+        psi.append(np.log(np.diff(baseline.cumulative_hazard(np.zeros(1), ends)[0]) / np.diff(ends)))
+    at = worst(model.coef_, np.concatenate(psi))
+    assert at == pytest.approx(model.objective_, abs=2e-3)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        moved = worst(
+            model.coef_ + 0.05 * rng.normal(size=(2, 2)),
+            np.concatenate(psi) + 0.05 * rng.normal(size=loss.n_extra),
+        )
+        assert moved > at - 1e-6
+    assert model.worst_case_weights_.sum() == pytest.approx(1.0)
+
+
+def test_the_unit_of_time_does_not_matter():
+    days = Surv.competing(DATA["cause"], DATA["time"] * 365)
+    for alpha in (1.0, 0.4):
+        np.testing.assert_allclose(
+            CauseSpecificCox(alpha).fit(X, days).coef_,
+            CauseSpecificCox(alpha).fit(X, Y).coef_,
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+
+def test_the_loss_is_the_sum_over_causes_with_its_derivatives():
+    target = CompetingTarget(DATA["cause"].to_numpy(), DATA["time"].to_numpy())
+    loss, rng = CompetingRisks(target, 4), np.random.default_rng(0)
+    theta, psi = rng.normal(size=(2, 2)) / 3, loss.start + rng.normal(size=loss.n_extra) / 5
+    features, q = X.to_numpy(), rng.random((1, 250))
+
+    def losses(z):
+        return loss((features @ z[:4].reshape(2, 2).T)[None], z[None, 4:])[0]
+
+    z = np.concatenate([theta.ravel(), psi])
+    parts = [PiecewiseExponential(Target(target.cause == k, target.time), 4) for k in (1, 2)]
+    wanted = sum(
+        part((features @ theta[k])[None], own[None])[0]
+        for k, (part, own) in enumerate(zip(parts, loss.split(psi), strict=True))
+    )
+    np.testing.assert_allclose(losses(z), wanted, rtol=1e-12)
+    moves = 1e-5 * np.eye(len(z))
+
+    def gradient(point):
+        losses(point)
+        by_score, by_extra = loss.pullback(q)
+        return np.concatenate([(by_score[0].T @ features).ravel(), by_extra[0]])
+
+    jacobian = np.stack([(losses(z + m) - losses(z - m)) / 2e-5 for m in moves], axis=1)
+    hessian = np.stack([(gradient(z + m) - gradient(z - m)) / 2e-5 for m in moves])
+    np.testing.assert_allclose(gradient(z), q[0] @ jacobian, rtol=1e-6, atol=1e-7)
+    losses(z)
+    np.testing.assert_allclose(loss.jacobian(features, np.arange(250)), jacobian, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(loss.hessian(q, features), hessian, rtol=1e-5, atol=1e-6)
+    some = np.arange(0, 250, 3)
+    np.testing.assert_allclose(
+        loss.take(some)((features[some] @ theta.T)[None], psi[None])[0], losses(z)[some]
+    )
+
+
+def test_entry_and_strata_go_to_every_cause():
+    strata = np.arange(250) % 2
+    model = CauseSpecificCox().fit(X, Y, entry=DATA["time"] - 0.04, strata=strata)
+    assert model.predict_cumulative_incidence(X, TIMES, strata=strata).shape == (250, 3)
+    with pytest.raises(ValueError, match="strata has no definition for alpha below 1"):
+        CauseSpecificCox(0.5).fit(X, Y, strata=strata)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            lambda: CauseSpecificCox().fit(X, Surv.competing(DATA["cause"] * 2, DATA["time"])),
+            "cause 1 of y never",
+        ),
+        (
+            lambda: CauseSpecificCox().fit(X, Surv.from_arrays(DATA["cause"] > 0, DATA["time"])),
+            "Surv.competing",
+        ),
+        (lambda: CauseSpecificCox().fit(X, Y).predict(X, cause=3), "cause must be one of 1 to 2, got 3"),
+        (lambda: CauseSpecificCox(0.5).fit(X, Y).summary(), "summary is defined at alpha=1"),
+        (lambda: CauseSpecificCox(2.0).fit(X, Y), "alpha"),
+        (lambda: CoxPH().fit(X, Y), "CauseSpecificCox"),
+    ],
+)
+def test_bad_input_is_named(asked, message):
+    with pytest.raises(ValueError, match=message):
+        asked()
