@@ -12,8 +12,6 @@ from drosurv.benchmark.learners import (
     Fitted,
     InteractionsCox,
     SurvivalForest,
-    boosted_trees,
-    deepsurv,
 )
 from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
 from drosurv.repairs import RepairedCox
@@ -60,12 +58,14 @@ def _plain(model: Any) -> Callable[[EncodedPart, int], Fitted]:
     return fit
 
 
-def _subgroup_robust(train: EncodedPart, seed: int) -> Fitted:
-    # Its least group is 50 patients, which must be fewer than the share it protects.
-    fitted: Fitted = SubgroupRobustCox(max(0.1, 51 / len(train.X)), l2=RIDGE, random_state=seed).fit(
-        train.X, train.y
-    )
-    return fitted
+def _subgroup_robust(options: dict[str, Any]) -> Callable[[EncodedPart, int], Fitted]:
+    def fit(train: EncodedPart, seed: int) -> Fitted:
+        # Its least group is 50 patients, which must be fewer than the share it protects.
+        alpha = max(0.1, 51 / len(train.X))
+        fitted: Fitted = SubgroupRobustCox(alpha, random_state=seed, **options).fit(train.X, train.y)
+        return fitted
+
+    return fit
 
 
 def _group_dro(train: EncodedPart, seed: int) -> Fitted:
@@ -75,6 +75,9 @@ def _group_dro(train: EncodedPart, seed: int) -> Fitted:
     return fitted
 
 
+# Trees and networks stop by patients that are kept away from them.
+STOPPED: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2}
+_STOPPED = "stopped early by a fifth of the training patients"
 _RIDGE = f"ridge {RIDGE:g}"
 CONTENDERS = {
     contender.name: contender
@@ -110,7 +113,7 @@ CONTENDERS = {
             "subgroup-robust",
             "SubgroupRobustCox",
             f"the library's defaults (alpha 0.1, or 51 patients where that is more), {_RIDGE}, no tuning",
-            _subgroup_robust,
+            _subgroup_robust({"l2": RIDGE}),
         ),
         Contender(
             "group-dro",
@@ -132,18 +135,42 @@ CONTENDERS = {
             _plain(RepairedCox(CoxPH(l2=RIDGE))),
         ),
         Contender(
-            "boosted",
-            "boosted trees",
-            "LightGBM, depth 3, learning rate 0.05, 70 % of patients and of features a round, ridge 1, at least 20 "
-            "patients a leaf; up to 500 rounds by the partial likelihood of a fifth of the training patients, then all",
-            boosted_trees,
+            "repair-trees",
+            "find and repair on trees",
+            f"RepairedCox on the boosted trees below, the library's defaults; {_STOPPED}",
+            _plain(RepairedCox(CoxPH("trees", **STOPPED))),
+        ),
+        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", _plain(CoxPH("trees", **STOPPED))),
+        Contender(
+            "trees-dro",
+            "boosted trees, DRO-COX",
+            f"alpha 0.2, the tight chi-square ball, on trees; {_STOPPED}",
+            _plain(DROCox(network="trees", **STOPPED)),
+        ),
+        Contender(
+            "trees-subgroup-robust",
+            "boosted trees, subgroup-robust",
+            f"as SubgroupRobustCox, on trees; {_STOPPED}",
+            _subgroup_robust({"network": "trees", **STOPPED}),
         ),
         Contender(
             "deepsurv",
             "DeepSurv",
-            "layers 32 and 32, Adam at 0.003 on all patients, weight decay 0.001; 10 to 400 steps by the partial "
-            "likelihood of a fifth of the training patients, then all",
-            deepsurv,
+            "layers of 32 and 32, dropout 0.1, weight decay 0.001, Adam at 0.003 on batches of 256, up to 300 passes; "
+            + _STOPPED,
+            _plain(
+                CoxPH(
+                    "mlp",
+                    hidden=(32, 32),
+                    dropout=0.1,
+                    l2=1e-3,
+                    lr=0.003,
+                    batch_size=256,
+                    max_iter=300,
+                    device="cpu",
+                    **STOPPED,
+                )
+            ),
         ),
         Contender(
             "forest",

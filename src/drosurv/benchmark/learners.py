@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ from drosurv.estimators import CoxPH
 from drosurv.metrics import log_partial_likelihood
 from drosurv.target import FloatArray, IntArray, Surv, Target
 
-FOLDS, VALIDATION = 3, 0.2
+FOLDS = 3
 # Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
 RIDGE = 1e-4
 
@@ -70,119 +69,6 @@ class InteractionsCox:
     def _standard(self, X: FloatArray) -> FloatArray:
         standard: FloatArray = (X - self.mean)[:, self.kept] / self.deviation
         return standard
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Scores from any function of the features, with Breslow's baseline.
-
-    Attributes
-    ----------
-    score : callable
-        From features (n, d) to log risks (n,).
-    times, cumulative : (k,)
-        Event times of training, and the cumulative baseline hazard there.
-    """
-
-    score: Callable[[FloatArray], FloatArray]
-    times: FloatArray
-    cumulative: FloatArray
-
-    @staticmethod
-    def of(score: Callable[[FloatArray], FloatArray], train: EncodedPart) -> Scored:
-        """With the baseline of the training patients."""
-        return Scored(score, *breslow(train.target, score(train.X.to_numpy())))
-
-    def predict(self, X: pd.DataFrame) -> FloatArray:
-        """Log risks (n,)."""
-        return self.score(X.to_numpy())
-
-    def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
-        """Survival (n, k) at k times."""
-        base = _at(self.times, self.cumulative, np.asarray(times))
-        survival: FloatArray = np.exp(-np.exp(self.predict(X))[:, None] * base[None, :])
-        return survival
-
-
-def breslow(target: Target, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Event times and Breslow's cumulative baseline hazard there."""
-    order = np.argsort(target.time, kind="stable")
-    time, risk = target.time[order], np.exp(scores[order])
-    at, events = np.unique(time[target.event[order]], return_counts=True)
-    from_then_on = np.cumsum(risk[::-1])[::-1]
-    cumulative: FloatArray = np.cumsum(events / from_then_on[np.searchsorted(time, at)])
-    return at, cumulative
-
-
-def _at(times: FloatArray, cumulative: FloatArray, wanted: FloatArray) -> FloatArray:
-    found: FloatArray = np.concatenate([[0.0], cumulative])[np.searchsorted(times, wanted, side="right")]
-    return found
-
-
-def boosted_trees(train: EncodedPart, seed: int) -> Fitted:
-    """LightGBM on the gradient and curvature of Cox's partial likelihood, rounds chosen on a validation part."""
-    fit, held = next(folds(train.target, round(1 / VALIDATION), seed))
-    rounds = _boost(train.take(fit), seed, 500, train.take(held))[1]
-    return Scored.of(_boost(train, seed, rounds)[0], train)
-
-
-def _boost(
-    train: EncodedPart, seed: int, rounds: int, validation: EncodedPart | None = None
-) -> tuple[Callable[[FloatArray], FloatArray], int]:
-    import lightgbm
-
-    target = train.target
-
-    def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
-        # Events expected of each patient: the gradient is what they exceed the event by, and they bound the
-        # diagonal of the Hessian from above.
-        expected = np.exp(scores) * _at(*breslow(target, scores), target.time)
-        return expected - target.event, np.maximum(expected, 1e-6)
-
-    parameters = {
-        "objective": objective,
-        "learning_rate": 0.05,
-        "max_depth": 3,
-        "num_leaves": 8,
-        "min_data_in_leaf": 20,
-        "bagging_fraction": 0.7,
-        "bagging_freq": 1,
-        "feature_fraction": 0.7,
-        "lambda_l2": 1.0,
-        "num_threads": 1,
-        "deterministic": True,
-        "force_col_wise": True,
-        "seed": seed,
-        "verbosity": -1,
-    }
-    data = lightgbm.Dataset(train.X.to_numpy(), np.zeros(len(train.X)))
-    booster = lightgbm.train(parameters, data, rounds)
-    best = rounds
-    if validation is not None:
-        X = validation.X.to_numpy()
-        steps = np.arange(10, rounds + 1, 10)
-        staged = [
-            log_partial_likelihood(validation.y, np.asarray(booster.predict(X, num_iteration=int(k))))
-            for k in steps
-        ]
-        best = int(steps[int(np.argmax(staged))])
-    return lambda X: np.asarray(booster.predict(X, num_iteration=best), dtype=np.float64), best
-
-
-def deepsurv(train: EncodedPart, seed: int) -> Fitted:
-    """A perceptron of two layers of 32, whose number of steps is chosen on a validation part."""
-    fit, held = next(folds(train.target, round(1 / VALIDATION), seed))
-    shown, kept = train.take(fit), train.take(held)
-
-    def network(steps: int) -> CoxPH:
-        return CoxPH(
-            "mlp", hidden=(32, 32), lr=0.003, max_iter=steps, l2=1e-3, random_state=seed, device="cpu"
-        )
-
-    steps = (10, 25, 50, 100, 200, 400)
-    scores = [log_partial_likelihood(kept.y, network(k).fit(shown.X, shown.y).predict(kept.X)) for k in steps]
-    fitted: Fitted = network(steps[int(np.argmax(scores))]).fit(train.X, train.y)
-    return fitted
 
 
 class SurvivalForest:
