@@ -206,6 +206,11 @@ class Surv:
         event: ArrayLike, time: ArrayLike, *, event_name: str = "event", time_name: str = "time"
     ) -> NDArray[Any]:
         """From event flags (bool, or numbers 0 and 1) and times, each of length n."""
+        for name, given in ((event_name, event), (time_name, time)):
+            if isinstance(given, np.ma.MaskedArray):
+                raise ValueError(
+                    f"{name} is a masked array, whose mask would be lost: leave those patients out."
+                )
         flags = _as_flags(np.asarray(event), event_name)
         times = np.asarray(time)
         if times.shape != flags.shape or flags.ndim != 1:

@@ -46,7 +46,17 @@ def test_features_that_are_texts_are_refused(cls):
     X, y = sample()
     table = pd.DataFrame(X, columns=list("abc")).assign(b="high")
     with pytest.raises(ValueError, match="could not convert string to float"):
-        fit(cls(), table, y)
+        fit(cls(), table.to_numpy(), y)
+
+
+def test_masked_arrays_and_dates_are_refused_by_name(cls):
+    X, y = sample()
+    with pytest.raises(ValueError, match="X is a masked array, whose mask would be lost"):
+        fit(cls(), np.ma.masked_less(X, 0), y)
+    with pytest.raises(ValueError, match="X holds dates: turn them into numbers"):
+        fit(cls(), np.full((60, 2), "2020-01-01", dtype="datetime64[D]"), y)
+    with pytest.raises(ValueError, match="column 'b' holds dates: turn it into a number"):
+        fit(cls(), pd.DataFrame(X, columns=list("abc")).assign(b=pd.Timestamp("2020-01-01")), y)
 
 
 @pytest.mark.parametrize(

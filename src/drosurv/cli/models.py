@@ -10,13 +10,9 @@ from drosurv.errors import Argument, ArgumentError
 
 def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
-    from sklearn.base import BaseEstimator
+    from drosurv.discovery import all_estimators
 
-    from drosurv import estimators
-
-    exported = [getattr(estimators, entry) for entry in estimators.__all__]
-    classes = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
-    return {_plain(cls.__name__): cls for cls in classes}
+    return {_plain(name): cls for name, cls in all_estimators()}
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:

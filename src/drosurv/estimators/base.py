@@ -21,6 +21,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.networks import Trees, module_state, network_scores
+from drosurv.tables.front_door import enter
 from drosurv.target import FloatArray, parse_target
 
 
@@ -84,7 +85,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or DataFrame
-            Features; column names are kept in ``feature_names_in_``.
+            Features; column names are kept in ``feature_names_in_``. A DataFrame may hold text, categories and
+            missing values: a :class:`drosurv.tables.TableEncoder`, kept as ``encoder_``, makes features of it, here
+            and in prediction.
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
@@ -129,7 +132,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             # The last fit may have been of another network, and one that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, enter(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2)
         target = parse_target(y)
         if len(target) != len(X):
             raise ValueError(f"X and y must have the same number of rows, got {len(X)} and {len(target)}.")
@@ -206,7 +209,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             Known effects, for a model that was fitted with them; zeros for none.
         """
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
         scores = network_scores(self.coef_ if hasattr(self, "coef_") else self.network_, features)
         if self._has_offset and offset is None:
             raise ValueError("the model was fitted with an offset: give offset=..., zeros for none.")
