@@ -11,6 +11,7 @@ from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.persistence import load, read_saved_model
 from drosurv.tables import TableEncoder, TargetColumns
+from drosurv.workflows import OpenedModel
 
 
 def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path, patients):
@@ -105,6 +106,14 @@ def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     y = TargetColumns("days", "status", "dead").parse(patients)
     plain = make_pipeline(TableEncoder(), CoxPH()).fit(patients.drop(columns=["id", "days", "status"]), y)
     assert notes["plain_cox"] == pytest.approx(plain[-1].coef_.tolist(), rel=1e-8)
+    opened = OpenedModel.open(model)
+    features, times = opened.features(patients), np.array(notes["plain_cox_baseline"]["times"])
+    # The kept curve is plain Cox's own at the times kept, for every patient.
+    np.testing.assert_allclose(
+        opened.plain_cox().predict_survival_function(features, times),
+        plain[-1].predict_survival_function(features, times=times),
+        atol=1e-8,
+    )
     text = model.read_bytes().decode("latin-1")
     assert not any(identity in text for identity in patients["id"])
 

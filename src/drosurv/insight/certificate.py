@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -284,7 +284,8 @@ class Certificate:
         )
         frame = self.to_frame()
         shown = np.unique(np.linspace(0, len(frame) - 1, _SHOWN).round().astype(int))
-        return Table.of("certificate", caption, columns, frame.iloc[shown])
+        table = Table.of("certificate", caption, columns, frame.iloc[shown])
+        return replace(table, notes=(self.summary(),))
 
     def __repr__(self) -> str:
         return self.to_table().to_text()
