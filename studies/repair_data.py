@@ -188,13 +188,16 @@ def draw_null(family, seed):
 
 
 def draw_level(n, rho, seed):
-    """Patients of whom a tenth, by x5, have rho times the hazard that their covariates give."""
+    """Patients of whom a tenth, by x5, have rho times the hazard that was predicted for them."""
     rng = np.random.default_rng(70_000 + seed)
     X = _normal(rng, n, 10)
     inside = (X["x5"] > 1.2816).to_numpy()
-    hazard = np.exp(0.5 * X["x0"] + 0.5 * X["x1"]) * np.where(inside, rho, 1.0)
-    event, end = rng.exponential(size=n) / hazard, 1.5 * rng.exponential(size=n)
-    return X, Surv.from_arrays(event <= end, np.minimum(event, end)), inside
+    hazard = np.exp(0.5 * X["x0"] + 0.5 * X["x1"]).to_numpy()
+    event = rng.exponential(size=n) / hazard / np.where(inside, rho, 1.0)
+    end = 1.5 * rng.exponential(size=n)
+    times = np.linspace(0.05, 6, 120)
+    predicted = (times, np.exp(-np.outer(hazard, times)))
+    return X, Surv.from_arrays(event <= end, np.minimum(event, end)), inside, predicted
 
 
 def frozen(setting, seed):

@@ -10,7 +10,7 @@ from drosurv.insight.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
 
 # Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
-NEEDED_GAIN = 13.0
+NEEDED_GAIN = 27.0
 # The group that the reader is told about where nothing was found.
 TENTH = 0.1
 # Effects smaller than this (log hazard ratio per standard deviation) are not worth a word.
