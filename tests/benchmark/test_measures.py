@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, NullModel, Surv
 from drosurv.benchmark import CONTENDERS, MEASURES, Match, evaluate_match, judge, split_in_two
-from drosurv.benchmark.measures import time_grid
+from drosurv.benchmark.measures import event_times, time_grid
 from drosurv.datasets import Dataset, make_hidden_minority
 from drosurv.metrics import concordance_index, likelihood_gains
 
@@ -118,17 +118,22 @@ def test_a_method_that_fails_says_why_and_hides_nothing(small_data, monkeypatch)
     assert evaluate_match(Match("small", "cox", 0, 0, "f" * 64)) == {"error": "ValueError: nothing to learn"}
 
 
-def test_times_are_event_times_of_training(parts):
-    train, _ = parts
+def test_times_are_the_event_times_of_training_and_the_null_model_gains_nothing(parts):
+    train, test = parts
     times = time_grid(train)
-    assert set(times) <= set(train.y["time"][train.y["event"]])
-    many = split_in_two(
-        Dataset(
-            "many",
-            pd.DataFrame({"a": np.random.default_rng(0).normal(size=2000)}),
-            Surv.from_arrays(np.ones(2000), np.arange(1, 2001)),
-            pd.DataFrame({"g": ["u", "v"] * 1000}),
-        ),
-        0,
-    )[0]
-    assert len(time_grid(many)) <= 400
+    assert times.tolist() == sorted(set(train.y["time"][train.y["event"]]))
+    survival = NullModel().fit(train.X, train.y).predict_survival_function(test.X, times=times)
+    found = judge(train, test, np.zeros(len(test.X)), survival, times, 0)
+    assert found["gain"] == pytest.approx(0, abs=1e-3)
+    assert found["c_index"] == 0.5
+
+
+def test_thinned_times_are_many_where_events_are_many():
+    rng = np.random.default_rng(0)
+    time = np.concatenate([rng.uniform(0, 1, 1500), rng.uniform(1, 10, 500)])
+    data = pd.DataFrame({"a": rng.normal(size=2000)})
+    groups = pd.DataFrame({"g": ["u", "v"] * 1000})
+    train, _ = split_in_two(Dataset("many", data, Surv.from_arrays(np.ones(2000), time), groups), 0)
+    thinned = event_times(train, 100)
+    assert len(thinned) <= 100
+    assert np.mean(thinned <= 1) == pytest.approx(0.75, abs=0.05)

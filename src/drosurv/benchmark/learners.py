@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.benchmark.encoded_part import EncodedPart
+from drosurv.benchmark.measures import event_times
 from drosurv.estimators import CoxPH
 from drosurv.metrics import log_partial_likelihood
 from drosurv.target import FloatArray, IntArray, Surv, Target
@@ -77,8 +78,7 @@ class SurvivalForest:
     def __init__(self, train: EncodedPart, seed: int) -> None:
         from sksurv.ensemble import RandomSurvivalForest
 
-        event_times = np.unique(train.target.time[train.target.event])
-        grid = np.unique(np.quantile(event_times, np.linspace(0, 1, 100), method="nearest"))
+        grid = event_times(train, 100)
         time = grid[np.minimum(np.searchsorted(grid, train.target.time), len(grid) - 1)]
         y = Surv.from_arrays(train.target.event, time)
         self.forest = RandomSurvivalForest(100, min_samples_leaf=15, random_state=seed, n_jobs=1)
