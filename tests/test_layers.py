@@ -69,3 +69,112 @@ def test_a_room_imports_only_rooms_below_it(path):
 def test_the_check_sees_an_upward_import():
     assert imported_rooms("def f():\n    from drosurv.estimators import CoxPH") == {"estimators"}
     assert LEVEL["estimators"] > LEVEL["losses"]
+
+
+def module_name(path: Path) -> str:
+    parts = ("drosurv", *path.relative_to(SRC).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_name(path): path for path in MODULES if path.name != "__init__.py"}
+
+
+def run_nodes(tree: ast.AST):
+    """Every node except what only a type checker reads."""
+    if isinstance(tree, ast.If) and ast.unparse(tree.test).endswith("TYPE_CHECKING"):
+        for other in tree.orelse:
+            yield from run_nodes(other)
+        return
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from run_nodes(child)
+
+
+def exported(tree: ast.AST) -> dict[str, str]:
+    """Where a table of contents takes each of its names from."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+CONTENTS = {module_name(p): exported(ast.parse(p.read_text())) for p in SRC.rglob("__init__.py")}
+
+
+def home(name: str) -> str | None:
+    """The file that a dotted name lives in; a name that a package hands on is followed to its file."""
+    if name in FILES:
+        return name
+    package, _, last = name.rpartition(".")
+    if package in FILES:
+        return package
+    if last in CONTENTS.get(package, {}):
+        return home(CONTENTS[package][last])
+    return None
+
+
+def imported_files(source: str) -> set[str]:
+    """Files of drosurv that a module imports, also inside functions and through a table of contents."""
+    names = []
+    for node in run_nodes(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return {found for name in names if (found := home(name))}
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of files that can all reach each other."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            new = arrows.get(waiting.pop(), set()) - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    reach = {name: reached(name) for name in arrows}
+    groups = {
+        tuple(sorted(other for other in reach[name] if name in reach.get(other, set())))
+        for name in arrows
+        if name in reach[name]
+    }
+    return sorted(map(list, groups))
+
+
+def class_homes(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The files that define each class name."""
+    homes: dict[str, list[str]] = {}
+    for name, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name)
+    return homes
+
+
+SOURCES = {name: path.read_text() for name, path in FILES.items()}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circles({name: imported_files(source) for name, source in SOURCES.items()}) == []
+
+
+def test_no_class_name_is_defined_twice():
+    homes = class_homes(SOURCES)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_the_check_sees_a_circle_inside_functions_and_through_a_package():
+    inside = "def f():\n    from drosurv.estimators import CoxPH"
+    checked = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from drosurv.estimators import CoxPH"
+    where = home("drosurv.estimators.CoxPH")
+    assert where in FILES
+    assert imported_files(inside) == {where}
+    assert imported_files(checked) == set()
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}) == [["b", "c"], ["d"]]
+    assert class_homes({"a": "class Pair: ...", "b": "def f():\n    class Pair: ..."})["Pair"] == ["a", "b"]

@@ -9,7 +9,7 @@ from typing import Any
 from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.benchmark.learners import (
     RIDGE,
-    Fitted,
+    FittedModel,
     InteractionsCox,
     SurvivalForest,
 )
@@ -39,37 +39,37 @@ class Contender:
     name: str
     label: str
     settings: str
-    fit: Callable[[EncodedPart, int], Fitted]
+    fit: Callable[[EncodedPart, int], FittedModel]
     told_groups: bool = False
 
 
-def _plain(model: Any) -> Callable[[EncodedPart, int], Fitted]:
+def _plain(model: Any) -> Callable[[EncodedPart, int], FittedModel]:
     """Fit a fresh copy of an estimator of the library."""
 
-    def fit(train: EncodedPart, seed: int) -> Fitted:
+    def fit(train: EncodedPart, seed: int) -> FittedModel:
         from sklearn.base import clone
 
         fresh = clone(model)
         if "random_state" in fresh.get_params():
             fresh.set_params(random_state=seed)
-        fitted: Fitted = fresh.fit(train.X, train.y)
+        fitted: FittedModel = fresh.fit(train.X, train.y)
         return fitted
 
     return fit
 
 
-def _subgroup_robust(options: dict[str, Any]) -> Callable[[EncodedPart, int], Fitted]:
-    def fit(train: EncodedPart, seed: int) -> Fitted:
+def _subgroup_robust(options: dict[str, Any]) -> Callable[[EncodedPart, int], FittedModel]:
+    def fit(train: EncodedPart, seed: int) -> FittedModel:
         # Its least group is 50 patients, which must be fewer than the share it protects.
         alpha = max(0.1, 51 / len(train.X))
-        fitted: Fitted = SubgroupRobustCox(alpha, random_state=seed, **options).fit(train.X, train.y)
+        fitted: FittedModel = SubgroupRobustCox(alpha, random_state=seed, **options).fit(train.X, train.y)
         return fitted
 
     return fit
 
 
-def _group_dro(train: EncodedPart, seed: int) -> Fitted:
-    fitted: Fitted = GroupDROCox(l2=RIDGE, random_state=seed).fit(
+def _group_dro(train: EncodedPart, seed: int) -> FittedModel:
+    fitted: FittedModel = GroupDROCox(l2=RIDGE, random_state=seed).fit(
         train.X, train.y, sensitive_features=train.cells
     )
     return fitted

@@ -19,7 +19,7 @@ FOLDS = 3
 RIDGE = 1e-4
 
 
-class Fitted(Protocol):
+class FittedModel(Protocol):
     """What a learner hands back."""
 
     def predict(self, X: pd.DataFrame) -> FloatArray:

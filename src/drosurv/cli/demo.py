@@ -17,7 +17,7 @@ from drosurv.cli.rendering import print_frame, print_json, records
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.demo import Part, Story
+    from drosurv.demo import Chapter, Story
 
 
 def demo(
@@ -72,7 +72,7 @@ def demo(
         typer.echo(printable(f"The report is in {report}."))
 
 
-def _plain(part: Part) -> dict[str, Any]:
+def _plain(part: Chapter) -> dict[str, Any]:
     return {**asdict(part), "table": records(part.table)}
 
 
@@ -104,7 +104,7 @@ def _than_no_model(skill: float) -> str:
     return f"{abs(skill):.0%} {'worse' if skill < 0 else 'better'} than those of no model at all"
 
 
-def _found(part: Part) -> str:
+def _found(part: Chapter) -> str:
     if part.rules:
         return (
             f"Searched for whom the model is wrong, and confirmed on other patients: {'; '.join(part.rules)}."
@@ -114,7 +114,7 @@ def _found(part: Part) -> str:
     )
 
 
-def _shown(part: Part, group: str) -> pd.DataFrame:
+def _shown(part: Chapter, group: str) -> pd.DataFrame:
     """The comparison in the columns and digits that people read."""
     import pandas as pd
 

@@ -27,7 +27,7 @@ from drosurv.cli.settings import read_grid, read_settings
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
-    from drosurv.tuning import GridSearch, Rule
+    from drosurv.tuning import GridSearch, SelectionRule
 
 RULES = ("careful", "budget", "best", "one-se", "pareto")
 
@@ -146,7 +146,7 @@ def tune(
         _show(search, output, list(values), [minimise] if listed(groups) else [])
 
 
-def make_rule(name: str, tolerance: float, minimise: str) -> Rule:
+def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
     """A rule by its name on the command line."""
     from drosurv.tuning import AccuracyBudget, BestScore, CarefulBudget, OneStandardError, ParetoPoint
 

@@ -21,7 +21,7 @@ _METRICS = {"concordance_index": "c_index", "brier_skill": "skill", "calibration
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Chapter:
     """Models trained on the same patients and compared on the same others.
 
     Attributes
@@ -59,14 +59,14 @@ class Story:
 
     Attributes
     ----------
-    hidden, real : Part
+    hidden, real : Chapter
         The simulated and the real patients.
     alpha : float
         Share of patients that the robust models protect.
     """
 
-    hidden: Part
-    real: Part
+    hidden: Chapter
+    real: Chapter
     alpha: float
 
     @property
@@ -148,7 +148,7 @@ def _compared(
     attribute: str,
     group: str | None,
     on_model: Callable[[str], None] | None,
-) -> Part:
+) -> Chapter:
     """Models on one dataset; without a `group`, the one of the lowest c-index under plain Cox is looked at."""
     encoder = TableEncoder().fit(train.X)
     train, test = (replace(part, X=encoder.transform(part.X)) for part in (train, test))
@@ -168,7 +168,7 @@ def _compared(
         group = str(groups["group"].to_list()[groups["value"].argmin()]) if group is None else group
         rows.append({"model": name, **_numbers(found, group), "seconds": seconds})
     repairs = models[REPAIRED].repairs_ if REPAIRED in models else []
-    return Part(
+    return Chapter(
         pd.DataFrame(rows),
         group or "",
         train.name,

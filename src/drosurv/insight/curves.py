@@ -50,7 +50,7 @@ def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _StepCurve:
     """A step function through (x, y), as scikit-survival's."""
 
     x: FloatArray
@@ -61,5 +61,5 @@ class _Steps:
         return held
 
 
-def _survival(hazard: Any) -> _Steps:
-    return _Steps(hazard.x, np.exp(-(hazard.a * np.asarray(hazard.y) + hazard.b)))
+def _survival(hazard: Any) -> _StepCurve:
+    return _StepCurve(hazard.x, np.exp(-(hazard.a * np.asarray(hazard.y) + hazard.b)))

@@ -1,6 +1,6 @@
 """The one search over rules: sums over the patients of every rule from one pass over coded columns.
 
-What makes a rule good is the criterion's business (:class:`Criterion`): the harm its patients bear, or how wrong
+What makes a rule good is the criterion's business (:class:`RuleCriterion`): the harm its patients bear, or how wrong
 a model is about them.
 """
 
@@ -20,7 +20,7 @@ from drosurv.target import BoolArray, FloatArray
 BLOCK = 128
 
 
-class Criterion(Protocol):
+class RuleCriterion(Protocol):
     """What a rule is judged by: a function of sums over its patients."""
 
     @property
@@ -49,14 +49,14 @@ class RuleSearch:
     ----------
     table : CodedTable
         Of n patients.
-    criterion : Criterion
+    criterion : RuleCriterion
     counted : (n,) bool
         The patients who count.
     beam : int
         How many rules of each length are made longer.
     """
 
-    def __init__(self, table: CodedTable, criterion: Criterion, counted: BoolArray, beam: int) -> None:
+    def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:
         self.table, self.criterion, self.counted, self.beam = table, criterion, counted, beam
 
     def by_length(self, max_conditions: int) -> Iterator[list[Candidate]]:

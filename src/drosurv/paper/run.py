@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
-from drosurv.paper.training import EVERY, Predictions, train, trained_settings
+from drosurv.paper.training import EVERY, TrainedPredictions, train, trained_settings
 from drosurv.paper.unit import Unit
 from drosurv.runs import one_thread
 from drosurv.target import FloatArray
@@ -47,7 +47,7 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
 
 def train_units(
     units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cuda"
-) -> list[dict[str, Predictions]]:
+) -> list[dict[str, TrainedPredictions]]:
     """Train units that differ only in their repeat, as one batch.
 
     Parameters
@@ -59,14 +59,14 @@ def train_units(
 
     Returns
     -------
-    list of dict of attribute to Predictions
+    list of dict of attribute to TrainedPredictions
         What :func:`evaluate_trained` takes, one per unit.
     """
     return train(units, [cohort_of(unit, seer_file) for unit in units], device=device)
 
 
 def evaluate_trained(
-    unit: Unit, *, trained: Mapping[str, Predictions], seer_file: str | None = None
+    unit: Unit, *, trained: Mapping[str, TrainedPredictions], seer_file: str | None = None
 ) -> dict[str, Any]:
     """Score a unit that :func:`train_units` has trained; parameters and result as in :func:`evaluate_unit`."""
     start = time.process_time()
@@ -75,7 +75,9 @@ def evaluate_trained(
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
 
-def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, Predictions]) -> list[dict[str, Any]]:
+def score_unit(
+    unit: Unit, cohort: Cohort, predictions: Mapping[str, TrainedPredictions]
+) -> list[dict[str, Any]]:
     """Score every setting of a trained unit.
 
     The interval of CI is bootstrapped on the test part only: nothing is shown of the validation part, where
@@ -87,7 +89,7 @@ def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, Predictions
         What was trained.
     cohort : Cohort
         Its patients.
-    predictions : mapping of attribute to Predictions
+    predictions : mapping of attribute to TrainedPredictions
         From :func:`drosurv.paper.training.train`.
 
     Returns

@@ -14,7 +14,7 @@ from drosurv.paper.plan import TUNINGS, Experiment
 from drosurv.paper.result import CONTROLS, PARAMETERS
 from drosurv.paper.shrinkage import gain_share
 from drosurv.paper.table_metrics import METRIC_NAMES
-from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, Rule
+from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,7 @@ def _choices(
 
 def _rule(
     method: Method, setting: tuple[tuple[str, float], ...] | None, tuned_by: str, reference: float
-) -> Rule:
+) -> SelectionRule:
     if method.is_reference:
         return BestScore()
     if setting is not None:

@@ -20,7 +20,7 @@ EVERY = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class TrainedPredictions:
     """Risk scores of every setting of a grid, by part.
 
     Attributes
@@ -42,7 +42,7 @@ def trained_settings(method: Method) -> list[dict[str, float]]:
 
 def train(
     units: Sequence[Unit], cohorts: Sequence[Cohort], *, device: str = "cpu"
-) -> list[dict[str, Predictions]]:
+) -> list[dict[str, TrainedPredictions]]:
     """Train units that differ only in their repeat.
 
     Parameters
@@ -56,13 +56,13 @@ def train(
 
     Returns
     -------
-    list of dict of attribute to Predictions
+    list of dict of attribute to TrainedPredictions
         One dict per unit; under ``EVERY`` where one training serves all attributes.
     """
     method = units[0].method
     # A group penalty looks at one attribute, the intersectional one at all of them together.
     keys = units[0].attributes if method.trains_by_attribute else (EVERY,)
-    found: list[dict[str, Predictions]] = [{} for _ in units]
+    found: list[dict[str, TrainedPredictions]] = [{} for _ in units]
     for key in keys:
         grids = [_estimators(units[0], device) for _ in units]
         samples = [
@@ -75,7 +75,7 @@ def train(
         ]
         errors = fit_grids(grids, samples)
         for predictions, grid, failed, cohort in zip(found, grids, errors, cohorts, strict=True):
-            predictions[key] = Predictions(
+            predictions[key] = TrainedPredictions(
                 {
                     part: np.stack(
                         [

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RepairSettings:
     """How repairs are looked for: the parameters of :class:`drosurv.RepairedCox`, and whether the model is frozen."""
 
     max_repairs: int
@@ -88,7 +88,7 @@ def find_repairs(
     effects_of: pd.DataFrame,
     folds: IntArray,
     kinds: Sequence[Kind],
-    settings: Settings,
+    settings: RepairSettings,
     progress: Progress,
 ) -> FoundRepairs:
     """Find repairs of a model from what it expected of n patients.
@@ -106,7 +106,7 @@ def find_repairs(
     folds : (n,) int
     kinds : sequence of {"everyone", "effects", "level"}
         What to try, in this order; "everyone" once.
-    settings : Settings
+    settings : RepairSettings
     progress : callable
     """
     table = CodedTable.from_table(features)

@@ -26,7 +26,7 @@ from drosurv.insight.expected_events import (
 )
 from drosurv.metrics import FollowUp
 from drosurv.repairs.baseline_factor import BaselineFactor
-from drosurv.repairs.finding import Attempt, Settings, draw_folds, find_repairs
+from drosurv.repairs.finding import Attempt, RepairSettings, draw_folds, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
 from drosurv.repairs.repaired_predictions import RepairedPredictions, curve_times, hazards_of
@@ -259,7 +259,7 @@ class RepairedCox(RepairedPredictions):
         """Find repairs; each patient's log hazard ratio from the repairs found without him, (n,)."""
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
-        settings = Settings(
+        settings = RepairSettings(
             max_repairs=self.max_repairs,
             max_conditions=self.max_conditions,
             min_group=self.min_group_,

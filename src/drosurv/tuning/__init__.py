@@ -4,7 +4,14 @@ from drosurv.tuning.candidates import average_folds
 from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.grids import default_grid
 from drosurv.tuning.pareto import ParetoPoint, pareto_front
-from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, FixedSetting, OneStandardError, Rule
+from drosurv.tuning.rules import (
+    AccuracyBudget,
+    BestScore,
+    Choice,
+    FixedSetting,
+    OneStandardError,
+    SelectionRule,
+)
 from drosurv.tuning.search import GridSearch
 
 __all__ = [
@@ -16,7 +23,7 @@ __all__ = [
     "GridSearch",
     "OneStandardError",
     "ParetoPoint",
-    "Rule",
+    "SelectionRule",
     "average_folds",
     "default_grid",
     "pareto_front",

@@ -9,7 +9,7 @@ import numpy as np
 from drosurv.target import FloatArray
 from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.pareto import pareto_front
-from drosurv.tuning.rules import AccuracyBudget, Rule
+from drosurv.tuning.rules import AccuracyBudget, SelectionRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ class Searched(Protocol):
     results_: pd.DataFrame
     control_: pd.DataFrame
     reference_: pd.Series[Any]
-    rule_: Rule
+    rule_: SelectionRule
     best_index_: int
 
 

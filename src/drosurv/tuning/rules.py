@@ -34,7 +34,7 @@ class Choice:
     fallback: bool = False
 
 
-class Rule(Protocol):
+class SelectionRule(Protocol):
     """Anything with ``choose``: a table of scores in, one :class:`Choice` out."""
 
     def choose(self, results: pd.DataFrame) -> Choice:

@@ -19,7 +19,7 @@ from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.plain_models import plain_models
-from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, Rule
+from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
 from drosurv.tuning.search_tables import (
     FACTOR,
     Scored,
@@ -61,7 +61,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     grid : mapping of parameter to values, or a list of such, optional
         Of the estimator's own parameters, without a step's name. By default the paper's: alpha or the penalty's
         weight, and the learning rate where Adam trains.
-    rule : Rule, optional
+    rule : SelectionRule, optional
         Picks a row of ``results_``. By default :class:`CarefulBudget`, for which the plain model is a candidate too;
         without sensitive features, the best c-index. The paper's rule is :class:`AccuracyBudget`.
     cv : int, float, splitter or iterable
@@ -123,7 +123,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         estimator: Any,
         grid: Grid | None = None,
         *,
-        rule: Rule | None = None,
+        rule: SelectionRule | None = None,
         cv: Any = 5,
         metrics: Sequence[str] | None = None,
         bootstrap: int = 200,
@@ -189,7 +189,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         if isinstance(rule, CarefulBudget):
             self._add_plain(plain_folds, rule.minimise)
         self.fold_results_ = self.fold_results_.drop(columns=DRAWS, errors="ignore")
-        self.rule_: Rule = rule
+        self.rule_: SelectionRule = rule
         self.choice_: Choice = rule.choose(self.results_)
         self.best_index_ = int(self.choice_.index)
         chosen = self.best_index_ < len(points)
@@ -263,12 +263,12 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
         return references[best], plain.loc[own]
 
-    def _rule(self, groups: pd.DataFrame | None) -> Rule:
+    def _rule(self, groups: pd.DataFrame | None) -> SelectionRule:
         if self.rule is not None:
             return self.rule
         return BestScore() if groups is None else CarefulBudget()
 
-    def _metrics(self, rule: Rule, groups: pd.DataFrame | None) -> tuple[str, ...]:
+    def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None) -> tuple[str, ...]:
         read = [
             name
             for name in (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError
 from drosurv.tables import SurvivalTable, find_leaks
-from drosurv.tuning import GridSearch, Rule
+from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.workflows.training import Trained, table_encoder
 
 
@@ -17,7 +17,7 @@ def tune(
     table: SurvivalTable,
     estimator: Any,
     grid: Mapping[str, Sequence[Any]],
-    rule: Rule,
+    rule: SelectionRule,
     *,
     metrics: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
