@@ -27,7 +27,6 @@ class Shown(NamedTuple):
     intervals: bool
     curves: bool
     rules: bool
-    reference: bool
 
 
 class Asked(NamedTuple):
@@ -67,9 +66,9 @@ def _performance(shown: Shown) -> tuple[Status, str]:
 
 
 def _who(shown: Shown) -> tuple[Status, str]:
-    told = "Verdict, By group and Method card give patients, events and follow-up"
-    more = "add dates, places, treatments and missing values by group."
-    return "partly", f"{told}{', by group' if shown.groups else ''}; {more}"
+    told = "By group gives patients and events of each group, " if shown.groups else ""
+    more = "Method card those of all, with their follow-up; add dates, places, treatments and missing values by group."
+    return "partly", told + more
 
 
 def _biases(shown: Shown) -> tuple[Status, str]:
@@ -85,15 +84,6 @@ def _gaps(shown: Shown) -> tuple[Status, str]:
     if not shown.groups:
         return "to be filled in", "No groups were named."
     return "partly", "Verdict names groups with too few patients. Say how you will close the gaps."
-
-
-def _compared(shown: Shown) -> tuple[Status, str]:
-    if shown.reference:
-        return (
-            "answered",
-            "Verdict and Accuracy against fairness compare with the reference and with no model.",
-        )
-    return "partly", "Verdict compares with no model; there is no reference model here."
 
 
 def _measures(shown: Shown) -> tuple[Status, str]:
@@ -150,7 +140,6 @@ ASKED = (
         "How well does it perform, overall and by subgroup, with uncertainty?",
         _performance,
     ),
-    Asked(FDA, "comparison", "What is it compared with?", _compared),
     Asked(FDA, "limitations", "What are its known limitations?", _limits),
     Asked(
         FDA,
@@ -169,7 +158,6 @@ def collect(evidence: Evidence) -> Part:
         intervals=result.settings.n_bootstrap > 0,
         curves=len(result.calibration) > 0,
         rules=evidence.worst_off is not None,
-        reference=bool(evidence.against) or result.control is not None,
     )
     rows = []
     for asked in ASKED:
