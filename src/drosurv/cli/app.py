@@ -18,6 +18,7 @@ from drosurv.cli.messages import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
 from drosurv.cli.reproduce import reproduce
+from drosurv.cli.summary import summary
 from drosurv.cli.tune import tune
 
 app = typer.Typer(
@@ -50,6 +51,7 @@ def drosurv(
 
 app.command()(demo)
 app.command()(fit)
+app.command()(summary)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(audit)

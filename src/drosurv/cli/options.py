@@ -85,6 +85,9 @@ class TargetOptions:
     )
     start: Annotated[str | None, typer.Option(help="Instead of --time: column of first dates.")] = None
     end: Annotated[str | None, typer.Option(help="Column of last dates; the time is in days.")] = None
+    entry: Annotated[
+        str | None, typer.Option(help="Column of times from which patients are observed, if not from 0.")
+    ] = None
     event_value: Annotated[
         str | None, typer.Option(help="The value that means the event, where that is not plain.")
     ] = None

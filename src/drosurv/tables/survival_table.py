@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.tables.doubts import doubts
 from drosurv.tables.group_columns import codes_among, group_labels
+from drosurv.tables.number_values import to_floats
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
-from drosurv.target import IntArray
+from drosurv.target import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,11 @@ class SurvivalTable:
             patient_numbers(frame, None if id is None else frame[id], columns.names),
             codes_among(frame, groups),
         )
+
+    @property
+    def entry(self) -> FloatArray | None:
+        """Times from which the patients are under observation, (n,); None if from the beginning."""
+        return None if self.columns.entry is None else to_floats(self.frame[self.columns.entry])
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -147,6 +153,7 @@ def read_survival_table(
     event_value: str | None = None,
     start: str | None = None,
     end: str | None = None,
+    entry: str | None = None,
     groups: Sequence[str] = (),
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -164,7 +171,7 @@ def read_survival_table(
     ----------
     path, separator, decimal, encoding, missing
         As in :func:`read_frame`.
-    event, time, event_value, start, end
+    event, time, event_value, start, end, entry
         As in :class:`TargetColumns`.
     groups : sequence of str
         As in :func:`group_labels`; the columns stay among the features unless dropped.
@@ -192,7 +199,7 @@ def read_survival_table(
     >>> model[:-1].get_feature_names_out().tolist()
     ['age', 'sex=m']
     """
-    columns = TargetColumns(time, event, event_value, start, end)
+    columns = TargetColumns(time, event, event_value, start, end, entry)
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     require_columns(frame, numeric, "numeric")
     table = SurvivalTable.parse(

@@ -39,6 +39,8 @@ class TargetColumns:
         read as R's survival package does.
     start, end : str, optional
         Columns of dates between which the time runs, in days.
+    entry : str, optional
+        Column of times from which patients are under observation (left truncation).
 
     Examples
     --------
@@ -54,6 +56,7 @@ class TargetColumns:
     event_value: str | None = None
     start: str | None = None
     end: str | None = None
+    entry: str | None = None
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
@@ -70,11 +73,13 @@ class TargetColumns:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that hold the target, which are no features."""
-        return tuple(name for name in (self.time, self.start, self.end, self.event) if name is not None)
+        return tuple(
+            name for name in (self.time, self.start, self.end, self.entry, self.event) if name is not None
+        )
 
     def require(self, frame: pd.DataFrame) -> None:
         """Raise if a column is not in the table."""
-        for argument in ("time", "start", "end", "event"):
+        for argument in ("time", "start", "end", "entry", "event"):
             if (name := getattr(self, argument)) is not None:
                 require_columns(frame, [name], argument)
         if len(set(self.names)) < len(self.names):

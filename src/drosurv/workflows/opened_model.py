@@ -188,6 +188,7 @@ class OpenedModel:
         event_value: str | None = None,
         start: str | None = None,
         end: str | None = None,
+        entry: str | None = None,
         id: str | None = None,
         drop_missing_target: bool = False,
     ) -> SurvivalTable:
@@ -205,7 +206,7 @@ class OpenedModel:
             event_value = noted.get("event_value")
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
-        columns = TargetColumns(time, event, event_value, start, end)
+        columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"))
         table = SurvivalTable.parse(
             frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
         )

@@ -16,12 +16,14 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.estimators import CoxPH
+from drosurv.evaluation import AgainstPlain, against_plain
 from drosurv.persistence import save
 from drosurv.tables import SurvivalTable, TableEncoder, find_leaks
 from drosurv.workflows.opened_model import fingerprint
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
+_FEWEST_JUDGES = 50
 # A log hazard per standard deviation that only an outcome in disguise gives.
 _ENDLESS = 8.0
 # So many times keep a curve well enough to be averaged.
@@ -92,6 +94,17 @@ class Trained:
         largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
         return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
 
+    def against_plain(self, held: SurvivalTable) -> AgainstPlain | None:
+        """The model beside plain Cox trained on the same patients, judged on others.
+
+        None where there is nothing to tell: the model is plain Cox, or too few patients are there to judge by.
+        """
+        enough = len(held) >= _FEWEST_JUDGES and int(held.y[held.columns.event].sum()) >= _EVENTS_PER_FEATURE
+        if not enough or type(self.estimator) is CoxPH or not hasattr(self.estimator, "solver"):
+            return None
+        groups = held.sensitive_features if held.sensitive_features.shape[1] else None
+        return against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, groups)
+
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
         columns, y = self.table.columns, self.table.y
@@ -135,7 +148,7 @@ def train(
     talks = "verbose" in estimator.get_params()
     if talks:
         estimator.set_params(verbose=verbose)
-    pipeline.fit(table.X, table.y, **_groups_for(estimator, table))
+    pipeline.fit(table.X, table.y, **_fit_options(estimator, table))
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
@@ -151,10 +164,19 @@ def table_encoder(
     return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
 
 
-def _groups_for(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
-    if "sensitive_features" in signature(estimator.fit).parameters and table.sensitive_features.shape[1]:
-        return {"model__sensitive_features": table.sensitive_features}
-    return {}
+def _fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
+    """What the table holds for training besides features and target."""
+    taken = signature(estimator.fit).parameters
+    options: dict[str, Any] = {}
+    if "sensitive_features" in taken and table.sensitive_features.shape[1]:
+        options["model__sensitive_features"] = table.sensitive_features
+    if table.entry is not None:
+        if "entry" not in taken:
+            raise ArgumentError(
+                Argument("entry"), f" is not understood by {type(estimator).__name__}: choose another model."
+            )
+        options["model__entry"] = table.entry
+    return options
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:

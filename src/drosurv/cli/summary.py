@@ -1,0 +1,44 @@
+"""``drosurv summary``: the Cox table of a saved model, on the units of its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drosurv.cli.messages import printable
+from drosurv.cli.options import AsJson, ModelFile
+from drosurv.cli.outputs import check_outputs
+from drosurv.cli.rendering import print_json, records
+
+
+def summary(
+    model: ModelFile,
+    level: Annotated[float, typer.Option(help="Of the intervals, in (0, 1).")] = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file to write the table to.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
+
+    Example: drosurv summary model
+    """
+    from drosurv import load
+    from drosurv import summary as summarised
+    from drosurv.errors import ArgumentError
+    from drosurv.tables import FileFormat
+
+    check_outputs([output], [model])
+    if not model.is_file():
+        raise FileNotFoundError(f"{model} is not a file: name a model that was saved.")
+    if not 0 < level < 1:
+        raise ArgumentError.must("level", "lie between 0 and 1", level)
+    table = summarised(load(model), level)
+    if output is not None:
+        FileFormat().write(table.reset_index(), output)
+    if as_json:
+        print_json(records(table.reset_index()))
+    else:
+        typer.echo(printable(str(table)))

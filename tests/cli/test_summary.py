@@ -1,0 +1,38 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.datasets import load_gbsg2
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+
+@pytest.fixture
+def model(drosurv, tmp_path):
+    X, y = load_gbsg2()
+    frame = X[["age", "pnodes", "horTh"]].assign(days=y["time"], died=y["cens"].astype(int))
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    drosurv.ok(
+        "fit",
+        tmp_path / "d.csv",
+        *("--time", "days", "--event", "died", "--model", "cox", "-o", tmp_path / "m"),
+    )
+    return tmp_path / "m"
+
+
+def test_coefficients_are_on_the_units_of_the_table(drosurv, model):
+    X, y = load_gbsg2()
+    plain = np.column_stack([X["age"], X["pnodes"], X["horTh"] == "yes"])
+    expected = CoxPHSurvivalAnalysis(tol=1e-12).fit(plain, y).coef_
+    rows = drosurv.json("summary", model)
+    np.testing.assert_allclose([row["coef"] for row in rows], expected, rtol=1e-5)
+
+
+def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
+    shown = drosurv.ok("summary", model, "-o", tmp_path / "t.csv").stdout
+    assert "pnodes" in shown
+    assert "horTh=yes" in shown
+    assert len(pd.read_csv(tmp_path / "t.csv")) == 3
+
+
+def test_bad_input_is_one_line(drosurv, model, tmp_path):
+    assert "is not a file" in drosurv.fails("summary", tmp_path / "none")
+    assert "--level must lie between 0 and 1" in drosurv.fails("summary", model, "--level", "95")
