@@ -292,14 +292,14 @@ def rejected():
         "## Tried",
         "",
         "- A Bayes factor in the e-value: left out. It was not shown to help, and it would break the theorem.",
-        "- The base's own baseline instead of a new one: worse overall (last row of the ablations).",
-        "- Recalibrating everyone first for fitted models too, not only for frozen ones: kept. It "
-        "changes nothing for Cox "
-        "and keeps a flexible base from having a group named for a fault of the whole.",
-        "- A third kind of condition for oblique groups (a threshold on a found direction): not "
-        "added. Two repairs with "
-        "two conditions each already bring the minority of the two-feature case above zero without a "
-        "loss to the rest; "
-        "with four features nothing tried so far does.",
+        "- The base's own baseline instead of a new one: the last row of the ablations.",
+        "- Recalibrating everyone first for fitted models too, not only for frozen ones: kept. The nulls above count",
+        "  it as a repair. It keeps a flexible base from having a group named for a fault of the whole.",
+        "- Repairing a fitted model with fewer than 10 events for each feature: given up, and said so. With 100",
+        "  patients, 58 events and 10 features, a right Cox model was recalibrated in 5 of 60 runs, because most of",
+        "  its error is that of fitting it.",
+        "- A third kind of condition for oblique groups (a threshold on the model's risk or on a found direction): not",
+        "  built. Two repairs of two conditions each already bring the minority of the two-feature case above zero",
+        "  without a loss to the rest; the four-feature case stays unsolved.",
         "",
     ]
