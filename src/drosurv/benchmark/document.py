@@ -222,6 +222,8 @@ def _protocol() -> str:
         "Splits keep the share of events. Columns are filled, encoded and standardised by `TableEncoder` on the "
         f"training part; levels of fewer than {FEWEST_OF_LEVEL} training patients count as the most frequent one. All "
         "methods get the same columns, the sensitive ones among them. Nothing is chosen on test patients.\n\n"
+        "The gain reads hazards off the curves: a model that sees no risk at all where an event happens, as a forest "
+        "can, pays for it up to the logarithm of a million; the Brier score does not mind.\n\n"
         f"A named group is a level of a sensitive attribute with at least {FEWEST_PATIENTS} test patients and "
         f"{FEWEST_EVENTS} events. For the found groups a random forest (100 trees) learns on half of the test patients "
         f"who gains least under the very method, and who has more or fewer events than it expects; the worst "
