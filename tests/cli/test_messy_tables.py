@@ -190,3 +190,12 @@ def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):
     assert "--entry column 'sinse' is not in the table. Did you mean 'since'?" in fit(
         late, "--entry", "sinse", how="fails"
     )
+
+
+def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tmp_path):
+    gbsg2.iloc[:300].to_csv(tmp_path / "d.csv", index=False)
+    target = ("--time", "days", "--event", "relapse", "--model", "subgroup-robust-cox", "-o", tmp_path / "m")
+    result = drosurv("fit", tmp_path / "d.csv", *target, "--alpha", "0.125", "--set", "min_group=60")
+    assert result.exit_code == 2
+    assert "Error: --alpha 0.125 of 300 patients is 37.5, fewer than --set min_group=60" in result.stderr
+    assert "Use --set min_group=37 or less, or --alpha 0.2 or more." in result.stderr

@@ -335,9 +335,9 @@ def test_a_grid_trains_it_as_alone():
     [
         (
             {"alpha": 0.04},
-            r"alpha=0.04 of 400 patients is 16, fewer than min_group=20.*min_group <= 16 or alpha >= 0.05",
+            r"alpha=0.04 of 400 patients is 16, fewer than min_group=20.*min_group=16 or less, or alpha=0.05 or more",
         ),
-        ({"min_group": 500, "alpha": 1.0}, r"min_group <= 400\."),
+        ({"min_group": 500, "alpha": 1.0}, r"min_group=400 or less\."),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.2}, "alpha"),
         ({"alpha": 0.9, "min_group": 150}, "no room for two groups.*min_group=100 or less"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.parameters import check_count, check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
@@ -124,10 +126,17 @@ class SubgroupRobustCox(SubgroupEstimator):
         least, n = self.min_group_, len(training.X)
         share = self.alpha * n
         if share < least:
-            larger = f" or alpha >= {least / n:.3g}" if least <= n else ""
-            raise ValueError(
-                f"alpha={self.alpha} of {n} patients is {share:.4g}, fewer than min_group={least}: no group "
-                f"that small can be told apart. Use min_group <= {max(int(share), 1)}{larger}."
+            enough = math.ceil(1000 * least / n - 1e-9) / 1000
+            larger = (", or ", Argument("alpha", enough), " or more") if least <= n else ()
+            raise ArgumentError(
+                Argument("alpha", self.alpha),
+                f" of {n} patients is {share:.4g}, fewer than ",
+                Argument("min_group", least),
+                ": no group that small can be told apart. Use ",
+                Argument("min_group", max(int(share), 1)),
+                " or less",
+                *larger,
+                ".",
             )
         return subgroup_columns(training.X, self.subgroup_features, names)
 

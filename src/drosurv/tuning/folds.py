@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import BoolArray, IntArray
 
 Fold = tuple[IntArray, IntArray]
@@ -53,9 +54,12 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     if isinstance(cv, (int, np.integer)):
         fewest = int(min(event.sum(), (~event).sum() or n))
         if not 2 <= cv <= fewest:
-            raise ValueError(
-                f"cv={cv} folds need at least that many patients with and without an event (the rarer has "
-                f"{fewest}), and at least 2 folds; choose cv between 2 and {fewest}, or a fraction."
+            raise ArgumentError(
+                Argument("cv", cv),
+                f" folds need at least that many patients with and without an event (the rarer has {fewest}), and at "
+                "least 2 folds; choose ",
+                Argument("cv"),
+                f" between 2 and {fewest}, or a fraction.",
             )
         folded = StratifiedKFold if owners is None else StratifiedGroupKFold
         cv = folded(int(cv), shuffle=True, random_state=random_state)
