@@ -20,7 +20,16 @@ from sksurv.metrics import (
 )
 from threadpoolctl import threadpool_limits
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import (
+    CoxPH,
+    DROCox,
+    DROCoxSplit,
+    GroupDROCox,
+    JustTrainTwice,
+    RegularizedCox,
+    SubgroupRobustCox,
+    Surv,
+)
 
 NAMES = ["age", "sex", "dose"]
 
@@ -49,6 +58,7 @@ ESTIMATORS = {
     "regularized": RegularizedCox(max_iter=30, random_state=0),
     "subgroup robust": SubgroupRobustCox(alpha=0.5, min_group=10, n_trees=5, random_state=0),
     "group dro": GroupDROCox(),
+    "just train twice": JustTrainTwice(),
 }
 # CVaR is solved to a relative gap of 1e-5, which leaves its coefficients some room.
 APPROXIMATE = ["dro cox, cvar", "subgroup robust", "group dro"]

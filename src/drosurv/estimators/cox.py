@@ -15,27 +15,40 @@ from drosurv.estimators.training import Training
 
 @dataclass(eq=False, repr=False)
 class CoxPH(NetworkEstimator):
-    """Cox model trained on the average loss: linear (Cox) or a neural network (DeepSurv).
+    """Cox model trained on the average loss: linear (Cox), a neural network (DeepSurv), or boosted trees.
 
     Parameters
     ----------
-    network : {"linear", "mlp"} or callable
-        Linear scores, a multilayer perceptron, or a function n_features -> torch.nn.Module.
+    network : {"linear", "mlp", "trees"} or callable
+        Linear scores, a multilayer perceptron, boosted trees (LightGBM, the extra ``trees``), or a function
+        n_features -> torch.nn.Module.
     hidden : sequence of int
         Hidden widths of the perceptron.
     solver : {"auto", "adam", "convex"}
         "convex" finds the global optimum of linear models; "adam" takes ``max_iter`` full-batch steps and keeps
         the last; "auto" is convex where it can be.
     lr : float
-        Adam's learning rate.
+        Adam's learning rate. Trees are shrunk by it, or by 0.05 where it is left at 0.01.
     max_iter : int
-        Adam steps, or most iterations of the convex solver.
+        Adam steps (passes over all patients, with batches), trees, or most iterations of the convex solver.
     tol : float, optional
         Relative optimality gap at which the convex solver stops (1e-8).
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
         How equal event times share a risk set.
+    batch_size : int, optional
+        Train on random batches of this many patients, whose risk sets are those of the batch; None uses everyone.
+    early_stopping : bool
+        Whether a part of the patients is not trained on, but says when to stop; the best step is kept.
+    validation_fraction : float
+        That part, with events and censored patients alike.
+    n_iter_no_change : int
+        Passes (or trees) without a better value after which training stops.
+    dropout : float
+        Share of hidden units that each step leaves out.
+    tree_params : dict, optional
+        Handed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
     random_state : int, RandomState or None
         Seed of the initial parameters.
     device : str
@@ -47,7 +60,7 @@ class CoxPH(NetworkEstimator):
     ----------
     coef_ : (d,) float64
         Coefficients (linear).
-    network_ : torch.nn.Module
+    network_ : torch.nn.Module or Trees
         The trained network (otherwise).
     unique_times_, cum_baseline_hazard_, baseline_survival_
         Breslow's baseline: its times, cumulative hazard and survival as step functions.

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from drosurv.estimators.halves import halves
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit
 from drosurv.objectives import Evaluation
-from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +32,9 @@ class DROCoxSplit(RobustEstimator):
         True draws D1 at random, stratified by event; False takes the first rows.
     ties : {"breslow"}
         A patient's risk set is the other half and itself, so equal event times share nothing.
-    network, hidden, solver, lr, max_iter, tol, l2, random_state, device, verbose
+    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params
+        As in :class:`drosurv.CoxPH`.
+    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`.
 
     Attributes
@@ -60,35 +62,11 @@ class DROCoxSplit(RobustEstimator):
             raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        in_first = self._halves(training)
-        loss = CoxSplit(training.target, in_first, training.weight, both=self.sides == "both")
+        both = self.sides == "both"
+        in_first = halves(training.target.event, self.n1, training.seed if self.shuffle else None, both=both)
+        loss = CoxSplit(training.target, in_first, training.weight, both=both)
         masses = [training.mass[half] / training.mass[half].sum() for half in loss.halves]
         return Recipe(loss, self._objective(batch, masses), blocks=loss.halves, tol=self._tol)
-
-    def _halves(self, training: Training) -> BoolArray:
-        """Who is in D1."""
-        target, n = training.target, len(training.target)
-        in_first = np.zeros(n, dtype=np.bool_)
-        if self.shuffle:
-            rng = np.random.default_rng(training.seed)
-            # Event by event and censored by censored, so that both halves see the same share of events.
-            shuffled = rng.permutation(n)
-            ordered = shuffled[np.argsort(target.event[shuffled], kind="stable")]
-            place = np.arange(n)
-            picked = np.floor((place + 1) * self.n1 + 1e-9) > np.floor(place * self.n1 + 1e-9)
-            in_first[ordered[picked]] = True
-        else:
-            in_first[: round(n * self.n1)] = True
-        for half, name in ((in_first, "D1"), (~in_first, "D2")):
-            if not half.any():
-                raise ValueError(
-                    f"n1={self.n1} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
-                )
-        if not target.event[in_first].any() or (self.sides == "both" and not target.event[~in_first].any()):
-            raise ValueError(
-                f"n1={self.n1} leaves a half without any event among {target.n_events} events; choose n1 nearer to 0.5."
-            )
-        return in_first
 
     def _eta(self, at: Evaluation) -> Any:
         return tuple(float(eta) for eta in np.atleast_1d(at.eta[0]))

@@ -18,8 +18,7 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
-from drosurv.target import FloatArray
+from drosurv.estimators.training import Training, standardised
 
 
 @dataclass(eq=False, repr=False)
@@ -36,7 +35,9 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
         How much two patients' hazards may differ per unit of distance between their features.
     batch_size : int, optional
         Train on random batches of this many patients, ``max_iter`` passes over all; None uses everyone at every step.
-    network, hidden, lr, max_iter, l2, ties, random_state, device, verbose
+    early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params
+        As in :class:`drosurv.CoxPH`.
+    network, hidden, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`.
     solver : {"auto", "adam"}
         Both are Adam: the penalties are not convex. So ``tol`` has no effect.
@@ -105,13 +106,5 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
 
     def _prepared(self, training: Training) -> Penalty:
         return PENALTIES[self.penalty].prepare(
-            _standardised(training.X), training.target, training.codes, training.n_groups, self.scale
+            standardised(training.X), training.target, training.codes, training.n_groups, self.scale
         )
-
-
-def _standardised(X: FloatArray) -> FloatArray:
-    """Features (..., n, d) with mean zero and deviation one; a constant feature becomes zero."""
-    centred = X - X.mean(axis=-2, keepdims=True)
-    deviation = centred.std(axis=-2, keepdims=True)
-    standard: FloatArray = centred / np.where(deviation > 0, deviation, 1.0)
-    return standard

@@ -3,7 +3,10 @@
 from drosurv.losses.competing_risks import CompetingRisks
 from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
+from drosurv.losses.deep_hit import DeepHitLoss, deep_hit
+from drosurv.losses.discrete_hazard import DiscreteHazard
 from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
+from drosurv.losses.log_time import LogTime
 from drosurv.losses.loss import Loss
 from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
 from drosurv.losses.torch_loss import TorchLoss
@@ -12,12 +15,16 @@ __all__ = [
     "CompetingRisks",
     "CoxPartial",
     "CoxSplit",
+    "DeepHitLoss",
+    "DiscreteHazard",
+    "LogTime",
     "Loss",
     "PiecewiseExponential",
     "PoissonDeviance",
     "TorchLoss",
     "cox_partial",
     "cox_split",
+    "deep_hit",
     "full_likelihood",
     "poisson_deviance",
 ]

@@ -117,14 +117,14 @@ class DiscreteHazard(Loss):
         return tuple(np.where(lived, part, 0.0) for part in (value, slope, bend))  # type: ignore[return-value]
 
 
-def hazards(link: str, eta: FloatArray) -> FloatArray:
-    """The hazards h of a linear predictor."""
+def log_survived(link: str, eta: FloatArray) -> FloatArray:
+    """log(1 - h) of a linear predictor."""
     with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-eta)) if link == "logit" else -np.expm1(-np.exp(eta))
+        return -np.logaddexp(0.0, eta) if link == "logit" else -np.exp(eta)
 
 
 def _logit(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    hazard = hazards("logit", eta)
+    hazard = np.exp(eta + log_survived("logit", eta))
     return np.logaddexp(0.0, eta) - died * eta, hazard - died, hazard * (1.0 - hazard)
 
 

@@ -1,0 +1,166 @@
+"""DeepHit for a single risk: a network gives the event's mass to intervals of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.baseline import checked_times
+from drosurv.estimators.discrete_time_hazard import along, interval_ends
+from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.halves import halves
+from drosurv.estimators.parameters import check_count
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.training import Training
+from drosurv.losses import DeepHitLoss
+from drosurv.networks import build, linear, mlp, network_scores
+from drosurv.target import FloatArray
+
+
+@dataclass(eq=False, repr=False)
+class DeepHit(RobustEstimator):
+    """Event masses on K intervals, trained on their likelihood and on ranking earlier events above later ones.
+
+    The ranking compares patients with each other, so a patient's loss is one number only if whom it is compared with is
+    fixed: the robust form (``alpha`` below 1) scores each half of the patients against the other.
+
+    Parameters
+    ----------
+    n_intervals : int
+        Intervals, cut at quantiles of the event times; ties or few events give fewer.
+    alpha : float
+        Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
+    ball : {"chi2", "paper", "cvar"}
+        As in :class:`drosurv.DROCox`.
+    split : bool
+        Whether halves are scored against each other where alpha is below 1; False is an error there.
+    network : {"mlp", "linear"} or callable
+        A function of the number of features must give a module with ``n_intervals`` outputs.
+    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params
+        As in :class:`drosurv.CoxPH`.
+    hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
+        As in :class:`drosurv.CoxPH`.
+
+    Examples
+    --------
+    >>> from drosurv import DeepHit, datasets
+    >>> data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    >>> model = DeepHit(n_intervals=5, max_iter=50, random_state=0).fit(data.X, data.y)
+    >>> model.predict_survival_function(data.X, times=[0.5]).shape
+    (300, 1)
+
+    References
+    ----------
+    Lee, Zame, Yoon and van der Schaar, DeepHit: A Deep Learning Approach to Survival Analysis with Competing Risks,
+    AAAI 2018.
+    """
+
+    n_intervals: int = 20
+    alpha: float = 1.0
+    ball: str = "chi2"
+    split: bool = True
+    _: KW_ONLY
+    network: str | Callable[[int], Any] = "mlp"
+
+    _no_ties = "a likelihood on intervals"
+    _convex = False
+    _n_outputs = 0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_intervals", self.n_intervals)
+        if self.network == "trees":
+            raise ArgumentError.must("network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
+        if self.alpha < 1 and not self.split:
+            raise ArgumentError(
+                Argument("alpha", self.alpha),
+                " needs ",
+                Argument("split", True),
+                ": DeepHit's ranking compares patients with each other, and only between halves is a patient's loss "
+                "one number.",
+            )
+
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        in_first = None
+        if any(estimator.alpha < 1 for estimator in batch):
+            in_first = halves(training.target.event, 0.5, training.seed, both=True)
+        loss = DeepHitLoss(training.target, self.n_intervals, in_first, training.weight)
+        # The network needs one output per interval, of which ties or few events give fewer than were asked for.
+        self._n_outputs = loss.n_outputs
+        return Recipe(loss, self._objective(batch, [training.mass]), baseline=_curves(loss))
+
+    def _module(self, n_features: int, seed: int) -> Any:
+        outputs = self._n_outputs
+        if callable(self.network):
+            return build(self.network, n_features, seed)
+        if self.network == "mlp":
+            return build(lambda d: mlp(d, self.hidden, self.dropout, outputs), n_features, seed)
+        return build(lambda d: linear(d, outputs), n_features, seed)
+
+    def _describe(self, fitted: Fitted) -> None:
+        super()._describe(fitted)
+        self._n_outputs = fitted.recipe.loss.n_outputs
+
+    def _gone(self, X: Any) -> FloatArray:
+        """Cumulative masses (n, K + 1) at zero and at the intervals' ends."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=np.float64, reset=False)
+        logits = network_scores(self.network_, features, self._n_outputs).reshape(len(features), -1)
+        return _cumulative_mass(logits)
+
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
+        """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
+        risk: FloatArray = self._gone(X)[:, 1:].mean(axis=1)
+        return risk
+
+    def _hazard(
+        self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
+    ) -> FloatArray:
+        ends, survived = self._baseline.times, 1.0 - self._gone(X)
+        hazard = -np.log(np.maximum(survived, np.finfo(np.float64).tiny))
+        return hazard if times is None else along(ends, hazard, checked_times(times))
+
+
+@dataclass(frozen=True, eq=False)
+class MassCurves:
+    """The average training patient's curve; every other patient's is the network's own.
+
+    Attributes
+    ----------
+    times : (K + 1,) float64
+        Zero and the ends of the intervals.
+    hazard : (K + 1,) float64
+        Cumulative hazard of the average survival there.
+    """
+
+    times: FloatArray
+    hazard: FloatArray
+
+    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
+        """The average patient's cumulative hazard (n, T), whatever the scores."""
+        hazard = np.tile(self.hazard, (len(scores), 1))
+        return hazard if times is None else along(self.times, hazard, checked_times(times))
+
+
+def _cumulative_mass(logits: FloatArray) -> FloatArray:
+    """Cumulative masses (n, K + 1) of logits (n, K), what lies beyond having logit zero."""
+    top = np.maximum(logits.max(axis=1, keepdims=True), 0.0)
+    risen = np.exp(logits - top)
+    mass = risen / (risen.sum(axis=1, keepdims=True) + np.exp(-top))
+    return np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, axis=1)], axis=1)
+
+
+def _curves(loss: DeepHitLoss) -> Callable[[Training, FloatArray, FloatArray], MassCurves]:
+    def curves(training: Training, scores: FloatArray, extra: FloatArray) -> MassCurves:
+        survived = 1.0 - training.mass @ _cumulative_mass(scores.reshape(len(scores), -1))
+        ends = interval_ends(loss.intervals.cut_points, training.target.time)
+        return MassCurves(ends, -np.log(np.maximum(survived, np.finfo(np.float64).tiny)))
+
+    return curves

@@ -1,0 +1,42 @@
+"""Two halves of the patients, to be scored against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drosurv.target import BoolArray
+
+
+def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> BoolArray:
+    """Who is in the first half, D1.
+
+    Parameters
+    ----------
+    event : (n,) bool
+        Who had the event.
+    n1 : float
+        D1's share of the patients.
+    seed : int or None
+        Of a random choice; None takes the first rows.
+    both : bool
+        Whether both halves are scored, so that both need an event.
+    """
+    n = len(event)
+    in_first = np.zeros(n, dtype=np.bool_)
+    if seed is None:
+        in_first[: round(n * n1)] = True
+    else:
+        # Event by event and censored by censored, so that both halves see the same share of events.
+        shuffled = np.random.default_rng(seed).permutation(n)
+        ordered = shuffled[np.argsort(event[shuffled], kind="stable")]
+        place = np.arange(n)
+        picked = np.floor((place + 1) * n1 + 1e-9) > np.floor(place * n1 + 1e-9)
+        in_first[ordered[picked]] = True
+    for half, name in ((in_first, "D1"), (~in_first, "D2")):
+        if not half.any():
+            raise ValueError(f"n1={n1} leaves {name} empty among {n} patients; choose n1 nearer to 0.5.")
+    if not event[in_first].any() or (both and not event[~in_first].any()):
+        raise ValueError(
+            f"n1={n1} leaves a half without any event among {int(event.sum())} events; choose n1 nearer to 0.5."
+        )
+    return in_first

@@ -1,0 +1,156 @@
+"""DeepHit's loss for a single risk: the likelihood of event masses on intervals, and a ranking of who comes first."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.losses.intervals import Intervals
+from drosurv.losses.loss import NOTHING, Loss, no_extra
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class DeepHitLoss(Loss):
+    """DeepHit's loss of each patient, prepared for one target; see :func:`deep_hit`.
+
+    Parameters
+    ----------
+    target : Target
+        n patients.
+    n_intervals : int
+        How many quantile intervals of the event times; ties or few events give fewer.
+    in_first : (n,) bool, optional
+        Who is in the first half, where each half is ranked against the other; None ranks everybody against everybody.
+    weight : (n,) float64, optional
+        Weights of patients in the quantiles.
+    """
+
+    shift = None
+
+    def __init__(
+        self,
+        target: Target,
+        n_intervals: int = 20,
+        in_first: BoolArray | None = None,
+        weight: FloatArray | None = None,
+    ) -> None:
+        self.target, self.in_first = target, in_first
+        self.intervals = Intervals.from_target(target, n_intervals, weight)
+        self.n_outputs = self.intervals.n_intervals
+        self._index = self.intervals.place(target.time)[0]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        import torch
+
+        self.n, self.rows = len(self.target), np.arange(len(self.target))
+        halves = [np.ones(self.n, dtype=np.bool_)] * 2
+        if self.in_first is not None:
+            halves = [self.in_first, ~self.in_first]
+        own = halves[:1] if self.in_first is None else halves
+        self._given: dict[str, Any] = {
+            "index": torch.as_tensor(self._index),
+            "event": torch.as_tensor(self.target.event),
+            "time": torch.as_tensor(self.target.time),
+            "own": torch.as_tensor(np.stack(own)),
+            "reference": torch.as_tensor(np.stack(own[::-1])),
+        }
+        self._leaf: Any = None
+        self._losses: Any = None
+
+    @property
+    def event_share(self) -> float:
+        """Share of the patients who had the event."""
+        return float(self.target.event.mean())
+
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Losses (B, n) at logits (B, n, K)."""
+        import torch
+
+        scores = scores if scores.ndim == 3 else scores[..., None]
+        self._leaf = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+        self._losses = deep_hit(self._leaf, **self._given)
+        losses: FloatArray = self._losses.detach().numpy()
+        return losses
+
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient by logit (B, n, K), and nothing else."""
+        import torch
+
+        (found,) = torch.autograd.grad(self._losses, self._leaf, torch.tensor(weights), retain_graph=True)
+        slope: FloatArray = found.numpy()
+        return slope if self.n_outputs > 1 else slope[..., 0], no_extra(len(weights))
+
+    def take(self, rows: IntArray) -> DeepHitLoss:
+        """The same loss and intervals among fewer patients."""
+        part = copy.copy(self)
+        part.target, part._index = self.target.take(rows), self._index[rows]
+        part.in_first = None if self.in_first is None else self.in_first[rows]
+        part._prepare()
+        return part
+
+
+def deep_hit(
+    logits: Tensor,
+    *,
+    index: Tensor,
+    event: Tensor,
+    time: Tensor,
+    own: Tensor,
+    reference: Tensor,
+    ranking: float = 0.8,
+    sigma: float = 0.1,
+) -> Tensor:
+    """One loss per patient of the masses that a network gives to K intervals and to what lies beyond.
+
+        l_i = (1 - r) nll_i + r mean_{j in R_i} d_i 1{Y_i < Y_j} exp(-(F_i(Y_i) - F_j(Y_i)) / sigma)
+
+    with nll_i the negative log of patient i's mass in the interval of Y_i (of the masses behind it, if censored), F the
+    cumulative mass, and R_i the patients that i is compared with.
+
+    Parameters
+    ----------
+    logits : (B, n, K)
+        Of the masses; what lies beyond the last interval has logit zero.
+    index : (n,) int
+        Interval of each time.
+    event : (n,) bool
+    time : (n,)
+    own, reference : (G, n) bool
+        G comparisons, each of own patients with reference patients; every patient is own in one of them.
+    ranking : float
+        Weight r of the ranking, in [0, 1].
+    sigma : float
+        How sharply a rank counts.
+
+    Returns
+    -------
+    (B, n)
+    """
+    import torch
+
+    beyond = torch.zeros_like(logits[..., :1])
+    log_mass = torch.log_softmax(torch.cat([logits, beyond], -1), -1)
+    place = index.expand(logits.shape[:-1]).unsqueeze(-1)
+    died = log_mass.gather(-1, place).squeeze(-1)
+    # log of the masses behind each interval, from the far end, so that small ones are not lost.
+    behind = torch.logcumsumexp(log_mass.flip(-1), -1).flip(-1)[..., 1:]
+    likelihood = -torch.where(event, died, behind.gather(-1, place).squeeze(-1))
+    gone = log_mass[..., :-1].exp().cumsum(-1)
+    at_own = gone.gather(-1, place).squeeze(-1)
+    order = time.argsort(stable=True)
+    # Those with a strictly longer time: from the first place behind the last equal time.
+    later = torch.searchsorted(time[order].contiguous(), time.contiguous(), right=True)
+    rank = torch.zeros_like(at_own)
+    for mine, others in zip(own, reference, strict=True):
+        risk = (gone / sigma).exp() * others.to(gone.dtype).unsqueeze(-1)
+        sums = risk[:, order].flip(1).cumsum(1).flip(1)
+        sums = torch.cat([sums, torch.zeros_like(sums[:, :1])], 1)
+        reached = sums[:, later].gather(-1, place).squeeze(-1)
+        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / others.sum()
+    return (1.0 - ranking) * likelihood + ranking * rank

@@ -1,0 +1,106 @@
+"""Accelerated failure time models against R's survreg, and in any unit of time."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sksurv.datasets import load_gbsg2
+
+from drosurv import AcceleratedFailureTime, Surv, datasets
+
+COLUMNS = ["age", "tsize", "pnodes", "progrec", "estrec"]
+# R 4.2, survival 3.5, on GBSG2: intercept, coefficients, scale of
+#   survreg(Surv(time, cens) ~ age + tsize + pnodes + progrec + estrec, d, dist = ...,
+#           control = survreg.control(rel.tolerance = 1e-12))
+SURVREG = {
+    "weibull": [
+        7.7640990810,
+        0.0023469022,
+        -0.0058238162,
+        -0.0402500824,
+        0.0020333713,
+        -0.0001249328,
+        0.7317965324,
+    ],
+    "lognormal": [
+        7.3302979677,
+        0.0068023465,
+        -0.0066465585,
+        -0.0529213722,
+        0.0017656329,
+        0.0000195254,
+        1.0086815874,
+    ],
+    "loglogistic": [
+        7.3551204466,
+        0.0060348219,
+        -0.0068762330,
+        -0.0542215201,
+        0.0019204977,
+        0.0000075972,
+        0.5863618351,
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def gbsg2():
+    X, y = load_gbsg2()
+    return X[COLUMNS].astype(float), Surv.from_arrays(y["cens"], y["time"])
+
+
+@pytest.mark.parametrize("name", SURVREG)
+def test_plain_models_are_those_of_survreg(gbsg2, name):
+    model = AcceleratedFailureTime(name, tol=1e-12).fit(*gbsg2)
+    found = [model.intercept_, *model.coef_, model.scale_]
+    np.testing.assert_allclose(found, SURVREG[name], atol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_the_unit_of_time_changes_the_intercept_only(gbsg2, alpha):
+    X, y = gbsg2
+    days = AcceleratedFailureTime("lognormal", alpha=alpha, tol=1e-11).fit(X, y)
+    years = AcceleratedFailureTime("lognormal", alpha=alpha, tol=1e-11)
+    years.fit(X, Surv.from_arrays(y["event"], y["time"] / 365.25))
+    np.testing.assert_allclose(years.coef_, days.coef_, atol=1e-7)
+    assert years.scale_ == pytest.approx(days.scale_, rel=1e-7)
+    assert years.intercept_ == pytest.approx(days.intercept_ - np.log(365.25), abs=1e-6)
+    np.testing.assert_allclose(years.predict_median(X), days.predict_median(X) / 365.25, rtol=0.02)
+
+
+def test_curves_are_those_of_the_distribution(gbsg2):
+    X, y = gbsg2
+    model = AcceleratedFailureTime("lognormal").fit(X, y)
+    at = np.array([100.0, 1000.0, 2000.0])
+    location = model.intercept_ + X.to_numpy() @ model.coef_
+    expected = norm.sf((np.log(at) - location[:, None]) / model.scale_)
+    np.testing.assert_allclose(model.predict_survival_function(X, times=at), expected, atol=1e-12)
+    np.testing.assert_allclose(model.predict(X), -location)
+    assert (model.predict_survival_function(X, times=[0.0]) == 1.0).all()
+
+
+def test_a_patient_of_weight_two_is_two_patients():
+    data = datasets.make_hidden_minority(n_samples=200, random_state=0)
+    X, y = data.X.to_numpy(), data.y
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    one = AcceleratedFailureTime(alpha=0.6, tol=1e-11).fit(X, y, sample_weight=weight)
+    copies = np.repeat(np.arange(len(X)), weight)
+    many = AcceleratedFailureTime(alpha=0.6, tol=1e-11).fit(X[copies], y[copies])
+    np.testing.assert_allclose(one.coef_, many.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("network", ["mlp", "trees"])
+def test_flexible_networks_give_risks_and_curves_that_agree(network):
+    data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    model = AcceleratedFailureTime(network=network, max_iter=40, random_state=0).fit(data.X, data.y)
+    order = np.argsort(model.predict(data.X))
+    survival = model.predict_survival_function(data.X, times=[0.5])[order, 0]
+    assert (np.diff(survival) <= 1e-12).all()
+    assert model.score(data.X, data.y) > 0.6
+
+
+def test_times_of_zero_are_named():
+    X, y = np.arange(6.0)[:, None], Surv.from_arrays([True] * 6, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    with pytest.raises(ValueError, match=r"y must have times above zero.*row 0"):
+        AcceleratedFailureTime().fit(X, y)
+    with pytest.raises(ValueError, match="distribution must be one of"):
+        AcceleratedFailureTime("gamma").fit(X, y)

@@ -1,0 +1,73 @@
+"""DeepHit's loss by its definition, and the model around it."""
+
+import numpy as np
+import pytest
+
+from drosurv import DeepHit, datasets
+from drosurv.losses import DeepHitLoss
+from drosurv.target import Target
+
+DATA = datasets.make_hidden_minority(n_samples=200, random_state=0)
+
+
+def by_definition(logits, target, index, reference):
+    """l_i, patient by patient and pair by pair."""
+    K, out = logits.shape[1], []
+    mass = np.exp(np.column_stack([logits, np.zeros(len(logits))]))
+    mass /= mass.sum(axis=1, keepdims=True)
+    gone = np.cumsum(mass, axis=1)
+    for i, k in enumerate(index):
+        chance = mass[i, k] if target.event[i] else mass[i, k + 1 : K + 1].sum()
+        rank = sum(
+            np.exp(-(gone[i, k] - gone[j, k]) / 0.1)
+            for j in reference(i)
+            if target.event[i] and target.time[i] < target.time[j]
+        )
+        out.append(-0.2 * np.log(chance) + 0.8 * rank / len(reference(i)))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_loss_is_its_definition(split):
+    rng = np.random.default_rng(0)
+    target = Target(rng.random(30) < 0.7, np.ceil(10 * rng.exponential(size=30)))
+    first = np.arange(30) % 2 == 0 if split else None
+    loss = DeepHitLoss(target, 4, first)
+    logits = rng.normal(size=(1, 30, loss.n_outputs))
+    index = loss.intervals.place(target.time)[0]
+
+    def reference(i):
+        return np.flatnonzero(first != first[i]) if split else np.arange(30)
+
+    np.testing.assert_allclose(
+        loss(logits)[0], by_definition(logits[0], target, index, reference), rtol=1e-10
+    )
+    weights = rng.random((1, 30))
+    loss(logits)
+    slope = loss.pullback(weights)[0]
+    step = np.zeros_like(logits)
+    step[0, 3, 1] = 1e-6
+    change = (loss(logits + step) - loss(logits - step)) @ weights[0] / 2e-6
+    assert slope[0, 3, 1] == pytest.approx(change[0], abs=1e-7)
+
+
+@pytest.mark.parametrize("network", ["mlp", "linear"])
+def test_curves_fall_from_one_and_follow_the_risk(network):
+    model = DeepHit(8, network=network, max_iter=80, random_state=0).fit(DATA.X, DATA.y)
+    survival = model.predict_survival_function(DATA.X, times=[0.0, 0.3, 0.6, 1.0])
+    assert (survival[:, 0] == 1.0).all()
+    assert (np.diff(survival, axis=1) <= 0).all()
+    assert model.score(DATA.X, DATA.y) > 0.6
+    assert np.corrcoef(model.predict(DATA.X), survival[:, 2])[0, 1] < -0.8
+
+
+def test_a_worst_case_needs_the_halves():
+    with pytest.raises(ValueError, match=r"alpha=0.5 needs split=True"):
+        DeepHit(alpha=0.5, split=False).fit(DATA.X, DATA.y)
+    model = DeepHit(5, alpha=0.5, max_iter=20, random_state=0).fit(DATA.X, DATA.y)
+    assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
+
+
+def test_trees_are_refused_by_name():
+    with pytest.raises(ValueError, match="network must be 'mlp', 'linear' or a callable for DeepHit"):
+        DeepHit(network="trees").fit(DATA.X, DATA.y)

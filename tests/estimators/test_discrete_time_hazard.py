@@ -1,0 +1,62 @@
+"""Hazards in discrete time against a binary regression on one row per patient and interval."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from drosurv import DiscreteTimeHazard, datasets
+
+DATA = datasets.make_hidden_minority(n_samples=300, random_state=0)
+X, Y = DATA.X.to_numpy(), DATA.y
+
+
+def stacked(model):
+    """Person-period rows: features, an indicator of the interval, and whether the event came there."""
+    cuts = model.interval_ends_[:-1]
+    index = np.searchsorted(cuts, Y["time"], side="left")
+    patient = np.repeat(np.arange(len(X)), index + 1)
+    interval = np.concatenate([np.arange(k + 1) for k in index])
+    died = (interval == index[patient]) & Y["event"][patient]
+    return np.hstack([X[patient], np.eye(len(cuts) + 1)[interval]]), died
+
+
+def test_it_is_a_logistic_regression_on_person_period_rows():
+    model = DiscreteTimeHazard(n_intervals=8, tol=1e-12).fit(X, Y)
+    rows, died = stacked(model)
+    reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(rows, died)
+    np.testing.assert_allclose(model.coef_, reference.coef_[0, : X.shape[1]], atol=2e-4)
+    np.testing.assert_allclose(model.levels_, reference.coef_[0, X.shape[1] :], atol=2e-4)
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog"])
+def test_curves_multiply_the_chances_to_survive_each_interval(link):
+    model = DiscreteTimeHazard(n_intervals=6, link=link).fit(X, Y)
+    eta = (X @ model.coef_)[:, None] + model.levels_
+    hazard = 1 / (1 + np.exp(-eta)) if link == "logit" else 1 - np.exp(-np.exp(eta))
+    found = model.predict_survival_function(X, times=model.interval_ends_)
+    np.testing.assert_allclose(found, np.cumprod(1 - hazard, axis=1), rtol=1e-9)
+
+
+def test_many_intervals_of_cloglog_approach_the_cox_model():
+    from drosurv import CoxPH
+
+    fine = DiscreteTimeHazard(n_intervals=200, link="cloglog").fit(X, Y)
+    np.testing.assert_allclose(fine.coef_, CoxPH().fit(X, Y).coef_, atol=0.02)
+
+
+@pytest.mark.parametrize("network", ["mlp", "trees"])
+def test_flexible_networks_learn(network):
+    model = DiscreteTimeHazard(10, network=network, max_iter=60, random_state=0).fit(X, Y)
+    assert model.score(X, Y) > 0.65
+
+
+def test_a_worst_case_is_no_better_on_average_and_better_at_its_worst():
+    plain = DiscreteTimeHazard(8).fit(X, Y)
+    robust = DiscreteTimeHazard(8, alpha=0.5).fit(X, Y)
+    assert robust.objective_ > plain.objective_
+    assert robust.worst_case_weights_.sum() == pytest.approx(1.0)
+
+
+def test_a_wrong_link_is_named():
+    with pytest.raises(ValueError, match=r"link must be one of \('logit', 'cloglog'\), got 'probit'"):
+        DiscreteTimeHazard(link="probit").fit(X, Y)

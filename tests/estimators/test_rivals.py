@@ -1,0 +1,95 @@
+"""ARL, JTT and DORO do what their papers say."""
+
+import numpy as np
+import pytest
+
+from drosurv import AdversarialReweighting, CoxPH, DROCox, DroppedOutlierDRO, JustTrainTwice, datasets
+from drosurv.losses import CoxPartial
+from drosurv.objectives import Adversary, CVaR, DroppedOutliers
+from drosurv.target import parse_target
+
+DATA = datasets.make_hidden_minority(n_samples=400, random_state=0)
+X, Y = DATA.X.to_numpy(), DATA.y
+
+
+def test_dropping_nobody_is_the_objective_itself_and_the_largest_losses_get_no_weight():
+    rng = np.random.default_rng(0)
+    losses, mass = rng.exponential(size=(2, 50)), np.full(50, 0.02)
+    whole, nothing = CVaR(0.3)(losses, mass), DroppedOutliers(CVaR(0.3), 0.0)(losses, mass)
+    np.testing.assert_allclose(nothing.value, whole.value)
+    dropped = DroppedOutliers(CVaR(0.5), 0.1)(losses, mass)
+    for row, value, weights in zip(losses, dropped.value, dropped.weights, strict=True):
+        left = np.sort(row)[:-5]
+        # The worst half of the 45 that are left: 22.5 patients.
+        expected = (left[-22:].sum() + 0.5 * left[-23]) / 22.5
+        assert value == pytest.approx(expected)
+        assert (weights[np.argsort(row)[-5:]] == 0).all()
+
+
+def test_dropped_outliers_in_torch_are_those_in_numpy():
+    import torch
+
+    rng = np.random.default_rng(1)
+    losses, mass = rng.exponential(size=(3, 40)), rng.random(40)
+    mass /= mass.sum()
+    objective = DroppedOutliers(CVaR(0.4), 0.07)
+    tensor = torch.tensor(losses, requires_grad=True)
+    values = objective.torch(tensor, torch.tensor(mass)[None])
+    values.sum().backward()
+    here = objective(losses, mass)
+    np.testing.assert_allclose(values.detach(), here.value, rtol=1e-10)
+    np.testing.assert_allclose(tensor.grad, here.weights, atol=1e-10)
+
+
+def test_without_outliers_doro_comes_near_dro():
+    doro = DroppedOutlierDRO(alpha=0.5, epsilon=0.0, lr=0.05, max_iter=400, random_state=0).fit(X, Y)
+    dro = DROCox(alpha=0.5, ball="cvar").fit(X, Y)
+    assert doro.objective_ == pytest.approx(dro.objective_, rel=2e-3)
+
+
+def test_the_adversary_finds_the_region_of_high_loss():
+    rng = np.random.default_rng(2)
+    features, mass = rng.normal(size=(300, 2)), np.full(300, 1 / 300)
+    losses = np.where(features[:, 0] > 1.0, 2.0, 0.5)[None]
+    game = Adversary(features, lr=0.1)
+    first = game(losses, mass)
+    np.testing.assert_allclose(first.weights[0], mass)
+    for _ in range(100):
+        last = game(losses, mass)
+    assert last.weights.sum() == pytest.approx(1.0)
+    assert last.value[0] > first.value[0] + 0.1
+    high = features[:, 0] > 1.0
+    assert last.weights[0, high].mean() > 1.5 * last.weights[0, ~high].mean()
+
+
+def test_just_train_twice_weighs_up_who_lost_most_against_the_null_model():
+    model = JustTrainTwice(share=0.25, upweight=4.0).fit(X, Y)
+    plain, loss = CoxPH().fit(X, Y), CoxPartial(parse_target(Y))
+    regret = loss.everyone(loss(plain.predict(X)[None]))[0] - loss.null_losses()
+    worst = np.argsort(-regret, kind="stable")[:100]
+    expected = np.ones(400)
+    expected[worst] = 4.0
+    np.testing.assert_allclose(model.worst_case_weights_, expected / expected.sum(), rtol=1e-9)
+    again = CoxPH().fit(X, Y, sample_weight=expected)
+    np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp", "trees"])
+@pytest.mark.parametrize("cls", [AdversarialReweighting, JustTrainTwice, DroppedOutlierDRO])
+def test_each_works_over_networks_and_losses(cls, network):
+    def own(target, weight):
+        return CoxPartial(target, weight=weight)
+
+    for loss in ("partial", "full", own):
+        model = cls(loss=loss, network=network, max_iter=25, random_state=0).fit(X, Y)
+        survival = model.predict_survival_function(X, times=[0.5])
+        assert ((survival >= 0) & (survival <= 1)).all()
+
+
+def test_what_makes_no_sense_is_named():
+    with pytest.raises(ValueError, match="epsilon must lie in"):
+        DroppedOutlierDRO(epsilon=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        JustTrainTwice(loss="squared").fit(X, Y)
+    with pytest.raises(ValueError, match="batch_size=64 would show the adversary other patients"):
+        AdversarialReweighting(batch_size=64).fit(X, Y)
