@@ -4,18 +4,18 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from drosurv import CoxPH, DROCox
 from drosurv.audit import audit
-from drosurv.audit.against import differences
 from drosurv.audit.sections.verdict import _verdict
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.presentation import GroupGap, GroupNumber
-from drosurv.target import parse_target
 
 NAN = float("nan")
 
@@ -28,7 +28,18 @@ def gap(beyond):
     return GroupGap("sex", ("f", 0.6), ("m", 0.7), 0.0, 0.2, 0.01 if beyond else 0.4, 0.01, 1, beyond)
 
 
-EVIDENCE = SimpleNamespace(reference="plain Cox")
+def evidence(*standings):
+    """Plain Cox as the reference, beside which the groups stand so."""
+    table = pd.DataFrame(
+        {
+            "attribute": [group.attribute for group in standings],
+            "group": [group.group for group in standings],
+            "verdict": [group.reference for group in standings],
+        }
+    )
+    return SimpleNamespace(reference="plain Cox", against=AgainstPlain(table, 1.0, 0.9, 1.1, 1.0))
+
+
 MEN = standing("sex", "m")
 OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
 
@@ -62,20 +73,20 @@ OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
     ],
 )
 def test_the_gravest_finding_gives_the_verdict(everybody, women, beyond, off, status, words):
-    found, text = _verdict(EVIDENCE, everybody, [women, MEN], gap(beyond), off)
+    found, text = _verdict(evidence(everybody, women, MEN), everybody, [women, MEN], gap(beyond), off)
     assert found == status
     assert words in text
 
 
 def test_without_groups_or_without_two_large_ones_nothing_is_claimed():
-    assert _verdict(EVIDENCE, standing(), [], None, [])[0] == "no_groups"
-    assert _verdict(EVIDENCE, standing(), [MEN], None, [])[0] == "too_few"
+    assert _verdict(evidence(standing()), standing(), [], None, [])[0] == "no_groups"
+    assert _verdict(evidence(standing(), MEN), standing(), [MEN], None, [])[0] == "too_few"
 
 
 def test_a_patient_counts_by_the_worst_of_his_groups():
     rng = np.random.default_rng(0)
     sex, age = rng.choice(["f", "m"], 300), rng.choice(["old", "young"], 300, p=[0.2, 0.8])
-    evidence = SimpleNamespace(target=range(300), attributes=parse_attributes({"sex": sex, "age": age}, 300))
+    shown = SimpleNamespace(target=range(300), attributes=parse_attributes({"sex": sex, "age": age}, 300))
     groups = [
         standing(),
         standing("sex", "f", "worse"),
@@ -83,39 +94,11 @@ def test_a_patient_counts_by_the_worst_of_his_groups():
         standing("age", "old", "not shown"),
         standing("age", "young", "better"),
     ]
-    found = per_100(evidence, groups, "no_model")
+    found = per_100(shown, groups, "no_model")
     worse, unclear = (sex == "f"), (sex == "m") & (age == "old")
     assert found["worse"] == pytest.approx(100 * worse.mean(), abs=1)
     assert found["not shown"] == pytest.approx(100 * unclear.mean(), abs=1)
     assert sum(found.values()) == 100
-
-
-def test_differences_from_the_reference_are_paired_means_with_students_interval():
-    from scipy import stats
-
-    rng = np.random.default_rng(1)
-    n = 120
-    y = np.array(
-        [*zip(rng.random(n) < 0.8, rng.random(n), strict=True)], dtype=[("event", bool), ("time", float)]
-    )
-    attributes = parse_attributes({"sex": ["f"] * 100 + ["m"] * 20}, n)
-    ours, theirs = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
-    found = differences(
-        parse_target(y),
-        attributes,
-        (ours, ours),
-        (theirs, theirs),
-        level=0.95,
-        n_bootstrap=0,
-        random_state=0,
-    )
-    # The twenty men are too few; two numbers are judged together.
-    assert [(number.attribute, number.group) for number in found] == [("overall", "all"), ("sex", "f")]
-    for number, rows in zip(found, (slice(None), slice(0, 100)), strict=True):
-        paired = (ours - theirs)[rows]
-        expected = stats.t.interval(0.975, len(paired) - 1, paired.mean(), stats.sem(paired))
-        np.testing.assert_allclose([number.low_adjusted, number.high_adjusted], expected)
-        assert number.low_adjusted < number.low < number.value < number.high < number.high_adjusted
 
 
 @pytest.fixture(scope="module")

@@ -113,3 +113,11 @@ def test_the_data_are_never_overwritten(tune, table):
     before = table.read_bytes()
     assert "is an input, which would be overwritten" in tune("fails", "-o", table)
     assert table.read_bytes() == before
+
+
+def test_a_chosen_model_that_plain_cox_dominates_is_warned_about(tune):
+    # A ridge as strong as this leaves hardly any difference between patients.
+    result = tune("ok", "--grid", "l2=5,10", "--set", "alpha=0.9")
+    assert "Warning: Its calibration slope is" in result.stderr
+    assert "plain Cox" in result.stderr
+    assert tune("json", "--model", "cox", "--grid", "l2=0")["against_plain_cox"] is None

@@ -1,13 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from drosurv.estimators import CoxPH
-from drosurv.evaluation import Predictions, against_plain
-from drosurv.metrics import concordance_index, integrated_brier_score
-from drosurv.target import Surv
+from drosurv.evaluation import Predictions, against_plain, beside
+from drosurv.metrics import FollowUp, concordance_index, integrated_brier_score, likelihood_gains
+from drosurv.metrics.survival_curves import parse_survival
+from drosurv.target import Surv, parse_target
 
 
 def cohort(seed, n=500):
@@ -105,3 +107,38 @@ def test_scores_without_curves_are_compared_by_order(train, test_part):
     found = against_plain(Predictions(np.zeros(len(y_test))), X, y, X_test, y_test, site, n_bootstrap=20)
     assert set(found.table["metric"]) == {"concordance_index"}
     assert found.dominated
+
+
+def test_intervals_are_those_of_paired_means_and_hold_together(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    model, plain = CoxPH(l2=0.3).fit(X, y), CoxPH().fit(X, y)
+    few = np.where(np.arange(len(site)) < 20, "few", site)
+    found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=400)
+    # Twenty patients are too few: three metrics of everybody and of two groups are judged together.
+    assert len(found.table) == 9
+    assert found.served("site", "few") == "too few"
+    target = parse_target(y_test)
+    ours, theirs = (
+        likelihood_gains(
+            FollowUp.parse(parse_target(y)),
+            target,
+            parse_survival(one.predict_survival_function(X_test), len(target)),
+        )
+        for one in (model, plain)
+    )
+    rows = found.table[found.table["metric"] == "likelihood_gain"].set_index("group")
+    for group, members in (("all", slice(None)), ("a", few == "a"), ("b", few == "b")):
+        paired = (ours - theirs)[members]
+        expected = stats.norm.interval(1 - 0.05 / 9, paired.mean(), stats.sem(paired))
+        width = expected[1] - expected[0]
+        np.testing.assert_allclose(
+            rows.loc[group, ["low", "high"]].astype(float), expected, atol=0.15 * width
+        )
+        assert rows.loc[group, "difference"] == pytest.approx(paired.mean())
+
+
+def test_a_group_that_is_worse_in_anything_is_served_worse(train, test_part):
+    (X, y, _), (X_test, y_test, site) = train, test_part
+    found = against_plain(CoxPH(l2=5.0).fit(X, y), X, y, X_test, y_test, site, n_bootstrap=60)
+    assert found.served("overall", "all") == "worse"
+    assert {f"site {group}" for group in "ab" if found.served("site", group) == "worse"} <= set(found.worse)

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.audit.against import differences, gains_of
 from drosurv.audit.contents import all_sections
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.observed_survival import kaplan_meier_bands
 from drosurv.audit.remedy import Remedy, find_remedy
 from drosurv.audit.report import AuditReport, ModelAudit
 from drosurv.audit.stops import Stop
-from drosurv.evaluation import evaluate
+from drosurv.evaluation import AgainstPlain, beside, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.insight import WorstOff, worst_off
-from drosurv.presentation import GroupNumber, attribute_name, group_name, label_name, listing, written
+from drosurv.metrics import likelihood_gains
+from drosurv.presentation import attribute_name, group_name, label_name, listing, written
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -173,23 +173,25 @@ def gather(case: Case, options: Options) -> Evidence:
                 )
             )
     audited = case.audited
-    risk, curves = predict_risk(audited.model, audited.X, n), predict_curves(audited.model, audited.X, n)
-    gains = gains_of(target, case.follow_up, curves)
-    against: tuple[GroupNumber, ...] = ()
+    curves = predict_curves(audited.model, audited.X, n)
+    gains = None if curves is None else likelihood_gains(case.follow_up, target, curves)
+    against: AgainstPlain | None = None
     reference_result = None
-    if case.reference is not None and reference is not None:
-        theirs = gains_of(target, case.follow_up, predict_curves(*case.reference, n))
-        against = differences(
-            target,
-            attributes,
-            (risk, gains),
-            (reference, theirs),
-            level=options.level,
-            n_bootstrap=options.n_bootstrap,
-            random_state=options.random_state,
-        )
+    if case.reference is not None:
         with warnings.catch_warnings():
+            # Again, what there is to say of small groups is said of the audited model.
             warnings.simplefilter("ignore")
+            if options.n_bootstrap > 1:
+                against = beside(
+                    (audited.model, audited.X),
+                    case.reference,
+                    case.y,
+                    case.sensitive_features,
+                    y_train=case.follow_up,
+                    n_bootstrap=options.n_bootstrap,
+                    level=options.level,
+                    random_state=options.random_state,
+                )
             reference_result = evaluate(reference, None, case.y, n_bootstrap=0, **given)
     found, why = None, "it was not asked for"
     remedy: Remedy | None = None

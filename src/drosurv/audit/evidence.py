@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from drosurv.audit.observed_survival import Bands
 from drosurv.audit.remedy import Remedy
 from drosurv.audit.stops import Stop
-from drosurv.presentation import GroupNumber
 from drosurv.target import Target
 
 if TYPE_CHECKING:
-    from drosurv.evaluation import EvaluationResult
+    from drosurv.evaluation import AgainstPlain, EvaluationResult
     from drosurv.evaluation.attributes import Attribute
     from drosurv.insight import WorstOff
 
@@ -40,9 +39,8 @@ class Evidence:
         What the reference model is called; empty without one.
     reference_result : EvaluationResult or None
         Its evaluation on the same patients, without intervals.
-    against : tuple of GroupNumber
-        Differences of the audited model from the reference, of everybody ("overall", "all") and of each group that can
-        be judged: likelihood gain per patient, or c-index where one of them has no curves.
+    against : AgainstPlain or None
+        The audited model beside the reference, everybody and each group; None without intervals or a reference.
     bands : dict
         Observed survival of each group with its interval.
     worst_off : WorstOff or None
@@ -69,7 +67,7 @@ class Evidence:
     time_unit: str
     reference: str
     reference_result: EvaluationResult | None
-    against: tuple[GroupNumber, ...]
+    against: AgainstPlain | None
     bands: Bands
     worst_off: WorstOff | None
     not_searched: str

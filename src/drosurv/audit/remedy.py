@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.audit.against import gains_of
 from drosurv.audit.stops import Stop
 from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.insight import Estimate
 from drosurv.insight.expected_events import Expected, expected_of_frozen, reference_times
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
+from drosurv.metrics import likelihood_gains
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.finding import draw_folds
 from drosurv.target import BoolArray, FloatArray, Target
@@ -88,17 +88,16 @@ def find_remedy(
         expected = expected_of_frozen(model, X, target, reference_times(target))
         folds = draw_folds(len(target), FOLDS, np.random.default_rng(random_state))
         measured = _corrections(repaired, expected, folds, features)
-        gains = gains_of(target, follow_up, curves)
+        gains = likelihood_gains(follow_up, target, curves)
         for stop in stops:
             theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
             other = _frozen(stop.model)
-            if theirs is None or other is None or gains is None:
+            if theirs is None or other is None:
                 continue
             hazard = expected_of_frozen(
                 other, X if stop.X is None else stop.X, target, reference_times(target)
             ).hazard
-            gained = gains_of(target, follow_up, theirs)
-            assert gained is not None
+            gained = likelihood_gains(follow_up, target, theirs)
             measured[f"robust training, {stop.name}"] = (hazard, gained - gains)
         rows = [
             _row(who, name, inside, expected.events, *found, level)

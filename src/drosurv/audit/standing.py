@@ -67,7 +67,6 @@ def standings(evidence: Evidence) -> list[Standing]:
     result = evidence.audited
     small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
     gains = _gains(evidence)
-    against = {(number.attribute, number.group): number for number in evidence.against}
     there = {
         (row["attribute"], row["group"]): row
         for row in plain_rows(result.calibration)
@@ -82,9 +81,6 @@ def standings(evidence: Evidence) -> list[Standing]:
     for row in ranked:
         key = (row.attribute, row.group)
         came = there.get(key, {})
-        compared: Against | Literal[""] = ""
-        if against:
-            compared = "too few" if key not in against else against_nothing([against[key]])
         found.append(
             Standing(
                 *key,
@@ -94,7 +90,7 @@ def standings(evidence: Evidence) -> list[Standing]:
                 c_index=(row.value, row.low, row.high),
                 reference_c_index=by_reference.get(key, np.nan),
                 no_model="too few" if key in small or key not in gains else against_nothing(gains[key]),
-                reference=compared,
+                reference="" if evidence.against is None else evidence.against.served(*key),
                 expected=_known(came.get("predicted")),
                 observed=_known(came.get("observed")),
             )

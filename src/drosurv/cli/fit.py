@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import say
+from drosurv.cli.messages import tell_against_plain
 from drosurv.cli.models import make_estimator
 from drosurv.cli.options import (
     AsJson,
@@ -107,10 +107,7 @@ def fit(
     if held is not None and hold_out is not None:
         file.format.write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), "patients": len(held)}
-        if (beside := trained.against_plain(held)) is not None:
-            summary["against_plain_cox"] = {"dominated": beside.dominated, "statements": str(beside)}
-            for statement in beside.statements:
-                say("Warning" if statement.concern else "Note", statement.text)
+        summary["against_plain_cox"] = tell_against_plain(trained.against_plain(held))
     described = trained.encoder.describe()
     if as_json:
         print_json({**summary, "columns": records(described)})

@@ -6,12 +6,15 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
 from drosurv.errors import Argument, Worded
+
+if TYPE_CHECKING:
+    from drosurv.evaluation import AgainstPlain
 
 # What the library calls something and the command line calls otherwise.
 _ALIASES = {
@@ -130,3 +133,12 @@ def _is_parameter(name: str) -> bool:
 
 def _os_message(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)
+
+
+def tell_against_plain(found: AgainstPlain | None) -> dict[str, Any] | None:
+    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON."""
+    if found is None:
+        return None
+    for statement in found.statements:
+        say("Warning" if statement.concern else "Note", statement.text)
+    return {"dominated": found.dominated, "statements": str(found)}

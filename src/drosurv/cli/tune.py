@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drosurv.cli.messages import tell_against_plain
 from drosurv.cli.models import check_parameters, make_estimator
 from drosurv.cli.options import (
     AsJson,
@@ -140,8 +141,10 @@ def tune(
         file.format.write(search.results_.reset_index(), table)
     if plot is not None:
         _draw(search, plot, minimise)
+    # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
+    against = tell_against_plain(trained.against_plain_in_folds(folds, seed))
     if as_json:
-        print_json(_summary(search, output))
+        print_json({**_summary(search, output), "against_plain_cox": against})
     else:
         _show(search, output, list(values), [minimise] if listed(groups) else [])
 

@@ -1,6 +1,6 @@
 """Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""
 
-from drosurv.evaluation.against_plain import AgainstPlain, against_plain
+from drosurv.evaluation.against_plain import AgainstPlain, against_plain, beside
 from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.evaluation.compare import compare
 from drosurv.evaluation.control import ShrinkageControl
@@ -21,6 +21,7 @@ __all__ = [
     "SurvivalMetricFrame",
     "SurvivalScorer",
     "against_plain",
+    "beside",
     "compare",
     "evaluate",
     "get_scorer",

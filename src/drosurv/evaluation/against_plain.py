@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # What a model can be better in: ordering patients, and saying how probable what happened was.
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
+# Fewer events say nothing about a difference.
+LEAST_EVENTS = 10
 # A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
 SLOPES = (1 / 1.5, 1.5)
 
@@ -46,6 +48,14 @@ class AgainstPlain:
     slope_low: float
     slope_high: float
     plain_slope: float
+
+    def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
+        """How the model serves a group beside plain Cox; worse if it is worse in anything."""
+        rows = self.table[(self.table["attribute"] == attribute) & (self.table["group"] == group)]
+        if rows.empty:
+            return "too few"
+        found = set(rows["verdict"])
+        return "worse" if "worse" in found else "better" if "better" in found else "not shown"
 
     def _groups(self, verdict: str) -> tuple[str, ...]:
         rows = self.table[self.table["verdict"] == verdict]
@@ -164,7 +174,7 @@ def against_plain(
     level : float
         At which all intervals hold together.
     min_group : int
-        Smaller groups are not judged.
+        Groups with fewer patients, or fewer than 10 events, are not judged.
     random_state, threads
         As in :func:`~drosurv.evaluation.evaluate`.
 
@@ -183,21 +193,50 @@ def against_plain(
     >>> found.dominated, found.slope_is_far
     (True, True)
     """
-    import pandas as pd
-
     steps, last = _split(model)
     ready_train, ready = (X_train, X) if steps is None else (steps.transform(X_train), steps.transform(X))
     plain = _plain_like(last).fit(ready_train, y_train)
+    return beside(
+        (model, X),
+        (plain, ready),
+        y,
+        groups,
+        y_train=y_train,
+        n_bootstrap=n_bootstrap,
+        level=level,
+        min_group=min_group,
+        random_state=random_state,
+        threads=threads,
+    )
+
+
+def beside(
+    model: tuple[Any, Any],
+    plain: tuple[Any, Any],
+    y: Any,
+    groups: Any = None,
+    *,
+    y_train: Any,
+    n_bootstrap: int = 200,
+    level: float = 0.95,
+    min_group: int = 50,
+    random_state: Any = 0,
+    threads: int | None = None,
+) -> AgainstPlain:
+    """Compare two models that are trained already; otherwise as :func:`against_plain`.
+
+    Parameters
+    ----------
+    model, plain : pair of fitted model, Predictions or (n,) array, and its features (None for predictions)
+        What to judge, and what to hold it against.
+    y_train : structured array or FollowUp
+        Training target, behind censoring weights and the null model.
+    """
+    import pandas as pd
+
     panels = [
-        prepare(
-            one,
-            features,
-            y,
-            y_train=y_train,
-            sensitive_features=groups,
-            wanted=(*COMPARED, "calibration_slope"),
-        )
-        for one, features in ((model, X), (plain, ready))
+        prepare(*one, y, y_train=y_train, sensitive_features=groups, wanted=(*COMPARED, "calibration_slope"))
+        for one in (model, plain)
     ]
     sheets = [panel.sheet(n_bootstrap, random_state=random_state, threads=threads) for panel in panels]
     places = _compared(panels[0], sheets[0], sheets[1], min_group)
@@ -228,7 +267,12 @@ def _row(place: Place, model: Sheet, plain: Sheet, reach: float) -> dict[str, An
 
 def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[Place]:
     """What is compared: everybody, and groups that are large enough and have a value."""
-    whom = [(EVERYONE, ALL), *(key for key, count in panel.counts.items() if count.n >= min_group)]
+    large = [
+        key
+        for key, count in panel.counts.items()
+        if key != (EVERYONE, ALL) and count.n >= min_group and count.events >= LEAST_EVENTS
+    ]
+    whom = [(EVERYONE, ALL), *large]
     places = [Place(*who, metric) for who in whom for metric in COMPARED]
     return [
         place

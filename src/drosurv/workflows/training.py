@@ -14,9 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.estimators import CoxPH
-from drosurv.evaluation import AgainstPlain, against_plain
+from drosurv.evaluation import AgainstPlain, against_plain, beside
 from drosurv.persistence import save
 from drosurv.tables import SurvivalTable, TableEncoder, find_leaks
 from drosurv.workflows.opened_model import fingerprint
@@ -99,11 +100,30 @@ class Trained:
 
         None where there is nothing to tell: the model is plain Cox, or too few patients are there to judge by.
         """
-        enough = len(held) >= _FEWEST_JUDGES and int(held.y[held.columns.event].sum()) >= _EVENTS_PER_FEATURE
-        if not enough or type(self.estimator) is CoxPH or not hasattr(self.estimator, "solver"):
+        if not self._comparable(held):
             return None
-        groups = held.sensitive_features if held.sensitive_features.shape[1] else None
-        return against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, groups)
+        return against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, _groups_of(held))
+
+    def against_plain_in_folds(self, folds: int, seed: int = 0) -> AgainstPlain | None:
+        """The same where nobody was kept away: both models are trained anew without each fold, and judged on it.
+
+        None also for a model that is trained with groups or entry times, which folds do not hand on.
+        """
+        own = _fit_options(self.estimator, self.table)
+        if own or not self._comparable(self.table):
+            return None
+        X, y = self.table.X, self.table.y
+        parts = self.table.folds(folds, seed)
+        plain = cross_fitted_cox(self.pipeline, X, y, parts, seed)
+        if plain is None:
+            return None
+        model = cross_fitted(self.pipeline, X, y, parts, seed)
+        return beside((model, None), (plain, None), y, _groups_of(self.table), y_train=y)
+
+    def _comparable(self, judges: SurvivalTable) -> bool:
+        enough = len(judges) >= _FEWEST_JUDGES and judges.y[judges.columns.event].sum() >= _EVENTS_PER_FEATURE
+        plain = type(self.estimator) is CoxPH and self.estimator.l2 == 0
+        return bool(enough and not plain and hasattr(self.estimator, "solver"))
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
@@ -162,6 +182,10 @@ def table_encoder(
     """The encoder of a table, for which codes that name groups are categories."""
     codes = [name for name in table.codes if name in table.X.columns]
     return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
+
+
+def _groups_of(table: SurvivalTable) -> pd.DataFrame | None:
+    return table.sensitive_features if table.sensitive_features.shape[1] else None
 
 
 def _fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isnan
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.standing import EVERYBODY, WORST_FIRST, Standing, per_100, standings
+from drosurv.evaluation import AgainstPlain
+from drosurv.evaluation.against_plain import SLOPES
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.presentation import (
     Column,
@@ -18,12 +21,13 @@ from drosurv.presentation import (
     group_name,
     listing,
     plain,
+    plain_rows,
     written,
 )
 from drosurv.presentation.sentences import chance_text, gap_text
 
 # A calibration slope outside of these says that risks are too bold or too timid.
-BOLD, TIMID = 0.7, 1.4
+BOLD, TIMID = SLOPES
 SERVED = {
     "worse": "in groups shown to be worse served",
     "not shown": "in groups where no difference is shown",
@@ -48,7 +52,7 @@ def collect(evidence: Evidence) -> Part:
     status, headline = _verdict(evidence, everybody, named, gap, off)
     at = f"{written(result.settings.horizon, 'time')} {evidence.time_unit}"
     shares = {"no_model": per_100(evidence, groups, "no_model")}
-    if evidence.against:
+    if evidence.against is not None:
         shares["reference"] = per_100(evidence, groups, "reference")
     statements = [
         Statement("verdict", headline, status not in ("clear", "unclear")),
@@ -84,7 +88,6 @@ def _verdict(
     harmed = [group.name for group in named if group.no_model == "worse"]
     unclear = [group.name for group in named if group.no_model == "not shown"]
     lost = [group.name for group in (everybody, *named) if group.reference == "worse"]
-    won = [group.name for group in (everybody, *named) if group.reference == "better"]
     if not named:
         return "no_groups", "No groups were named, so this page cannot say whom the model serves."
     if everybody.no_model == "too few":
@@ -95,7 +98,7 @@ def _verdict(
         return "harm", (
             f"Not fit for {listing(harmed, 3)}: there, predictions are worse than giving every patient the same curve."
         )
-    if lost and not won:
+    if evidence.against is not None and evidence.against.dominated:
         who = "patients as a whole are served worse"
         if everybody.reference != "worse":
             who = f"{listing(lost, 3)} {'is' if len(lost) == 1 else 'are'} served worse"
@@ -153,9 +156,8 @@ def _certainty(evidence: Evidence, named: list[Standing], gap: GroupGap | None) 
     if named:
         text += f"; {len(judged)} of {len(named)} groups are large enough to be judged"
     found = [Statement("size", f"{text}.")]
-    everybody = next((n for n in evidence.against if (n.attribute, n.group) == EVERYBODY), None)
-    if everybody is not None:
-        found.append(Statement("against", _difference(everybody, evidence.reference)))
+    if evidence.against is not None:
+        found += [Statement("against", text) for text in _difference(evidence.against, evidence.reference)]
     if gap is not None:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
         told = f"{_first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
@@ -163,17 +165,19 @@ def _certainty(evidence: Evidence, named: list[Standing], gap: GroupGap | None) 
     return found
 
 
-def _difference(number: GroupNumber, reference: str) -> str:
-    """The model less the reference, all patients together."""
-    way = "higher" if number.value > 0 else "lower"
-    low, high = sorted((abs(number.low), abs(number.high)))
-    if number.metric == "likelihood_gain":
-        what, size = "the log likelihood per patient", f"{written(abs(number.value))} {way}"
+def _difference(against: AgainstPlain, reference: str) -> Iterator[str]:
+    """The model less the reference, all patients together: in likelihood, or in ranking where one has no curves."""
+    rows = {row["metric"]: row for row in plain_rows(against.table) if row["attribute"] == EVERYBODY[0]}
+    if row := rows.get("likelihood_gain"):
+        what, size = "the log likelihood per patient", written(abs(row["difference"]))
+    elif row := rows.get("concordance_index"):
+        what, size = "the share of pairs ranked rightly", written(abs(row["difference"]), "share")
     else:
-        what, size = "the share of pairs ranked rightly", f"{written(abs(number.value), 'share')} {way}"
-    if number.low <= 0 <= number.high:
-        return f"Against {reference}, {what} is {size}, which may be chance."
-    return f"Against {reference}, {what} is {size} ({written(low)} to {written(high)})."
+        return
+    way = "higher" if row["difference"] > 0 else "lower"
+    near, far = sorted((abs(row["low"]), abs(row["high"])))
+    sure = f" ({written(near)} to {written(far)})" if row["verdict"] else ", which may be chance"
+    yield f"Against {reference}, {what} is {size} {way}{sure}."
 
 
 def _next_steps(
@@ -234,7 +238,7 @@ def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
             Column("observed", "observed", "count"),
         ]
     columns.append(Column("no_model", "Against no model"))
-    if evidence.against:
+    if evidence.against is not None:
         columns.append(Column("reference", f"Against {evidence.reference}"))
     rows = tuple(_row(group) for group in groups)
     return Table("verdict", "What the model does for whom", tuple(columns), rows)
