@@ -128,7 +128,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
     ) -> Training:
         """The arguments of fit, checked."""
-        for earlier in ("coef_", "network_", "_baseline", "_kept_training", "_findings"):
+        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
             # The last fit may have been of another network, and one that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
@@ -210,7 +210,11 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """
         check_is_fitted(self)
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
-        scores = network_scores(self.coef_ if hasattr(self, "coef_") else self.network_, features)
+        if hasattr(self, "coef_"):
+            scores = network_scores(self.coef_, features)
+        else:
+            # Coefficients hold their factor already.
+            scores = network_scores(self.network_, features) * getattr(self, "recalibration_", 1.0)
         if self._has_offset and offset is None:
             raise ValueError("the model was fitted with an offset: give offset=..., zeros for none.")
         return scores if offset is None else scores + numbers("offset", offset, len(scores))

@@ -59,6 +59,8 @@ class CoefficientInference(BaseEstimator):
     network: Any
     ties: str
     l2: float
+    recalibrate: bool
+    _factor: Callable[[Training], float]
     _recipe: Callable[..., Recipe]
     _schedule: Callable[..., Schedule]
     _kept_training: Training | None = None
@@ -148,6 +150,11 @@ class CoefficientInference(BaseEstimator):
         fit = self._fitted_cox("check_proportional_hazards")
         return proportional_hazards_test(fit, transform, self._feature_names())
 
+    @property
+    def _maximises_likelihood(self) -> bool:
+        """Whether the information matrix speaks of these very coefficients."""
+        return self._is_plain_cox and not self.recalibrate
+
     def _tell(self, method: str) -> str | None:
         """The method that is meant, its covariance computed; None where there is none without refits."""
         used = self._method(method)
@@ -157,7 +164,7 @@ class CoefficientInference(BaseEstimator):
         return used
 
     def _method(self, method: str) -> str | None:
-        if method == "auto" and not self._is_plain_cox:
+        if method == "auto" and not self._maximises_likelihood:
             return "bootstrap" if "bootstrap" in self._known().covariances else None
         if method == "auto":
             covariances = self._known().covariances
@@ -168,9 +175,9 @@ class CoefficientInference(BaseEstimator):
                 )
             clustered = training.weight is not None or training.observation.clusters is not None
             return "sandwich" if clustered else "information"
-        if method in ("information", "sandwich") and not self._is_plain_cox:
+        if method in ("information", "sandwich") and not self._maximises_likelihood:
             raise ValueError(
-                f"method={method!r} speaks of plain Cox, not of {type(self).__name__}: use method='bootstrap'."
+                f"method={method!r} speaks of plain Cox, not of {self._title()}: use method='bootstrap'."
             )
         return method
 
@@ -182,7 +189,7 @@ class CoefficientInference(BaseEstimator):
             mean = share @ training.X / share.sum()
             deviation = np.sqrt(share @ (training.X - mean) ** 2 / share.sum())
             plain = worst = likelihoods = None
-            if self._is_plain_cox:
+            if self._maximises_likelihood:
                 likelihoods = self._log_likelihoods()
             else:
                 plain = self._plain_coefficients(training)
@@ -223,10 +230,10 @@ class CoefficientInference(BaseEstimator):
                 drawn = training.drawn(counts)
                 recipe = self._recipe(drawn, [self])
                 found: FloatArray = train([recipe], [drawn], self._schedule([self]))[0][0].network
+                return found * self._factor(drawn) if self.recalibrate else found
             except ValueError:
                 # A sample without an event has no coefficients.
                 return None
-            return found
 
         with maybe_bar("bootstrap" if verbose else None, n_boot) as on_step, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -241,9 +248,9 @@ class CoefficientInference(BaseEstimator):
     def _fitted_cox(self, asked: str) -> FittedCox:
         check_is_fitted(self)
         self._check_linear(asked)
-        if not self._is_plain_cox:
+        if not self._maximises_likelihood:
             raise ValueError(
-                f"{asked} is defined for plain Cox, not for {type(self).__name__}; fit a CoxPH beside it."
+                f"{asked} is defined for plain Cox, not for {self._title()}; fit a CoxPH beside it."
             )
         training = self._required(asked)
         offset = training.observation.offset
@@ -272,7 +279,8 @@ class CoefficientInference(BaseEstimator):
 
     def _title(self) -> str:
         alpha = getattr(self, "alpha", None)
-        return type(self).__name__ if alpha is None else f"{type(self).__name__} (alpha = {alpha:g})"
+        name = f"recalibrated {type(self).__name__}" if self.recalibrate else type(self).__name__
+        return name if alpha is None else f"{name} (alpha = {alpha:g})"
 
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
-from drosurv.estimators.fitting import Fitted, Schedule
+from drosurv.estimators.fitting import Fitted, Schedule, train
 from drosurv.estimators.parameters import check_count, check_number, check_widths
+from drosurv.estimators.recalibration import out_of_fold_factor, stretched
+from drosurv.estimators.training import Training
 from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
 
@@ -45,6 +49,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     n_iter_no_change: int = 20
     dropout: float = 0.0
     tree_params: Mapping[str, Any] | None = None
+    recalibrate: bool = False
     random_state: Any = None
     device: str = "auto"
     verbose: bool = False
@@ -55,6 +60,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     _convex = True
     # Why tied event times play no part in the loss; empty where they do.
     _no_ties = ""
+    # Why scores are no log hazards that one number could stretch; empty where they are.
+    _own_curves = ""
 
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:
@@ -107,6 +114,13 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
                 Argument("solver", "adam"),
                 ".",
             )
+        if self.recalibrate and self._own_curves:
+            raise ArgumentError(
+                Argument("recalibrate", True),
+                f" stretches log hazards, but {type(self).__name__} {self._own_curves}. Use ",
+                Argument("recalibrate", False),
+                ".",
+            )
         check_device(self.device)
 
     @property
@@ -157,9 +171,22 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         return build(linear, n_features, seed)
 
     def _accept(self, fitted: Fitted) -> None:
+        if self.recalibrate:
+            self.recalibration_ = self._factor(fitted.training)
+            fitted = stretched(fitted, self.recalibration_, cox_baseline(self.ties))
         super()._accept(fitted)
         if self._is_linear:
             self._keep(fitted.training)
+
+    def _factor(self, training: Training) -> float:
+        """What the scores are to be multiplied by, so that their spread suits patients not trained on."""
+        # A copy trains: a recipe may leave notes on its estimator.
+        other = clone(self).set_params(verbose=False)
+
+        def refit(part: Training) -> Fitted:
+            return train([other._recipe(part, [other])], [part], other._schedule([other]))[0][0]
+
+        return out_of_fold_factor(refit, training, self.ties)
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and fitted attributes, without the training data."""

@@ -69,25 +69,31 @@ class Training:
         out[self.kept] = values
         return out
 
-    def drawn(self, counts: FloatArray) -> Training:
-        """The data with each row drawn so many times (n,)."""
-        rows = np.flatnonzero(counts)
-        times, target = counts[rows], self.target.take(rows)
-        if not target.event.any():
-            raise ValueError("none of the patients drawn had an event.")
-        mass = self.mass[rows] * times
+    def part(self, rows: IntArray) -> Training:
+        """The data of the given rows only."""
+        mass = self.mass[rows]
         codes = None if self.codes is None else np.unique(self.codes[rows], return_inverse=True)[1]
         return replace(
             self,
             X=self.X[rows],
-            target=target,
+            target=self.target.take(rows),
             mass=mass / mass.sum(),
-            weight=times if self.weight is None else self.weight[rows] * times,
+            weight=None if self.weight is None else self.weight[rows],
             kept=self.kept[rows],
             codes=codes,
             n_groups=0 if codes is None else int(codes.max()) + 1,
             observation=self.observation.take(rows),
         )
+
+    def drawn(self, counts: FloatArray) -> Training:
+        """The data with each row drawn so many times (n,)."""
+        rows = np.flatnonzero(counts)
+        part, times = self.part(rows), counts[rows]
+        if not part.target.event.any():
+            raise ValueError("none of the patients drawn had an event.")
+        mass = part.mass * times
+        weight = times if part.weight is None else part.weight * times
+        return replace(part, mass=mass / mass.sum(), weight=weight)
 
     @staticmethod
     def stacked(trainings: Sequence[Training]) -> Training:

@@ -1,0 +1,111 @@
+"""Recalibration: one number that gives scores the spread which patients not trained on ask for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.baseline import Curves
+from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
+from drosurv.losses import CoxPartial
+from drosurv.networks import network_scores
+from drosurv.target import FloatArray, IntArray, Target
+
+N_FOLDS = 5
+
+
+def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, ties: str) -> float:
+    """The number b that maximises the partial likelihood of b f, each patient scored by a model trained without them.
+
+    Parameters
+    ----------
+    refit : callable
+        Trains the same model on fewer patients.
+    training : Training
+        Everybody.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set.
+
+    Returns
+    -------
+    float
+        One, with a warning, where no positive number is best.
+    """
+    fold = folds(training)
+    scores = np.empty(len(fold))
+    with warnings.catch_warnings():
+        # The model itself has said all this of the training on everybody.
+        warnings.simplefilter("ignore")
+        for k in range(N_FOLDS):
+            rows, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            if not len(held):
+                continue
+            try:
+                model = refit(training.part(rows))
+            except ValueError as error:
+                raise ArgumentError(
+                    Argument("recalibrate", True),
+                    f" trains on four fifths of the patients too, and there: {str(error).rstrip('.')}; or use ",
+                    Argument("recalibrate", False),
+                    ".",
+                ) from error
+            scores[held] = network_scores(model.network, training.X[held])
+    factor = stretch(scores, fold, training, ties)
+    if not 0 < factor < np.inf:
+        warnings.warn(
+            f"recalibration leaves the scores as they are: on patients not trained on the best factor is {factor:.3g}. "
+            "The model may have learned nothing that holds for others.",
+            UserWarning,
+            stacklevel=6,
+        )
+        return 1.0
+    return factor
+
+
+def folds(training: Training) -> IntArray:
+    """Fold (n,) of each row: events and censored patients are dealt out in turn, members of a cluster together."""
+    together = training.observation.clusters
+    unit = np.arange(len(training.X)) if together is None else np.unique(together, return_inverse=True)[1]
+    had_event = np.bincount(unit, training.target.event) > 0
+    shuffled = np.random.default_rng(training.seed).permutation(len(had_event))
+    dealt = np.empty(len(had_event), dtype=np.intp)
+    dealt[shuffled[np.argsort(~had_event[shuffled], kind="stable")]] = np.arange(len(had_event)) % N_FOLDS
+    fold: IntArray = dealt[unit]
+    return fold
+
+
+def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -> float:
+    """The factor of the scores (n,) that maximises the partial likelihood within folds; one for equal scores.
+
+    Patients are compared within their fold: scores of different models share no zero.
+    """
+    target = training.target
+    _, within = np.unique(
+        fold if target.stratum is None else np.stack([fold, target.stratum]), axis=-1, return_inverse=True
+    )
+    spread = float(np.std(scores - (np.bincount(fold, scores) / np.maximum(np.bincount(fold), 1))[fold]))
+    if spread <= 1e-12 * max(float(np.abs(scores).max()), 1e-300):
+        return 1.0
+    observed = Target(target.event, target.time, target.entry, within.reshape(-1).astype(np.intp))
+    loss = CoxPartial(observed, ties, training.weight, training.observation.offset)
+    one = replace(training, X=(scores / spread)[:, None], target=observed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ((found,),) = train([Recipe(loss)], [one], Schedule("convex", "recalibration", lr=np.zeros(1)))
+    return np.inf if found.status == "separated" else float(found.network[0]) / spread
+
+
+def stretched(
+    fitted: Fitted, factor: float, baseline: Callable[[Training, FloatArray, FloatArray], Curves]
+) -> Fitted:
+    """The trained model with its scores, and linear coefficients, times a factor, and a baseline that suits them."""
+    network = fitted.network * factor if isinstance(fitted.network, np.ndarray) else fitted.network
+    # A baseline that was trained beside the scores belongs to their old spread.
+    recipe = replace(fitted.recipe, baseline=baseline)
+    return replace(fitted, network=network, scores=fitted.scores * factor, recipe=recipe)
