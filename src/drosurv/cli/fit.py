@@ -63,6 +63,21 @@ def fit(
     seed: Seed = 0,
     set_: Settings = None,
     groups: Groups = None,
+    strata: Annotated[
+        str | None, typer.Option(help="Column of strata: patients are compared within them.")
+    ] = None,
+    clusters: Annotated[
+        str | None, typer.Option(help="Column of clusters, such as hospitals, for standard errors.")
+    ] = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column of patient numbers, where a patient has several rows (entry, time]."
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        int, typer.Option(help="Refits for the standard errors of drosurv summary; 0 for none.", min=0)
+    ] = 0,
     unseen: Annotated[
         str,
         typer.Option(help="Levels met only in prediction: taken as the most frequent (reference), or error."),
@@ -88,19 +103,29 @@ def fit(
     check_outputs([output, hold_out], [data])
     given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
     estimator = make_estimator(model, given, read_settings(set_), seed)
+    about_rows = {"strata": strata, "clusters": clusters, "id": id_}
+    observed = {name: column for name, column in about_rows.items() if column is not None}
+    described_columns = columns.arguments()
+    described_columns["drop"] = list(dict.fromkeys([*described_columns["drop"], *observed.values()]))
     table = read_survival_table(
         data,
         event=event,
         groups=listed(groups),
         **target.arguments(),
-        **columns.arguments(),
+        **described_columns,
         **asdict(file.format),
     )
     held = None
     if hold_out is not None:
         table, held = table.hold_out(hold_out_share, seed)
     trained = train(
-        table, estimator, categorical=listed(columns.categorical), unseen=unseen, verbose=not as_json
+        table,
+        estimator,
+        categorical=listed(columns.categorical),
+        unseen=unseen,
+        observed=observed,
+        bootstrap=bootstrap,
+        verbose=not as_json,
     )
     trained.save(output, data, force=force)
     summary = {"model": str(output), **trained.summary(), "held_out": None, "against_plain_cox": None}

@@ -19,6 +19,7 @@ def summary(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file to write the table to.")
     ] = None,
+    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     as_json: AsJson = False,
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
@@ -35,10 +36,14 @@ def summary(
         raise FileNotFoundError(f"{model} is not a file: name a model that was saved.")
     if not 0 < level < 1:
         raise ArgumentError.must("level", "lie between 0 and 1", level)
+    if style not in ("text", "markdown", "latex", "html"):
+        raise ArgumentError.must("style", "be text, markdown, latex or html", style)
     table = summarised(load(model), level)
     if output is not None:
         FileFormat().write(table.reset_index(), output)
     if as_json:
         print_json(records(table.reset_index()))
     else:
-        typer.echo(printable(str(table)))
+        shown = table.to_table()
+        views = {"markdown": shown.to_markdown, "latex": shown.to_latex, "html": shown.to_html}
+        typer.echo(printable(views.get(style, shown.to_text)()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
@@ -148,6 +148,8 @@ def train(
     *,
     categorical: Sequence[str] = (),
     unseen: str = "reference",
+    observed: Mapping[str, str] | None = None,
+    bootstrap: int = 0,
     verbose: bool = False,
 ) -> Trained:
     """Train a model on a table.
@@ -160,6 +162,11 @@ def train(
         Not fitted.
     categorical, unseen
         As in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
+    observed : mapping, optional
+        Columns of the table that say how rows were observed, by the argument of ``fit`` they go to: ``entry``,
+        ``strata``, ``clusters``, ``id``.
+    bootstrap : int
+        Refits for the standard errors of the model's ``summary``; 0 for none.
     verbose : bool
         Whether an estimator that can tell of its progress does.
     """
@@ -168,7 +175,10 @@ def train(
     talks = "verbose" in estimator.get_params()
     if talks:
         estimator.set_params(verbose=verbose)
-    pipeline.fit(table.X, table.y, **_fit_options(estimator, table))
+    columns = {f"model__{name}": table.frame[column] for name, column in (observed or {}).items()}
+    pipeline.fit(table.X, table.y, **_fit_options(estimator, table), **columns)
+    if bootstrap:
+        estimator.summary(method="bootstrap", n_boot=bootstrap)
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
