@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from drosurv.cli.models import make_estimator
+from drosurv.cli.models import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.persistence import load, read_saved_model
@@ -254,3 +254,11 @@ def test_nobody_is_held_out_of_a_training_that_fails(drosurv, data, target, tmp_
 @pytest.mark.parametrize("name", ["cox", "CoxPH", "cox-ph"])
 def test_an_estimator_goes_by_its_plain_and_its_class_name(name):
     assert type(make_estimator(name, {}, {})) is CoxPH
+
+
+@pytest.mark.parametrize("name", sorted(model_classes()))
+def test_every_estimator_there_is_can_be_trained_saved_and_used(drosurv, data, target, tmp_path, name):
+    parameters = model_classes()[name]().get_params()
+    short = ["--set", "max_iter=5"] if "max_iter" in parameters else []
+    drosurv.ok("fit", data, *target, "--model", name, "--groups", "sex", *short, "-o", tmp_path / "m")
+    assert len(drosurv.json("predict", tmp_path / "m", data, "--times", "100")) == 400

@@ -84,3 +84,14 @@ def test_the_data_is_never_overwritten(drosurv, model, data):
     before = data.read_bytes()
     assert "would be overwritten" in drosurv.fails("predict", model, data, "-o", data)
     assert data.read_bytes() == before
+
+
+def test_an_output_is_a_file_written_whole_through_links_and_never_a_device(drosurv, model, data, tmp_path):
+    assert "is a device, a pipe or a socket" in drosurv("predict", model, data, "-o", "/dev/null").stderr
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    drosurv.ok("predict", model, data, "-o", link)
+    assert link.is_symlink()
+    assert len(pd.read_csv(real)) == 400
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []

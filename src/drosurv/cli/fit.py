@@ -43,7 +43,7 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="cox, dro-cox, dro-cox-split, regularized-cox, subgroup-robust-cox, group-dro-cox or null-model."
+            help="Any estimator, such as cox, dro-cox, subgroup-robust-cox, repaired-cox or null-model."
         ),
     ] = "dro-cox",
     alpha: Annotated[

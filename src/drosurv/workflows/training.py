@@ -136,7 +136,7 @@ class Trained:
             "patients": self.estimator.n_patients_,
             "events": self.estimator.n_events_,
             "training_c_index": self.pipeline.score(self.table.X, y),
-            "objective": self.estimator.objective_,
+            "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved"),
             "coefficients": _coefficients(self.estimator),
         }
