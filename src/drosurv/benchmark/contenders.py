@@ -13,7 +13,17 @@ from drosurv.benchmark.learners import (
     InteractionsCox,
     SurvivalForest,
 )
-from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
+from drosurv.estimators import (
+    AdversarialReweighting,
+    CoxPH,
+    DROCox,
+    DroppedOutlierDRO,
+    GroupDROCox,
+    JustTrainTwice,
+    NullModel,
+    RegularizedCox,
+    SubgroupRobustCox,
+)
 from drosurv.repairs import RepairedCox
 
 REFERENCE = "cox"
@@ -161,6 +171,24 @@ CONTENDERS = {
                     **STOPPED,
                 )
             ),
+        ),
+        Contender(
+            "arl",
+            "ARL",
+            f"adversarially reweighted learning, {_RIDGE}, the library's defaults (500 steps of Adam), no tuning",
+            _plain(AdversarialReweighting(l2=RIDGE)),
+        ),
+        Contender(
+            "jtt",
+            "JTT",
+            f"just train twice: the worst fifth counts five times, {_RIDGE}, no tuning",
+            _plain(JustTrainTwice(l2=RIDGE)),
+        ),
+        Contender(
+            "doro",
+            "DORO",
+            f"CVaR at alpha 0.2 without the 5 % largest losses, {_RIDGE}, 500 steps of Adam, no tuning",
+            _plain(DroppedOutlierDRO(l2=RIDGE)),
         ),
         Contender(
             "forest",
