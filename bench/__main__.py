@@ -8,7 +8,7 @@ import torch
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from bench import core, growth, metrics, penalties, repairs, report, subgroup
+from bench import clinical, core, growth, metrics, penalties, repairs, report, subgroup
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -22,6 +22,7 @@ def growth_rows():
 
 
 PARTS = {
+    "clinical": clinical.rows,
     "core": core.rows,
     "growth": growth_rows,
     "metrics": metrics.rows,

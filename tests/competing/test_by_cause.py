@@ -1,0 +1,53 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import CauseSpecificCox, Surv
+from drosurv.competing import evaluate_by_cause
+from drosurv.metrics import aalen_johansen, concordance_by_cause
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(400, 2)), rng.choice(["a", "b"], 400)
+    # Group b often dies of the second cause first, so that counting those as censored claims most there.
+    first, second = rng.exponential(1.0, 400), rng.exponential(np.where(group == "b", 0.5, 4.0))
+    time = np.minimum(np.minimum(first, second), 3.0)
+    cause = np.where(time == first, 1, np.where(time == second, 2, 0))
+    model = CauseSpecificCox().fit(X, Surv.competing(cause, time))
+    table = evaluate_by_cause(
+        model, X, Surv.competing(cause, time), at=[0.5, 1.0], sensitive_features=pd.Series(group, name="site")
+    )
+    return model, X, cause, time, group, table
+
+
+def test_there_is_a_row_for_every_cause_group_and_time(evaluated):
+    table = evaluated[-1]
+    assert len(table) == 2 * 3 * 2
+    assert set(table["group"]) == {"everybody", "a", "b"}
+
+
+def test_numbers_are_those_of_the_metrics_among_the_group(evaluated):
+    model, X, cause, time, group, table = evaluated
+    row = table[(table["cause"] == 2) & (table["group"] == "b") & (table["horizon"] == 1.0)].iloc[0]
+    own = group == "b"
+    observed = aalen_johansen(cause[own], time[own], of=2).at(np.array([1.0]))[0]
+    assert row["observed"] == pytest.approx(observed)
+    predicted = model.predict_cumulative_incidence(X[own], times=[1.0], cause=2).mean()
+    assert row["predicted"] == pytest.approx(predicted)
+    assert row["c_index"] == pytest.approx(
+        concordance_by_cause(cause[own], time[own], model.predict(X[own], 2), of=2)
+    )
+
+
+def test_counting_other_causes_as_censored_claims_most_where_they_are_frequent(evaluated):
+    table = evaluated[-1]
+    late = table[(table["cause"] == 1) & (table["horizon"] == 1.0)].set_index("group")["overstated"]
+    assert late["b"] > late["everybody"] > late["a"] > 0
+
+
+def test_groups_of_other_patients_are_refused(evaluated):
+    model, X, cause, time, *_ = evaluated
+    with pytest.raises(ValueError, match="one row per patient, got 2 for 400"):
+        evaluate_by_cause(model, X, Surv.competing(cause, time), at=[1.0], sensitive_features=["a", "b"])
