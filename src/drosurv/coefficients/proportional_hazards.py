@@ -13,6 +13,7 @@ from scipy.stats import chi2, rankdata
 from drosurv.coefficients.fitted_cox import FittedCox
 from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
 from drosurv.inference import holm
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import p_text
 from drosurv.target import FloatArray, Target
 
@@ -184,12 +185,7 @@ def _transformed(target: Target, transform: str | Transform) -> FloatArray:
 
 def _event_share_before(target: Target) -> FloatArray:
     """One less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
-    at = np.unique(target.time[target.event])
-    died = np.searchsorted(np.sort(target.time[target.event]), at, side="right")
-    died = np.diff(died, prepend=0)
-    at_risk = len(target) - np.searchsorted(np.sort(target.time), at, side="left")
-    if target.entry is not None:
-        at_risk = at_risk - (len(target) - np.searchsorted(np.sort(target.entry), at, side="left"))
-    survival = np.concatenate([[1.0], np.cumprod(1.0 - died / at_risk)])
-    share: FloatArray = 1.0 - survival[np.searchsorted(at, target.time, side="left")]
+    curve = KaplanMeier.of(target, entry=target.entry)
+    before = np.concatenate([[1.0], curve.survival])
+    share: FloatArray = 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]
     return share

@@ -7,10 +7,9 @@ from typing import Any
 import numba
 import numpy as np
 
+from drosurv.metrics.cox_newton import maximised
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.target import BoolArray, FloatArray
-
-_MAX_STEPS = 200
 
 
 def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -67,38 +66,8 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     largest = float(np.abs(risk_seen).max())
     scaled = risk_seen / largest
     spread = float(scaled.std())
-    return _maximised(time, event, (scaled - scaled.mean()) / spread, weight) / spread / largest
-
-
-def _maximised(time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray) -> float:
-    """Zero of the derivative of a concave function of one number.
-
-    A bracket, then Newton's steps, with bisection where they would leave it: far from the maximum the
-    curvature of heavy-tailed scores vanishes and a full step would overshoot.
-    """
-
-    def derivatives(slope: float) -> tuple[float, float]:
-        gradient, curvature = _derivatives(time, event, risk, weight, slope)
-        return float(gradient), float(curvature)
-
-    direction = 1.0 if derivatives(0.0)[0] > 0 else -1.0
-    near, far = 0.0, direction
-    while derivatives(far)[0] * direction > 0:
-        near, far = far, 2 * far
-    slope = near
-    for _ in range(_MAX_STEPS):
-        gradient, curvature = derivatives(slope)
-        if gradient * direction > 0:
-            near = slope
-        else:
-            far = slope
-        following = slope + gradient / curvature if curvature > 0 else far
-        if not min(near, far) < following < max(near, far):
-            following = (near + far) / 2
-        if abs(following - slope) <= 1e-13 * abs(following):
-            return following
-        slope = following
-    return slope
+    column = ((scaled - scaled.mean()) / spread)[:, None]
+    return float(maximised(time, event, column, weight, 0.0, 1e-7)[0]) / spread / largest
 
 
 @numba.njit(cache=True, nogil=True)
@@ -121,37 +90,3 @@ def _event_extremes(time: FloatArray, event: BoolArray, risk: FloatArray) -> tup
                 never_higher = never_higher and risk[k] == lowest
         stop = start
     return never_lower, never_higher
-
-
-@numba.njit(cache=True, nogil=True)
-def _derivatives(
-    time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray, slope: float
-) -> tuple[float, float]:
-    """First and minus second derivative, in the slope, of the log partial likelihood of slope * risk."""
-    largest = -np.inf
-    mass = 0.0
-    first = 0.0
-    second = 0.0
-    gradient = 0.0
-    curvature = 0.0
-    stop = len(time)
-    while stop > 0:
-        start = stop
-        while start > 0 and time[start - 1] == time[stop - 1]:
-            start -= 1
-            score = slope * risk[start]
-            if score > largest:
-                shrink = np.exp(largest - score)
-                mass, first, second = mass * shrink, first * shrink, second * shrink
-                largest = score
-            share = weight[start] * np.exp(score - largest)
-            mass += share
-            first += share * risk[start]
-            second += share * risk[start] ** 2
-        for k in range(start, stop):
-            if event[k]:
-                mean = first / mass
-                gradient += weight[k] * (risk[k] - mean)
-                curvature += weight[k] * max(second / mass - mean * mean, 0.0)
-        stop = start
-    return gradient, curvature

@@ -1,4 +1,4 @@
-"""A Cox model of a few columns, fitted by Newton's method: the smoother behind calibration curves."""
+"""A Cox model of a few columns, fitted by Newton's method: behind calibration slopes and calibration curves."""
 
 from __future__ import annotations
 
@@ -36,33 +36,47 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     order = target.order
     time, event = target.time[order], target.event[order]
     rows = np.ascontiguousarray(columns[order])
-    b = _maximised(time, event, rows, ridge)
+    b = maximised(time, event, rows, np.ones(len(rows)), ridge, 1e-5)
     hazard = _baseline_by(time, event, rows @ b, horizon)
     probability: FloatArray = -np.expm1(-hazard * np.exp(columns @ b))
     return probability
 
 
-@numba.njit(cache=True, nogil=True)
-def _maximised(time: FloatArray, event: BoolArray, rows: FloatArray, ridge: float) -> FloatArray:
-    """Coefficients (d,) of the largest penalised log partial likelihood."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def maximised(
+    time: FloatArray, event: BoolArray, rows: FloatArray, weight: FloatArray, ridge: float, tolerance: float
+) -> FloatArray:
+    """Coefficients (d,) of the largest penalised log partial likelihood, with Breslow's treatment of ties.
+
+    Parameters
+    ----------
+    time, event, weight : (n,)
+        Of patients in ascending order of time; weights are positive.
+    rows : (n, d) float64
+        Standardised columns, such that a largest value exists.
+    ridge : float
+        Half of it times the squared coefficients is taken off.
+    tolerance : float
+        A step as small as this is the last: the error after it is about its square.
+    """
     b = np.zeros(rows.shape[1])
-    value, gradient, curvature = _penalised(time, event, rows, b, ridge)
+    value, gradient, curvature = _penalised(time, event, rows, weight, b, ridge)
     for _ in range(_MAX_STEPS):
         step = _solved(curvature, gradient)
-        following = _penalised(time, event, rows, b + step, ridge)
-        # The function is concave: halving a step that overshoots the maximum ends.
-        while following[0] < value - 1e-12 * abs(value):
+        following = _penalised(time, event, rows, weight, b + step, ridge)
+        # The function is concave: halving a step that overshoots the maximum ends. Far out, where the curvature of
+        # heavy-tailed columns vanishes, a full step may not even have a value.
+        while not following[0] >= value - 1e-12 * abs(value):
             step = step / 2
-            following = _penalised(time, event, rows, b + step, ridge)
+            following = _penalised(time, event, rows, weight, b + step, ridge)
         b = b + step
         value, gradient, curvature = following
-        # The error after a step is about the square of the step.
-        if np.abs(step).max() <= 1e-5:
+        if np.abs(step).max() <= tolerance:
             break
     return b
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Solution of a small positive definite system, by elimination; positive pivots need no exchange."""
     d = len(vector)
@@ -81,15 +95,15 @@ def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return right
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _penalised(
-    time: FloatArray, event: BoolArray, rows: FloatArray, b: FloatArray, ridge: float
+    time: FloatArray, event: BoolArray, rows: FloatArray, weight: FloatArray, b: FloatArray, ridge: float
 ) -> tuple[float, FloatArray, FloatArray]:
     score = np.zeros(len(rows))
     for i in range(len(rows)):
         for a in range(len(b)):
             score[i] += rows[i, a] * b[a]
-    value, gradient, curvature = _log_likelihood(time, event, rows, score)
+    value, gradient, curvature = _log_likelihood(time, event, rows, weight, score)
     for a in range(len(b)):
         value -= ridge / 2 * float(b[a] ** 2)
         gradient[a] -= ridge * b[a]
@@ -97,13 +111,15 @@ def _penalised(
     return value, gradient, curvature
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _log_likelihood(
-    time: FloatArray, event: BoolArray, rows: FloatArray, score: FloatArray
+    time: FloatArray, event: BoolArray, rows: FloatArray, weight: FloatArray, score: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
     """Log partial likelihood, its gradient (d,) and minus its second derivatives (d, d)."""
     n, d = rows.shape
-    shift = score.max()
+    # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
+    # sets vanish.
+    shift = -np.inf
     mass = 0.0
     first = np.zeros(d)
     second = np.zeros((d, d))
@@ -113,32 +129,47 @@ def _log_likelihood(
     stop = n
     while stop > 0:
         start = stop
-        events = 0
+        events = 0.0
         while start > 0 and time[start - 1] == time[stop - 1]:
             start -= 1
-            share = np.exp(score[start] - shift)
-            mass += share
-            for a in range(d):
-                first[a] += share * rows[start, a]
-                for b in range(a + 1):
-                    second[a, b] += share * rows[start, a] * rows[start, b]
-            if event[start]:
-                events += 1
-                value += float(score[start])
+            own, copies = float(score[start]), float(weight[start])
+            if own > shift:
+                shrink = float(np.exp(shift - own))
+                mass *= shrink
                 for a in range(d):
-                    gradient[a] += rows[start, a]
+                    first[a] *= shrink
+                    for b in range(a + 1):
+                        second[a, b] *= shrink
+                shift = own
+            share = copies * float(np.exp(own - shift))
+            mass += share
+            row = rows[start]
+            for a in range(d):
+                part = share * row[a]
+                first[a] += part
+                for b in range(a + 1):
+                    second[a, b] += part * row[b]
+            if event[start]:
+                events += copies
+                value += copies * own
+                for a in range(d):
+                    gradient[a] += copies * row[a]
         if events > 0:
             value -= events * (float(np.log(mass)) + shift)
+            per = events / mass
             for a in range(d):
-                gradient[a] -= events * first[a] / mass
+                gradient[a] -= per * first[a]
+                mean = first[a] / mass
                 for b in range(a + 1):
-                    curvature[a, b] += events * (second[a, b] - first[a] * first[b] / mass) / mass
-                    curvature[b, a] = curvature[a, b]
+                    curvature[a, b] += per * (second[a, b] - mean * first[b])
         stop = start
+    for a in range(d):
+        for b in range(a):
+            curvature[b, a] = curvature[a, b]
     return value, gradient, curvature
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _baseline_by(time: FloatArray, event: BoolArray, score: FloatArray, horizon: float) -> float:
     """Breslow's cumulative baseline hazard at the horizon."""
     shift = score.max()
