@@ -157,7 +157,9 @@ def _runs(slots: Slots) -> Runs:
 
 
 def _sorted_runs(members: IntArray, at: IntArray, level: IntArray, last: IntArray, step: int) -> Runs:
-    order = np.lexsort((at * step, last, level))
+    # One number for run and place sorts several times faster than three keys one after the other.
+    size = int(at.max(initial=0)) + 2
+    order = np.argsort((level * size + last) * size + (at if step > 0 else size - 1 - at))
     level, last = level[order], last[order]
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = (level[1:] != level[:-1]) | (last[1:] != last[:-1])
