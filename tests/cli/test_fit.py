@@ -18,11 +18,12 @@ def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path,
     summary = drosurv.json("fit", data, *target, "--alpha", "0.4", "-o", tmp_path / "model")
     y = TargetColumns("days", "status", "dead").parse(patients)
     X = patients.drop(columns=["id", "days", "status"])
-    expected = make_pipeline(TableEncoder(), DROCox(alpha=0.4)).fit(X, y)
+    expected = make_pipeline(TableEncoder(), DROCox(alpha=0.4, recalibrate=True, random_state=0)).fit(X, y)
     loaded = load(tmp_path / "model")
     np.testing.assert_allclose(loaded.predict(patients), expected.predict(X), rtol=1e-10)
     assert summary["estimator"] == "DROCox"
     assert summary["parameters"]["alpha"] == 0.4
+    assert summary["recalibration"] == expected[-1].recalibration_
     assert summary["patients"] == 400
     assert summary["events"] == y["status"].sum()
     assert summary["training_c_index"] == pytest.approx(expected.score(X, y))
@@ -30,6 +31,31 @@ def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path,
         dict(zip(expected[-1].feature_names_in_, expected[-1].coef_, strict=True)), rel=1e-8
     )
     assert [row["column"] for row in summary["columns"]] == ["age", "kappa", "sex", "stage"]
+
+
+def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, target, tmp_path, patients):
+    told = drosurv.ok("fit", data, *target, "--alpha", "0.4", "-o", tmp_path / "a").stdout
+    stretched = load(tmp_path / "a")
+    assert f"multiplied by {stretched[-1].recalibration_:.3g}" in told.replace("\n", " ")
+    for options in (["--no-recalibrate"], ["--set", "recalibrate=false"]):
+        as_it_is = drosurv.json("fit", data, *target, "--alpha", "0.4", *options, "-o", tmp_path / "b")
+        assert as_it_is["recalibration"] is None
+        np.testing.assert_allclose(
+            stretched.predict(patients), stretched[-1].recalibration_ * load(tmp_path / "b").predict(patients)
+        )
+    for options, expected in (
+        (["--model", "cox"], False),
+        (["--model", "cox", "--recalibrate"], True),
+        (["--alpha", "1"], False),
+    ):
+        found = drosurv.json("fit", data, *target, *options, "-o", tmp_path / "c")
+        assert found["parameters"]["recalibrate"] is expected
+
+
+def test_a_fold_too_small_names_the_option(drosurv, data, target, tmp_path):
+    options = ["--model", "subgroup-robust-cox", "--set", "min_group=38"]
+    line = drosurv.fails("fit", data, *target, *options, "-o", tmp_path / "m")
+    assert "or use --no-recalibrate" in line
 
 
 def test_the_user_is_told_what_was_done_to_which_column(drosurv, data, target, tmp_path, patients):
@@ -149,7 +175,10 @@ class TestBadInput:
             (["--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
             (["--hidden", "a"], "hidden must be widths"),
-            (["--model", "forest"], "model 'forest' is not one of CoxPH, DROCox"),
+            (
+                ["--model", "forest"],
+                "model 'forest' is not one of AcceleratedFailureTime, AdversarialReweighting, CoxPH",
+            ),
             (["--model", "cox", "--alpha", "0.2"], "alpha has no meaning for CoxPH"),
             (["--set", "max_iter=many"], "--set max_iter must be a whole number"),
             (["--set", "hidden=3", "--network", "mlp"], "hidden must list widths"),

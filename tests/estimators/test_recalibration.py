@@ -9,7 +9,21 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import drosurv
-from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import (
+    AcceleratedFailureTime,
+    AdversarialReweighting,
+    CoxPH,
+    DeepHit,
+    DiscreteTimeHazard,
+    DROCox,
+    DROCoxSplit,
+    DroppedOutlierDRO,
+    GroupDROCox,
+    JustTrainTwice,
+    RegularizedCox,
+    SubgroupRobustCox,
+    Surv,
+)
 from drosurv.estimators.recalibration import folds
 from drosurv.metrics import calibration_slope
 
@@ -186,6 +200,21 @@ def test_a_model_that_learned_nothing_is_left_as_it_is_and_says_so():
     with pytest.warns(UserWarning, match="recalibration leaves the scores as they are"):
         model = CoxPH(recalibrate=True, random_state=0).fit(noise, y)
     assert model.recalibration_ == 1.0
+
+
+@pytest.mark.parametrize("cls", [AcceleratedFailureTime, DeepHit, DiscreteTimeHazard])
+def test_losses_with_curves_of_their_own_say_why_not(cls):
+    with pytest.raises(ValueError, match=f"recalibrate=True stretches log hazards, but {cls.__name__} has"):
+        cls(recalibrate=True).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model", [AdversarialReweighting(max_iter=20), JustTrainTwice(), DroppedOutlierDRO(max_iter=20)]
+)
+def test_rivals_are_recalibrated_alike(model):
+    model.set_params(random_state=0).fit(X, Y)
+    stretched = clone(model).set_params(recalibrate=True).fit(X, Y)
+    np.testing.assert_allclose(stretched.coef_, stretched.recalibration_ * model.coef_, rtol=1e-10)
 
 
 def test_too_few_patients_in_a_fold_are_named():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.messages import tell_against_plain
-from drosurv.cli.models import make_estimator
+from drosurv.cli.models import make_estimator, shrinks
 from drosurv.cli.options import (
     AsJson,
     ColumnOptions,
@@ -60,6 +60,14 @@ def fit(
         str | None, typer.Option(help="Widths of the mlp's hidden layers, such as 24,24; 24 by default.")
     ] = None,
     l2: Annotated[float | None, typer.Option(help="Ridge penalty; 0 by default.")] = None,
+    recalibrate: Annotated[
+        bool | None,
+        typer.Option(
+            "--recalibrate/--no-recalibrate",
+            help="Give the risks the spread that patients not trained on ask for; done for robust models.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     set_: Settings = None,
     groups: Groups = None,
@@ -102,7 +110,10 @@ def fit(
 
     check_outputs([output, hold_out], [data])
     given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
-    estimator = make_estimator(model, given, read_settings(set_), seed)
+    settings = read_settings(set_)
+    estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, settings, seed)
+    if recalibrate is None and "recalibrate" not in settings and shrinks(estimator):
+        estimator.set_params(recalibrate=True)
     about_rows = {"strata": strata, "clusters": clusters, "id": id_}
     observed = {name: column for name, column in about_rows.items() if column is not None}
     described_columns = columns.arguments()
@@ -163,6 +174,11 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame, marks: list[str]) -> N
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )
+    if summary["recalibration"] is not None:
+        typer.echo(
+            f"Risks were multiplied by {summary['recalibration']:.3g}, the best factor for patients not trained on "
+            "(--no-recalibrate leaves them as they are)."
+        )
     if summary["held_out"] is not None:
         held = summary["held_out"]
         typer.echo(f"{held['patients']:,} patients were held out in {held['file']}; next:")

@@ -88,6 +88,8 @@ class Spelling:
         name = argument.name if argument.name in self.options else _ALIASES.get(argument.name, argument.name)
         if name in self.options:
             option = self.options[name]
+            if isinstance(argument.value, bool):
+                return option if argument.value else f"--no-{option.removeprefix('--')}"
             return option if argument.value is ... else f"{option} {_shown(argument.value)}"
         if "set_" in self.options and _is_parameter(name):
             value = "" if argument.value is ... else f"={_setting(argument.value)}"

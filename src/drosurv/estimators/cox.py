@@ -49,6 +49,10 @@ class CoxPH(NetworkEstimator):
         Share of hidden units that each step leaves out.
     tree_params : dict, optional
         Handed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
+    recalibrate : bool
+        Whether scores are multiplied by one number after training, and the baseline estimated anew: the number that
+        maximises the partial likelihood of patients not trained on, in five folds that ``random_state`` draws. The
+        order of the patients stays; robust training draws scores together, and this spreads them out again.
     random_state : int, RandomState or None
         Seed of the initial parameters.
     device : str
@@ -62,6 +66,8 @@ class CoxPH(NetworkEstimator):
         Coefficients (linear).
     network_ : torch.nn.Module or Trees
         The trained network (otherwise).
+    recalibration_ : float
+        What scores were multiplied by, with ``recalibrate=True``; ``coef_`` holds it already.
     unique_times_, cum_baseline_hazard_, baseline_survival_
         Breslow's baseline: its times, cumulative hazard and survival as step functions.
     objective_ : float

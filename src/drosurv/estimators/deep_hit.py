@@ -43,7 +43,7 @@ class DeepHit(RobustEstimator):
         Whether halves are scored against each other where alpha is below 1; False is an error there.
     network : {"mlp", "linear"} or callable
         A function of the number of features must give a module with ``n_intervals`` outputs.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params
+    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
         As in :class:`drosurv.CoxPH`.
     hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`.
@@ -70,6 +70,7 @@ class DeepHit(RobustEstimator):
     network: str | Callable[[int], Any] = "mlp"
 
     _no_ties = "a likelihood on intervals"
+    _own_curves = "has probabilities of its own on intervals"
     _convex = False
     _n_outputs = 0
 

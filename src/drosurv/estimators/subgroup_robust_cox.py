@@ -56,7 +56,7 @@ class SubgroupRobustCox(SubgroupEstimator):
         Trees of the forest.
     cross_fit : bool
         Whether a tree places only patients it was not grown on.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params
+    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
         As in :class:`drosurv.CoxPH`.
     network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
         As in :class:`drosurv.CoxPH`. ``tol`` is relative to the share of events and

@@ -138,6 +138,7 @@ class Trained:
             "training_c_index": self.pipeline.score(self.table.X, y),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved"),
+            "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
 
