@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.estimators.baseline import Curves, StratifiedBaseline, step_functions
-from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.fitting import Fitted, train
 from drosurv.estimators.observation import numbers
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_times import PredictedTimes
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.networks import Trees, module_state, network_scores

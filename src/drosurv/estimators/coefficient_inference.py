@@ -29,10 +29,11 @@ from drosurv.coefficients import (
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
-from drosurv.estimators.fitting import Schedule, train
+from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.target import FloatArray
 

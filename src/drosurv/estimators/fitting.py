@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drosurv.estimators.device import train_on_device
 from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, Trees, network_scores, seeded
 from drosurv.objectives import Evaluation
@@ -20,7 +21,6 @@ from drosurv.solvers import (
     Criterion,
     LinearProblem,
     MiniBatches,
-    Stopping,
     Watch,
     Watched,
     adam,
@@ -39,48 +39,6 @@ STATUS = {
         "set l2 > 0"
     ),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Schedule:
-    """How a batch of B models is trained.
-
-    Attributes
-    ----------
-    solver : {"convex", "adam", "trees", "start"}
-        The global optimum of linear scores, steps of Adam, boosted trees, or no scores at all: everybody's is zero, and
-        the loss's extra parameters stay where they are best for that.
-    name : str
-        Of the estimator, for messages.
-    lr : (B,) float64
-        Learning rates.
-    module : callable, optional
-        (number of features, seed) to a torch module with its first parameters.
-    linear : bool
-        Whether the module is one linear map, so that torch is not needed.
-    max_iter, tol, l2, batch_size, verbose
-        As in :class:`drosurv.CoxPH`.
-    device : str
-        Where Adam works.
-    stopping : Stopping, optional
-        Who is watched instead of trained on, and for how long.
-    tree_params : mapping, optional
-        Handed to LightGBM.
-    """
-
-    solver: str
-    name: str
-    lr: FloatArray
-    module: Callable[[int, int], Any] | None = None
-    linear: bool = True
-    max_iter: int = 500
-    tol: float | None = None
-    l2: float = 0.0
-    batch_size: int | None = None
-    device: str = "cpu"
-    verbose: bool = False
-    stopping: Stopping | None = None
-    tree_params: Mapping[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -175,14 +133,8 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
     with warnings.catch_warnings():
         # The plain model only shows the way: how well it is trained is no news to the user.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        (model, *_) = _train_here(plain, training, _alone(schedule))
+        (model, *_) = _train_here(plain, training, replace(schedule, lr=schedule.lr[:1], verbose=False))
     return recipe.found(model.entries[0])
-
-
-def _alone(schedule: Schedule) -> Schedule:
-    from dataclasses import replace
-
-    return replace(schedule, lr=schedule.lr[:1], verbose=False)
 
 
 def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[Fitted]:

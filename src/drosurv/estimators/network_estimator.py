@@ -14,9 +14,10 @@ from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
-from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.fitting import Fitted, train
 from drosurv.estimators.parameters import check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping

@@ -9,9 +9,10 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators.base import SurvivalEstimator
-from drosurv.estimators.fitting import Fitted, Schedule
+from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 

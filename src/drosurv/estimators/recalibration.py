@@ -10,8 +10,9 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Curves
-from drosurv.estimators.fitting import Fitted, Schedule, train
+from drosurv.estimators.fitting import Fitted, train
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
 from drosurv.networks import network_scores

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from drosurv.evaluation import definitions as by
-from drosurv.evaluation import gap_tests as test
 from drosurv.evaluation.patients import Patients
 from drosurv.inference import Method
 from drosurv.target import FloatArray
@@ -73,7 +72,7 @@ class Metric:
     of: Of = "patients"
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
-    test: Callable[[Patients], test.GapStatistic] | None = None
+    test: Callable[[Patients], by.GapStatistic] | None = None
     by_group: bool = True
     resampled: bool = True
     interval: Method = "percentile"
@@ -101,7 +100,7 @@ _RECORDS = (
         "share of comparable pairs of patients whom the model orders right; 0.5 is a coin",
         "higher",
         by.concordance_index,
-        test=test.studentized_concordance,
+        test=by.studentized_concordance,
         lowest=0.0,
         highest=1.0,
         short="c_index",
@@ -115,7 +114,7 @@ _RECORDS = (
         of="attribute",
         needs=("groups",),
         reads=("concordance_fraction",),
-        test=test.studentized_imparity,
+        test=by.studentized_imparity,
         lowest=0.0,
         highest=1.0,
     ),
@@ -154,7 +153,7 @@ _RECORDS = (
         "lower",
         by.integrated_brier_score,
         needs=("survival",),
-        test=test.studentized_brier,
+        test=by.studentized_brier,
         lowest=0.0,
         short="ibs",
     ),
@@ -165,7 +164,7 @@ _RECORDS = (
         "higher",
         by.brier_skill,
         needs=("survival",),
-        test=test.studentized_brier_skill,
+        test=by.studentized_brier_skill,
         highest=1.0,
     ),
     Metric(
@@ -175,7 +174,7 @@ _RECORDS = (
         "higher",
         by.likelihood_gain,
         needs=("survival",),
-        test=test.studentized_gain,
+        test=by.studentized_gain,
     ),
     Metric(
         "calibration_slope",
@@ -272,7 +271,7 @@ _RECORDS = (
         of="everybody",
         needs=("groups", "hazards"),
         reads=("mean_hazard",),
-        test=test.studentized_hazard,
+        test=by.studentized_hazard,
         lowest=0.0,
     ),
     Metric(
@@ -304,7 +303,7 @@ _RECORDS = (
         of="attribute",
         needs=("groups", "hazards"),
         reads=("mean_hazard", "mean_hazard_of_all"),
-        test=test.studentized_hazard,
+        test=by.studentized_hazard,
         lowest=0.0,
     ),
     Metric(

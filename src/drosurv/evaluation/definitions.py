@@ -1,10 +1,13 @@
 """The metrics as functions of scored patients, for the records of the catalogue.
 
 Each takes patient weights, so that one definition serves the whole test set, every group, and every bootstrap
-replicate of them; or, if it compares, numbers that are already drawn.
+replicate of them; or, if it compares, numbers that are already drawn. The last ones are statistics for permutation
+tests that groups do not differ.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,10 +15,14 @@ from drosurv import metrics
 from drosurv.evaluation.between import Between
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups, ratio_by_group
-from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference
+from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference, studentized_ratio
+from drosurv.metrics import concordance_inference
 from drosurv.metrics.nonparametric import kaplan_meier
 from drosurv.metrics.pair_influence import censored_influence, individual_influence
 from drosurv.target import FloatArray
+
+# Largest difference of groups in its standard errors, as a function of the labels.
+GapStatistic = Callable[[Groups], float]
 
 
 def _ratio(above: float, below: float) -> float:
@@ -180,3 +187,33 @@ def censored_group_disparity(between: Between) -> Draws:
         metrics.censored_group_disparity(patients.target, patients.risk, X, groups, scale=scale, pairs=pairs),
         lambda: censored_influence(patients.target, patients.hazard, X, groups, scale=scale, pairs=pairs),
     )
+
+
+def studentized_concordance(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' own c-indices."""
+    return concordance_inference.studentized_concordance(patients.harrell)
+
+
+def studentized_imparity(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' concordance fractions against everybody."""
+    return concordance_inference.studentized_imparity(patients.imparity)
+
+
+def studentized_hazard(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' mean hazards."""
+    return studentized_ratio(patients.hazard, 1.0)
+
+
+def studentized_brier(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' Brier scores."""
+    return studentized_ratio(patients.brier.model, 1.0)
+
+
+def studentized_brier_skill(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' Brier skills."""
+    return studentized_ratio(patients.brier.null - patients.brier.model, patients.brier.null)
+
+
+def studentized_gain(patients: Patients) -> GapStatistic:
+    """Statistic of the groups' likelihood gains."""
+    return studentized_ratio(patients.gains, 1.0)

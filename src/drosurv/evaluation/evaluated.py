@@ -34,27 +34,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """The tables of an evaluation; :class:`EvaluationResult` adds sentences, documents and pictures.
-
-    Attributes
-    ----------
-    rows : tuple of Row
-        One per number; :meth:`to_frame` is their table.
-    calibration : DataFrame
-        Kaplan-Meier against mean predicted survival by attribute, group and horizon.
-    d_calibration : DataFrame
-        Share of patients in each tenth of predicted survival at the event, by attribute and group.
-    survival : DataFrame
-        Mean predicted survival and Kaplan-Meier over time, by attribute and group.
-    cross_group : DataFrame
-        Concordance of pairs between groups: who had the event first, against whom.
-    control : ShrinkageControl, optional
-        The "Cox x c" curve and its point of equal likelihood gain; None without a reference.
-    notes : tuple of str
-        What was left out, and why.
-    settings : Settings
-        How the evaluation was made.
-    """
+    """The tables of an evaluation; :class:`EvaluationResult` describes them and adds sentences and pictures."""
 
     rows: tuple[Row, ...]
     calibration: pd.DataFrame

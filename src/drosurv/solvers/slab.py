@@ -17,9 +17,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from drosurv.objectives.tilt import Moments, Tilt
-
-# An array of NumPy or torch.
-Array = Any
+from drosurv.solvers.arrays import (
+    Array,
+    counted_up_to,
+    double,
+    exp,
+    flipped,
+    in_numpy,
+    in_precision_of,
+    less,
+    log,
+    set_places,
+    summed_by_place,
+    vector_beside,
+)
 
 
 class ScoredEvents(NamedTuple):
@@ -98,13 +109,13 @@ def make_slab(
 def _scored(
     time: Array, event: Array, weight: Array | None, total: float, others: Array | None
 ) -> ScoredEvents:
-    falling = -_double(time)
-    places = _where(event)
-    last = _searched(falling, falling[places]) - 1
-    mass = (_double(event[places]) if weight is None else _double(weight)[places]) / total
+    falling = -double(time)
+    places = set_places(event)
+    last = counted_up_to(falling, falling[places]) - 1
+    mass = (double(event[places]) if weight is None else double(weight)[places]) / total
     reference = weight
     if others is not None:
-        reference = _double(others) if weight is None else _double(others) * weight
+        reference = double(others) if weight is None else double(others) * weight
     return ScoredEvents(places, last, mass, reference, others is not None)
 
 
@@ -119,14 +130,14 @@ class Extent(NamedTuple):
 def scores(slab: StoredSlab, theta: Any) -> Array:
     """Scores (m,) in float64 at coefficients theta (d,)."""
     X = slab.X
-    return _double(_as_array(X, theta) @ X)
+    return double(vector_beside(X, theta) @ X)
 
 
 def extent(slab: StoredSlab, f: Array) -> Extent:
     """How far scores reach, and the risk that later slabs must add to theirs."""
     sides = slab.sides
     highest = float(f.max())
-    risk = _exp(f - highest)
+    risk = exp(f - highest)
     return Extent(
         float(f.min()), highest, tuple(float((risk * _one_or(side.reference)).sum()) for side in sides)
     )
@@ -134,13 +145,13 @@ def extent(slab: StoredSlab, f: Array) -> Extent:
 
 def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Array]:
     """Losses (E,) of each side's events, given the risk of earlier slabs over exp(shift)."""
-    risk, out = _exp(f - shift), []
+    risk, out = exp(f - shift), []
     for side, carry in zip(slab.sides, before, strict=True):
         own = f[side.event]
         total = (risk * _one_or(side.reference)).cumsum(0)[side.last] + carry
         if side.own:
-            total = total + _exp(own - shift)
-        out.append(_log(total) + (shift - own))
+            total = total + exp(own - shift)
+        out.append(log(total) + (shift - own))
     return out
 
 
@@ -190,16 +201,16 @@ def gradient(
         q = _weights(side, l, tilt)
         slope = slope + _pull(side, f, l, shift, q, carry)
         # Of an event's own risk, exp(-l) is its share in a risk set of others.
-        kept = q * (1.0 - _exp(-l)) if side.own else q
-        slope = _subtract(slope, side.event, kept)
+        kept = q * (1.0 - exp(-l)) if side.own else q
+        slope = less(slope, side.event, kept)
     X = slab.X
-    return _numpy(X @ _like(X, slope))
+    return in_numpy(X @ in_precision_of(X, slope))
 
 
 def feature_risk(slab: StoredSlab, f: Array, shift: float) -> list[Any]:
     """For each side the features (d,) summed by risk, which later slabs must add to theirs."""
-    X, risk = slab.X, _exp(f - shift)
-    return [_numpy(X @ _like(X, risk * _one_or(side.reference))) for side in slab.sides]
+    X, risk = slab.X, exp(f - shift)
+    return [in_numpy(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides]
 
 
 class Bend(NamedTuple):
@@ -226,27 +237,27 @@ def curvature(
     before: list[Any],
 ) -> list[Bend]:
     """Second derivatives; `before` holds for each side the features of earlier slabs summed by risk."""
-    X, risk, out = slab.X, _exp(f - shift), []
+    X, risk, out = slab.X, exp(f - shift), []
     for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
         q = _weights(side, l, tilt)
         inside = _pull(side, f, l, shift, q, pull)
-        by_risk = X * _like(X, risk * _one_or(side.reference))
+        by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
         means = by_risk.cumsum(-1)[:, side.last]
-        means += _as_array(X, carry)[:, None]
+        means += vector_beside(X, carry)[:, None]
         own = X[:, side.event]
         if side.own:
-            means += own * _like(X, _exp(f[side.event] - shift))
-            inside = _subtract(inside, side.event, -q * _exp(-l))
-        means *= _like(X, _inverse_risk(side, f, l, shift))
-        fixed = (X * _like(X, inside)) @ X.T - (means * _like(X, q)) @ means.T
+            means += own * in_precision_of(X, exp(f[side.event] - shift))
+            inside = less(inside, side.event, -q * exp(-l))
+        means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
+        fixed = (X * in_precision_of(X, inside)) @ X.T - (means * in_precision_of(X, q)) @ means.T
         means -= own
         active, along = _bending(side, l, tilt)
         out.append(
             Bend(
-                _numpy(fixed),
-                _numpy((means * _like(X, active)) @ means.T),
-                _numpy(means @ _like(X, active)),
-                _numpy(means @ _like(X, along)),
+                in_numpy(fixed),
+                in_numpy((means * in_precision_of(X, active)) @ means.T),
+                in_numpy(means @ in_precision_of(X, active)),
+                in_numpy(means @ in_precision_of(X, along)),
             )
         )
     return out
@@ -254,7 +265,9 @@ def curvature(
 
 def patient_weights(slab: StoredSlab, values: list[Array], tilts: tuple[Tilt, ...]) -> list[Any]:
     """Worst-case weights of each side's events."""
-    return [_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
+    return [
+        in_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+    ]
 
 
 def _weights(side: ScoredEvents, l: Array, tilt: Tilt) -> Array:
@@ -274,87 +287,16 @@ def _bending(side: ScoredEvents, l: Array, tilt: Tilt) -> tuple[Array, Array]:
 
 def _inverse_risk(side: ScoredEvents, f: Array, l: Array, shift: float) -> Array:
     """1 / S_i, from l_i = log S_i - f_i."""
-    return _exp(shift - l - f[side.event])
+    return exp(shift - l - f[side.event])
 
 
 def _pull(side: ScoredEvents, f: Array, l: Array, shift: float, q: Array, carry: float) -> Array:
     """Risk of each patient times the sum of q_i / S_i over the events that have the patient at risk."""
-    per_place = _scattered(side.last, q * _inverse_risk(side, f, l, shift), f)
+    per_place = summed_by_place(side.last, q * _inverse_risk(side, f, l, shift), f)
     # From the back, where the terms are smallest: subtracting from a total would leave only its rounding there.
-    total = _flipped(_flipped(per_place).cumsum(0)) + carry
-    return total * _exp(f - shift) * _one_or(side.reference)
+    total = flipped(flipped(per_place).cumsum(0)) + carry
+    return total * exp(f - shift) * _one_or(side.reference)
 
 
 def _one_or(reference: Array | None) -> Array | float:
     return 1.0 if reference is None else reference
-
-
-# The few places where NumPy and torch spell the same thing differently.
-
-
-def _is_numpy(array: Array) -> bool:
-    return isinstance(array, np.ndarray)
-
-
-def _exp(array: Array) -> Array:
-    return np.exp(array) if _is_numpy(array) else array.exp()
-
-
-def _log(array: Array) -> Array:
-    return np.log(array) if _is_numpy(array) else array.log()
-
-
-def _double(array: Array) -> Array:
-    return array.astype(np.float64, copy=False) if _is_numpy(array) else array.double()
-
-
-def _like(X: Array, array: Array) -> Array:
-    """A vector in the features' precision."""
-    return array.astype(X.dtype, copy=False) if _is_numpy(X) else array.to(X.dtype)
-
-
-def _as_array(X: Array, vector: Any) -> Array:
-    """Numbers of this process as a vector beside the features."""
-    if _is_numpy(X):
-        return np.asarray(vector, dtype=X.dtype)
-    import torch
-
-    return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
-
-
-def _numpy(array: Array) -> Any:
-    return np.asarray(array, dtype=np.float64) if _is_numpy(array) else array.double().cpu().numpy()
-
-
-def _where(flags: Array) -> Array:
-    """Places of the flags that are set."""
-    return np.flatnonzero(flags) if _is_numpy(flags) else flags.nonzero().reshape(-1)
-
-
-def _searched(rising: Array, values: Array) -> Array:
-    """How many of the rising numbers are at most each value."""
-    if _is_numpy(rising):
-        return np.searchsorted(rising, values, side="right")
-    import torch
-
-    return torch.searchsorted(rising, values, right=True)
-
-
-def _flipped(array: Array) -> Array:
-    return array[::-1] if _is_numpy(array) else array.flip(0)
-
-
-def _scattered(places: Array, values: Array, like: Array) -> Array:
-    """Values summed by place."""
-    if _is_numpy(like):
-        return np.bincount(places, weights=values, minlength=len(like))
-    import torch
-
-    return torch.zeros_like(like).index_add_(0, places, values)
-
-
-def _subtract(array: Array, places: Array, values: Array) -> Array:
-    """The array less values at places, each of which stands once."""
-    out = array.copy() if _is_numpy(array) else array.clone()
-    out[places] -= values
-    return out

@@ -1,0 +1,84 @@
+"""The few operations that NumPy and torch spell differently, for code that takes arrays of either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# An array of NumPy or torch.
+Array = Any
+
+
+def is_numpy(array: Array) -> bool:
+    """Whether the array is NumPy's."""
+    return isinstance(array, np.ndarray)
+
+
+def exp(array: Array) -> Array:
+    """Exponential of every number."""
+    return np.exp(array) if is_numpy(array) else array.exp()
+
+
+def log(array: Array) -> Array:
+    """Logarithm of every number."""
+    return np.log(array) if is_numpy(array) else array.log()
+
+
+def double(array: Array) -> Array:
+    """The array in double precision."""
+    return array.astype(np.float64, copy=False) if is_numpy(array) else array.double()
+
+
+def in_precision_of(X: Array, array: Array) -> Array:
+    """A vector in the features' precision."""
+    return array.astype(X.dtype, copy=False) if is_numpy(X) else array.to(X.dtype)
+
+
+def vector_beside(X: Array, vector: Any) -> Array:
+    """Numbers of this process as a vector beside the features."""
+    if is_numpy(X):
+        return np.asarray(vector, dtype=X.dtype)
+    import torch
+
+    return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
+
+
+def in_numpy(array: Array) -> Any:
+    """The array in NumPy, in double precision."""
+    return np.asarray(array, dtype=np.float64) if is_numpy(array) else array.double().cpu().numpy()
+
+
+def set_places(flags: Array) -> Array:
+    """Places of the flags that are set."""
+    return np.flatnonzero(flags) if is_numpy(flags) else flags.nonzero().reshape(-1)
+
+
+def counted_up_to(rising: Array, values: Array) -> Array:
+    """How many of the rising numbers are at most each value."""
+    if is_numpy(rising):
+        return np.searchsorted(rising, values, side="right")
+    import torch
+
+    return torch.searchsorted(rising, values, right=True)
+
+
+def flipped(array: Array) -> Array:
+    """The array from back to front."""
+    return array[::-1] if is_numpy(array) else array.flip(0)
+
+
+def summed_by_place(places: Array, values: Array, like: Array) -> Array:
+    """Values summed by place."""
+    if is_numpy(like):
+        return np.bincount(places, weights=values, minlength=len(like))
+    import torch
+
+    return torch.zeros_like(like).index_add_(0, places, values)
+
+
+def less(array: Array, places: Array, values: Array) -> Array:
+    """The array less values at places, each of which stands once."""
+    out = array.copy() if is_numpy(array) else array.clone()
+    out[places] -= values
+    return out
