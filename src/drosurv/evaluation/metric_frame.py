@@ -18,10 +18,8 @@ from drosurv.evaluation.attributes import (
     parse_attributes,
     warn_of_small_groups,
 )
-from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.predictions import predict_risk
+from drosurv.evaluation.row_metrics import RowMetrics, is_single
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.target import IntArray, parse_target
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Compare = Literal["between_groups", "to_overall"]
-# A metric of the patients in the given rows.
-RowMetric = Callable[[IntArray], float]
 
 
 class SurvivalMetricFrame:
@@ -105,9 +101,8 @@ class SurvivalMetricFrame:
             raise ValueError(f"control_features and sensitive_features share a name: {names}.")
         kept = np.logical_and.reduce([a.groups.kept for a in (*self._controls, *self._sensitive)])
         self._kept: IntArray = np.flatnonzero(kept)
-        self._single = not isinstance(metrics, (Mapping, list, tuple))
-        self._metrics = _named_metrics(metrics, self._single)
-        self._functions = self._row_metrics(risk, y_train, sample_params or {})
+        self._single = is_single(metrics)
+        self._metrics = RowMetrics.parse(metrics, self._target, risk, y_train, sample_params or {})
         counts = {
             (" & ".join(self.sensitive_levels), " & ".join(map(str, key))): Count.of(self._target.take(rows))
             for key, rows in self._rows_of([*self._controls, *self._sensitive]).items()
@@ -143,13 +138,10 @@ class SurvivalMetricFrame:
 
         attributes = [*self._controls, *self._sensitive]
         found = {key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(attributes).items()}
-        index = _product_index(attributes)
-        none = Count(0, 0)
-        per_group = [found.get(key if isinstance(key, tuple) else (key,), none) for key in index]
+        rows = {key: (count.n, count.events, count.censoring) for key, count in found.items()}
+        nobody = Count(0, 0)
         return pd.DataFrame(
-            [(count.n, count.events, count.censoring) for count in per_group],
-            columns=["n", "events", "censoring"],
-            index=index,
+            *_in_order(attributes, rows, (0, 0, nobody.censoring)), columns=["n", "events", "censoring"]
         )
 
     def group_min(self) -> Any:
@@ -209,15 +201,13 @@ class SurvivalMetricFrame:
         """
         import pandas as pd
 
-        names = [metric for metric in self._metrics.values() if isinstance(metric, str)]
-        if self._controls or not names:
+        if self._controls or self._metrics.patients is None:
             raise ValueError(
                 "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
                 "such as 'concordance_index'."
             )
-        assert self._patients is not None
         attribute = intersection_of(self._sensitive)
-        panel = Panel(self._patients, [attribute], attribute, wanted=names)
+        panel = Panel(self._metrics.patients, [attribute], attribute, wanted=self._metrics.named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
         sheet = panel.sheet(n_bootstrap, **resampling)
         p_values = panel.p_values(n_bootstrap if n_permutations is None else n_permutations, **resampling)
@@ -275,7 +265,9 @@ class SurvivalMetricFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             for key, rows in self._rows_of(attributes).items():
-                found[key] = {name: float(function(rows)) for name, function in self._functions.items()}
+                found[key] = {
+                    name: float(function(rows)) for name, function in self._metrics.functions.items()
+                }
                 undefined += [
                     f"{name} of {' & '.join(map(str, key)) or 'all'}"
                     for name, value in found[key].items()
@@ -289,88 +281,20 @@ class SurvivalMetricFrame:
             )
         if not attributes:
             return pd.DataFrame([found[()]])
-        index = _product_index(attributes)
-        empty = dict.fromkeys(self._functions, float("nan"))
-        rows_in_order = [found.get(key if isinstance(key, tuple) else (key,), empty) for key in index]
-        return pd.DataFrame(rows_in_order, index=index)
-
-    def _row_metrics(self, risk: Any, y_train: Any, sample_params: Mapping[str, Any]) -> dict[str, RowMetric]:
-        n = len(self._target)
-        scores = predict_risk(risk, None, n, name="risk")
-        structured = self._target.to_structured()
-        params_of = {next(iter(self._metrics)): sample_params} if self._single else sample_params
-        unused = [name for name in params_of if not callable(self._metrics.get(name))]
-        if sample_params and unused:
-            raise ValueError(
-                f"sample_params names {unused}, which are no callables among the metrics {[*self._metrics]}: "
-                "only those take any."
-            )
-        named = any(isinstance(metric, str) for metric in self._metrics.values())
-        patients = self._patients = self._named_patients(risk, y_train) if named else None
-
-        def of_callable(metric: Callable[..., float], params: Mapping[str, Any]) -> RowMetric:
-            arrays = {key: np.asarray(values) for key, values in params.items()}
-            for key, values in arrays.items():
-                if len(values) != n:
-                    raise ValueError(f"sample_params {key!r} has {len(values)} entries for {n} patients.")
-            return lambda rows: metric(
-                structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}
-            )
-
-        def of_name(name: str) -> RowMetric:
-            assert patients is not None
-            metric, everyone = _metric(name, patients), patients
-            return lambda rows: metric(everyone.take(rows), np.ones(len(rows)))
-
-        return {
-            name: of_name(metric) if isinstance(metric, str) else of_callable(metric, params_of.get(name, {}))
-            for name, metric in self._metrics.items()
-        }
-
-    def _named_patients(self, risk: Any, y_train: Any) -> Patients:
-        if y_train is None:
-            raise ValueError(
-                "y_train is needed for metrics given by name: they take censoring weights from it."
-            )
-        return Patients(Scoring(risk, None, self._target, y_train, name="risk"))
-
-
-def _named_metrics(metrics: Any, single: bool) -> dict[str, Any]:
-    if single:
-        return {_name(metrics): metrics}
-    found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
-    if not found or len(found) < len(metrics):
-        raise ValueError("metrics must hold at least one metric, each under a name of its own.")
-    for metric in found.values():
-        _name(metric)
-    return found
-
-
-def _name(metric: Any) -> str:
-    if isinstance(metric, str):
-        return metric
-    if callable(metric):
-        return getattr(metric, "__name__", "metric")
-    raise ValueError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
-
-
-def _metric(name: str, patients: Patients) -> Metric:
-    panel = Panel(patients)
-    known = [metric.name for metric in panel.of("patients") if metric.by_group]
-    if name not in known:
-        raise ValueError(
-            f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
-            "curves need risk=Predictions(risk, survival, times)."
+        return pd.DataFrame(
+            *_in_order(attributes, found, dict.fromkeys(self._metrics.functions, float("nan")))
         )
-    return CATALOGUE[name]
 
 
-def _product_index(attributes: Sequence[Attribute]) -> Any:
+def _in_order(
+    attributes: Sequence[Attribute], found: Mapping[tuple[Any, ...], Any], empty: Any
+) -> tuple[list[Any], Any]:
+    """What was found of every combination of labels, or else `empty`; and their index."""
     import pandas as pd
 
-    if len(attributes) == 1:
-        return pd.Index(list(attributes[0].groups.labels), name=attributes[0].name, tupleize_cols=False)
-    return pd.MultiIndex.from_tuples(
-        list(product(*(attribute.groups.labels for attribute in attributes))),
-        names=[attribute.name for attribute in attributes],
-    )
+    keys = list(product(*(attribute.groups.labels for attribute in attributes)))
+    names = [attribute.name for attribute in attributes]
+    rows = [found.get(key, empty) for key in keys]
+    if len(names) == 1:
+        return rows, pd.Index([label for (label,) in keys], name=names[0], tupleize_cols=False)
+    return rows, pd.MultiIndex.from_tuples(keys, names=names)

@@ -14,7 +14,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.candidates import CANDIDATE
-from drosurv.tuning.careful_budget import PLAIN, CarefulBudget
+from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
@@ -28,6 +28,7 @@ from drosurv.tuning.search_tables import (
     gain_share,
     paired_differences,
     setting_table,
+    with_plain,
 )
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
         if isinstance(rule, CarefulBudget):
-            self._add_plain(plain_folds, rule.minimise)
+            differences = paired_differences(self.fold_results_, plain_folds, rule.minimise)
+            self.results_ = with_plain(self.results_, self.reference_, differences)
         self.fold_results_ = self.fold_results_.drop(columns=DRAWS, errors="ignore")
         self.rule_: SelectionRule = rule
         self.choice_: Choice = rule.choose(self.results_)
@@ -198,21 +200,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             best = clone(model).set_params(**self.best_params_) if chosen else clone(plain)
             self.best_estimator_ = self._refitted(best, X, y, labels)
         return self
-
-    def _add_plain(self, plain_folds: pd.DataFrame, minimise: str) -> None:
-        """Put the plain model last in the table, and every setting's paired difference from it."""
-        import pandas as pd
-
-        number = len(self.results_)
-        differences = paired_differences(self.fold_results_, plain_folds, minimise)
-        table = self.results_.join(differences)
-        table[PLAIN] = False
-        own = self.reference_.to_frame().T
-        # Its settings are not those of the grid.
-        own = own.drop(columns=[name for name in own if name not in table])
-        own.index = pd.Index([number], name=table.index.name)
-        own[[*differences]], own[PLAIN] = 0.0, True
-        self.results_ = pd.concat([table, own.astype(table.dtypes[own.columns.tolist()])])
 
     def _steps(self) -> tuple[Any, NetworkEstimator]:
         """The steps before the estimator, as one transformer or None, and the estimator."""
@@ -256,9 +243,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             )
         best = int(tables[0]["concordance_index"].argmax())
         self.control_ = pd.concat([table.iloc[[best]] for table in tables], ignore_index=True)
-        self.reference_ = self.control_.iloc[0].drop(FACTOR)
         for table in (self.results_, self.control_):
-            table["gain_share"] = gain_share(table, self.reference_)
+            table["gain_share"] = gain_share(table, self.control_.iloc[0])
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
         return references[best], plain.loc[own]

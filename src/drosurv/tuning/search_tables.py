@@ -9,6 +9,7 @@ import numpy as np
 
 from drosurv.metrics.shrinkage import kept_share
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
+from drosurv.tuning.careful_budget import PLAIN
 from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
 
 if TYPE_CHECKING:
@@ -141,6 +142,20 @@ def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) ->
             }
         )
     return pd.DataFrame({f"{metric}_difference": mean, f"{metric}_difference_se": error})
+
+
+def with_plain(table: pd.DataFrame, plain: pd.Series[Any], differences: pd.DataFrame) -> pd.DataFrame:
+    """The table of settings with the plain model's row last, and every setting's difference from it."""
+    import pandas as pd
+
+    joined = table.join(differences)
+    joined[PLAIN] = False
+    own = plain.to_frame().T
+    # Its settings are not those of the grid.
+    own = own.drop(columns=[name for name in own if name not in joined])
+    own.index = pd.Index([len(table)], name=table.index.name)
+    own[[*differences]], own[PLAIN] = 0.0, True
+    return pd.concat([joined, own.astype(joined.dtypes[own.columns.tolist()])])
 
 
 def _draws(kept: Any, metric: str) -> Any:
