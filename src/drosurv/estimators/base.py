@@ -32,9 +32,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
     _baseline: Curves
     # What models trained together in one batch may differ in.
     _batched: ClassVar[tuple[str, ...]] = ()
-    # Fitted attributes that speak of single training patients, which a saved model leaves out.
+    # Fitted attributes with a value for each training patient; a saved model leaves them out.
     _per_patient: ClassVar[tuple[str, ...]] = ()
-    # Arguments of fit about the rows for which this estimator has a definition.
+    # Arguments of fit about the rows that this estimator understands.
     _observes: ClassVar[tuple[str, ...]] = ("clusters",)
     # Whether training weighs patients by their losses.
     _weighs_losses = False
@@ -59,7 +59,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """Raise ValueError for parameters that make no sense; called when fitting begins."""
 
     def _describe(self, fitted: Fitted) -> None:
-        """Set what this kind of model reports of its training beside what all do."""
+        """Set what only this kind of model reports of its training."""
 
     @property
     def _reads_groups(self) -> bool:
@@ -130,7 +130,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
     ) -> Training:
         """The arguments of fit, checked."""
         for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
-            # The last fit may have been of another network, and one that fails leaves no model behind.
+            # The last fit may have been of another network. A fit that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
         X = validate_data(self, enter(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2)
@@ -175,7 +175,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has come to its end: names and number of the features are set before."""
+        """Whether a fit has ended. The features' names and number are set before that, so they cannot tell."""
         return hasattr(self, "_baseline")
 
     @property
@@ -285,7 +285,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         return float(concordance_index(y, self.predict(X)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes, a network as plain arrays, so that any way of keeping them works."""
+        """Parameters and fitted attributes, a network as plain arrays, which can be saved in any way."""
         state = dict(super().__getstate__())
         if "network_" in state and not isinstance(state["network_"], Trees):
             state["network_"] = module_state(state["network_"])

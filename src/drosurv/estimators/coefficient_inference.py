@@ -66,7 +66,7 @@ class CoefficientInference(BaseEstimator):
     _schedule: Callable[..., Schedule]
     _kept_training: Training | None = None
     _findings: Findings | None = None
-    # Whether the coefficients maximise the partial likelihood, so that its information speaks of them.
+    # Whether the coefficients maximise the partial likelihood: only then is its information theirs.
     _is_plain_cox = False
 
     def summary(
@@ -153,11 +153,11 @@ class CoefficientInference(BaseEstimator):
 
     @property
     def _maximises_likelihood(self) -> bool:
-        """Whether the information matrix speaks of these very coefficients."""
+        """Whether the information matrix is that of these coefficients."""
         return self._is_plain_cox and not self.recalibrate
 
     def _tell(self, method: str) -> str | None:
-        """The method that is meant, its covariance computed; None where there is none without refits."""
+        """The method to use, after computing its covariance; None where only refits can give one."""
         used = self._method(method)
         if used in ("information", "sandwich") and used not in self._known().covariances:
             known = {**self._known().covariances, used: self._covariance(used)}
@@ -183,7 +183,7 @@ class CoefficientInference(BaseEstimator):
         return method
 
     def _known(self) -> Findings:
-        """What is known of the coefficients so far; computed from the training data at the first call."""
+        """Covariances of the coefficients, computed from the training data at the first call."""
         if self._findings is None:
             training, weights = self._required("summary"), None
             share = training.weight if training.weight is not None else np.ones(len(training.X))
@@ -292,7 +292,7 @@ class CoefficientInference(BaseEstimator):
         self._kept_training, self._findings = training, None
 
     def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state of a model to be kept elsewhere: what summary() tells by itself goes along, the data stay."""
+        """The state to save: with what summary() needs, without the training data."""
         training = state.pop("_kept_training", None)
         if training is not None and len(training.X) * training.X.shape[1] ** 2 <= _SAVED_WORK:
             self._tell("auto")

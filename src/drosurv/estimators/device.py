@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_device(device: Any) -> None:
-    """Reject what is no device by its name; whether it is there shows when it is needed."""
+    """Reject a name that is not a device. Whether the device exists is checked when it is needed."""
     if isinstance(device, str) and device in ("auto", "cpu"):
         return
     import torch

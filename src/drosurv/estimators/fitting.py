@@ -81,7 +81,7 @@ class Fitted:
 
     @property
     def worst_case_weights(self) -> FloatArray:
-        """Weights of all rows the caller gave in the worst case, summing to one."""
+        """Worst-case weights of all rows that the caller gave, summing to one."""
         weights = self.criterion.patient_weights(self.at)[0]
         return self.training.spread(weights / weights.sum())
 
@@ -131,7 +131,7 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
         return recipe
     plain = recipe.plain()
     with warnings.catch_warnings():
-        # The plain model only shows the way: how well it is trained is no news to the user.
+        # The plain model is only used to find neighbourhoods: do not warn the user about its training.
         warnings.simplefilter("ignore", ConvergenceWarning)
         (model, *_) = _train_here(plain, training, replace(schedule, lr=schedule.lr[:1], verbose=False))
     return recipe.found(model.entries[0])
@@ -169,7 +169,7 @@ def _to_the_optimum(
     theta = found.x[: problem.d]
     extra = recipe.loss.start + found.x[problem.d :]
     if recipe.loss.shift is not None:
-        # The problem's features are centred: what their centre adds to the scores, the extra parameters give back.
+        # The problem's features are centred. The extra parameters take off what the centre adds to the scores.
         extra = extra - float(problem.centre @ theta) * recipe.loss.shift
     scores = training.X @ theta
     return [
@@ -288,7 +288,7 @@ def _by_steps(
 
 
 def _evaluated(models: list[Fitted], schedule: Schedule, values: FloatArray | None = None) -> list[Fitted]:
-    """The models with the objective where training ended, unless its values (B,) are known."""
+    """The models with their final objective; its values (B,) are computed unless they are given."""
     criterion = models[0].criterion
     scores, extra = np.stack([m.scores for m in models]), np.stack([m.extra for m in models])
     entries = criterion.entries(scores, extra)

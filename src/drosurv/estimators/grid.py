@@ -142,7 +142,7 @@ def _error(train: Callable[..., None], *arguments: Any) -> ValueError | None:
 
 
 def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
-    # Group labels are for those that read them: the others would warn of every one they ignore.
+    # Only estimators that read group labels get them: the others would warn that they ignore them.
     groups = sample.sensitive_features if estimator._reads_groups else None
     return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
@@ -155,7 +155,7 @@ def _together(one: SurvivalEstimator, other: SurvivalEstimator) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two parameters are equal beyond doubt; what cannot be compared counts as different."""
+    """Whether two parameters are surely equal; what cannot be compared counts as different."""
     if one is other:
         return True
     try:

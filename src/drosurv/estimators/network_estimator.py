@@ -61,7 +61,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     _convex = True
     # Why tied event times play no part in the loss; empty where they do.
     _no_ties = ""
-    # Why scores are no log hazards that one number could stretch; empty where they are.
+    # Why the scores are not log hazards, so that no factor can recalibrate them; empty where they are.
     _own_curves = ""
 
     def _check_parameters(self) -> None:
@@ -180,7 +180,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             self._keep(fitted.training)
 
     def _factor(self, training: Training) -> float:
-        """What the scores are to be multiplied by, so that their spread suits patients not trained on."""
+        """The factor that gives the scores the right spread for patients not trained on."""
         # A copy trains: a recipe may leave notes on its estimator.
         other = clone(self).set_params(verbose=False)
 

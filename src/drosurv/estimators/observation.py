@@ -56,7 +56,7 @@ class Observation:
         return Target(event[self.patient[last]], target.time[last], entry)
 
     def take(self, rows: NDArray[Any]) -> Observation:
-        """That of the given rows, strata keep their numbers."""
+        """The observation of the given rows; strata keep their numbers."""
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
         entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
         return Observation(entry, stratum, self.strata, clusters, offset, patient)

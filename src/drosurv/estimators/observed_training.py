@@ -66,7 +66,7 @@ def observed_training(
 
 
 def _mass_of_patients(observation: Observation, training: Training) -> FloatArray:
-    """Shares of the rows when patients, not rows, are counted: a patient's stands with the event, or the last row.
+    """Mass of each row when patients are counted, not rows: all of a patient's is on the row of the event, or the last.
 
     The partial likelihood has a loss only where there is an event, so this is the same as summing a patient's losses.
     """

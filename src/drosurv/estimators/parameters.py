@@ -12,7 +12,7 @@ from drosurv.errors import ArgumentError
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
-    """Reject what is no whole number, or a smaller one than the least."""
+    """Reject what is not a whole number of at least `least`."""
     if not isinstance(value, Integral) or value < least:
         raise ArgumentError.must(name, f"be a whole number, at least {least}", value)
 
@@ -31,7 +31,7 @@ def check_share(name: str, value: Any) -> None:
 
 
 def check_widths(name: str, value: Any) -> None:
-    """Reject what is no sequence of whole numbers of at least one."""
+    """Reject what is not a sequence of whole numbers, each at least 1."""
     listed = isinstance(value, (Sequence, np.ndarray))
     if not listed or not all(isinstance(width, Integral) and int(width) >= 1 for width in value):
         raise ArgumentError.must(name, "list widths (whole numbers, at least 1) like (24,)", value)

@@ -76,7 +76,7 @@ class PredictedTimes:
         return np.concatenate([curves @ steps for curves in self._in_parts(X, grid, given)])
 
     def _in_parts(self, X: Any, times: FloatArray, given: dict[str, Any]) -> Iterator[FloatArray]:
-        """Survival (rows, T) of some patients after the other, so that many patients need little memory."""
+        """Survival (rows, T) of a few patients at a time, so that many patients need little memory."""
         n = len(X)
         size = max(1, _HELD // len(times))
         for start in range(0, n, size):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def maybe_bar(name: str | None, steps: int) -> Iterator[Callable[[int], None] | None]:
-    """Yields a function to be told each finished step, which moves a bar of that name to `steps`; None for no bar."""
+    """Yield a function that takes the number of steps done and moves the bar; None without a name."""
     if name is None:
         yield None
         return

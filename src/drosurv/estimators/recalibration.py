@@ -1,4 +1,4 @@
-"""Recalibration: one number that gives scores the spread which patients not trained on ask for."""
+"""Recalibration: one factor that gives scores the right spread for patients not trained on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
     fold = folds(training)
     scores = np.empty(len(fold))
     with warnings.catch_warnings():
-        # The model itself has said all this of the training on everybody.
+        # Training on everybody has given these warnings already.
         warnings.simplefilter("ignore")
         for k in range(N_FOLDS):
             rows, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)

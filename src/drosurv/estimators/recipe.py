@@ -71,7 +71,7 @@ class Recipe:
         return callable(self.neighborhoods) and not isinstance(self.neighborhoods, Neighborhoods)
 
     def plain(self) -> Recipe:
-        """The mean regret of everybody: what the neighbourhoods are found from."""
+        """The recipe of the plain model, from whose regrets neighbourhoods are found."""
         return replace(self, objective=Mean, blocks=None, regret=True, neighborhoods=None, penalty=None)
 
     def found(self, regrets: FloatArray) -> Recipe:
@@ -80,7 +80,7 @@ class Recipe:
         return replace(self, neighborhoods=find(regrets))
 
     def criterion(self, training: Training, penalised: bool = True) -> Criterion:
-        """The criterion on a training set; with its penalty, unless that is prepared elsewhere."""
+        """The criterion on a training set, with its penalty unless the caller adds that itself."""
         assert not self.finds_neighborhoods, "found() comes first"
         around: Any = self.neighborhoods
         return Criterion(

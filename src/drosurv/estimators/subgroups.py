@@ -17,7 +17,7 @@ from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 from drosurv.objectives import PlainObjective
 
-# What the worst-off share gains per event below which a model is called the null model.
+# If the worst-off share gains less than this per event, the model is called the null model.
 _NOTHING = 1e-4
 
 

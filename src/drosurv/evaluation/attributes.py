@@ -182,5 +182,17 @@ def warn_of_small_groups(
     return frozenset(small)
 
 
+def warn_of_undefined(named: Sequence[str], stacklevel: int = 4) -> None:
+    """One warning that names every number without a value."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    if named:
+        warnings.warn(
+            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}.",
+            UndefinedMetricWarning,
+            stacklevel=stacklevel,
+        )
+
+
 def _text(label: Any) -> str:
     return AND.join(map(str, label)) if isinstance(label, tuple) else str(label)

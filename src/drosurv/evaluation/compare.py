@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.evaluation.attributes import warn_of_undefined
 from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
 from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.evaluation.sheet import Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, interval_of, no_difference_p_value
 from drosurv.metrics.pair_disparities import Convention
@@ -93,7 +93,7 @@ def compare(
     first = next(iter(models.values()))
     rows: list[dict[str, Any]] = []
     baseline: dict[Key, Number] = {}
-    undefined: dict[str, list[Place]] = {}
+    undefined: list[str] = []
     with late_bar("comparing", len(models) * n_bootstrap, show=progress) as advance:
         for name, model in models.items():
             panel = prepare(
@@ -113,7 +113,9 @@ def compare(
             # The same seed draws the same patients for every model.
             sheet = panel.sheet(n_bootstrap, random_state=random_state, threads=threads, advance=advance)
             numbers, worst = _numbers(panel, sheet)
-            undefined[name] = sheet.undefined
+            if cells := sheet.undefined:
+                told = [f"{metric} of {attribute} {group}" for attribute, group, metric in cells]
+                undefined.append(f"{name}: {', '.join(told)}")
             baseline = baseline or numbers
             for key, number in numbers.items():
                 interval = number.interval(level)
@@ -129,25 +131,8 @@ def compare(
                         **_difference(number, None if numbers is baseline else baseline.get(key), level),
                     }
                 )
-    _warn_of_undefined(undefined)
+    warn_of_undefined(undefined, stacklevel=3)
     return pd.DataFrame(rows)
-
-
-def _warn_of_undefined(undefined: Mapping[str, Sequence[Place]]) -> None:
-    """One warning that names the models, and whose numbers of theirs have no value and are left out."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
-    named = [
-        f"{model}: " + ", ".join(f"{metric} of {attribute} {group}" for attribute, group, metric in cells)
-        for model, cells in undefined.items()
-        if cells
-    ]
-    if named:
-        warnings.warn(
-            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
 
 
 def _numbers(panel: Panel, sheet: Sheet) -> tuple[dict[Key, Number], dict[Key, str]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Disparities that shrinking moves.
 DISPARITIES = ("individual_disparity", "intersectional_disparity", "group_disparity")
-# F_I is taken of more than a dozen scores, so that it is estimated from the same random pairs where there are more.
+# F_I is computed for a dozen scores: where there are more pairs than this, all use the same random ones.
 SAMPLED_PAIRS = 2_000_000
 _FACTORS = np.linspace(0.0, 1.0, 11)
 
@@ -117,7 +117,7 @@ def _individual(panel: Panel, risk: FloatArray, X: FloatArray) -> float:
 
 
 def _pairs(panel: Panel) -> Pairs:
-    """How many pairs F_I is taken of: all, or so many of them that a dozen scores take no time."""
+    """How many pairs F_I is computed from: all, or few enough to be quick for a dozen scores."""
     n = len(panel.everyone)
     return "all" if panel.pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 

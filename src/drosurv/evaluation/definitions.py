@@ -114,7 +114,7 @@ def concordance_fractions(patients: Patients, groups: Groups, weight: FloatArray
 
 
 def mean_hazards(patients: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
-    """Mean hazard of every group, smoothed as behind the published tables where that convention is asked for."""
+    """Mean hazard of every group; in the tables' convention smoothed as they are."""
     size, total = groups.sums(weight), groups.sums(weight * patients.hazard)
     with np.errstate(invalid="ignore"):
         smooth = patients.scoring.convention == "table"
@@ -133,7 +133,7 @@ def concordance_imparity(between: Between) -> Extreme:
 
 
 def group_disparity(between: Between) -> Extreme:
-    """F_G; no value, rather than a perfect one, without a second group."""
+    """F_G; undefined, and not 0, where there is only one group."""
     (means, drawn), (centre, centre_drawn) = map(between.values, ("mean_hazard", "mean_hazard_of_all"))
     found = largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])
     return found if len(means) > 1 else found._replace(estimate=float("nan"))

@@ -269,7 +269,7 @@ class Panel:
 
     @cached_property
     def tests(self) -> list[tuple[str, Attribute, Metric]]:
-        """Whose groups are tested by permutation, and of what."""
+        """Attributes and metrics whose gaps are tested by permutation."""
         tested = [metric for metric in self.metrics if metric.test is not None]
         found = [
             (attribute.name, attribute, metric)

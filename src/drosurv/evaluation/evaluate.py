@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drosurv.evaluation.attributes import warn_of_small_groups
+from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.group_tables import (
@@ -180,17 +179,9 @@ def _count(name: str, value: int) -> int:
 
 def _warn_of_undefined(rows: Sequence[Row]) -> None:
     """One warning that names every group, and the metrics it has no value of."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
     undefined: dict[str, list[str]] = {}
     for row in rows:
         if row.status == "undefined" and row.kind != "gap":
             who = f"{row.whose} ({row.n} patients, {row.events} events)"
             undefined.setdefault(who, []).append(row.metric)
-    if undefined:
-        named = "; ".join(f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items())
-        warnings.warn(
-            f"undefined (NaN), for want of comparable pairs, events or follow-up: {named}.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
+    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])

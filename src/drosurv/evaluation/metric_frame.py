@@ -17,6 +17,7 @@ from drosurv.evaluation.attributes import (
     intersection_of,
     parse_attributes,
     warn_of_small_groups,
+    warn_of_undefined,
 )
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.row_metrics import RowMetrics, is_single
@@ -273,12 +274,7 @@ class SurvivalMetricFrame:
                     for name, value in found[key].items()
                     if np.isnan(value)
                 ]
-        if undefined:
-            warnings.warn(
-                f"undefined (NaN), for want of comparable pairs, events or follow-up: {', '.join(undefined)}.",
-                UndefinedMetricWarning,
-                stacklevel=4,
-            )
+        warn_of_undefined(undefined)
         if not attributes:
             return pd.DataFrame([found[()]])
         return pd.DataFrame(

@@ -78,7 +78,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
     inside[np.arange(len(target)), bins] = 1.0
-    # Somebody censored at a survival of 0 has no range below; he stays in the lowest bin.
+    # A patient censored at a survival of 0 has no range below, and stays in the lowest bin.
     spread = ~target.event & (reached > 0)
     s = reached[spread, None]
     inside[spread] = np.clip(np.minimum(low + 1 / n_bins, s) - low, 0.0, None) / s

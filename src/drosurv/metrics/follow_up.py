@@ -110,7 +110,7 @@ def _percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
     if not (weight == np.round(weight)).all():
-        # What is no count of copies says only how much each patient counts beside the others.
+        # Weights that are not whole numbers are no copies: only their ratios matter.
         weight = weight / weight.mean()
     ends = np.cumsum(weight)
     place = np.linspace(0.0, max(ends[-1] - 1.0, 0.0), 101)

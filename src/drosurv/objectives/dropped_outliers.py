@@ -63,5 +63,5 @@ class DroppedOutliers:
         return self.inner.torch(losses, left)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """None: who is dropped changes without warning."""
+        """None: it has no second derivative where the set of dropped patients changes."""
         return None

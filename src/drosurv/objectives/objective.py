@@ -1,4 +1,4 @@
-"""What every objective answers: its value, who it weighs, and how those weights bend."""
+"""What every objective computes: its value, its weights, and its second derivative."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _LONGEST = 1e3
 
 
 class Problem(Protocol):
-    """What the solver asks of a problem; every method but ``value`` speaks of the point last valued."""
+    """What the solver asks of a problem; all methods but ``value`` are about the last point given to it."""
 
     size: int
     sample: Any
@@ -132,11 +132,11 @@ def minimise(problem: Problem, *, tol: float, max_iter: int, start: FloatArray |
 
 
 def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> Solution:
-    """Solve smoothed problems of falling price; their weights are feasible, so they certify the true one."""
+    """Solve smoothed problems at falling prices. Their weights are feasible, so they give bounds for the true one."""
     price, history, used = 0.1 * best.scale, list(best.history), best.n_iter
     while used < max_iter:
         stage = problem.smoothed(price)
-        # A stage need not be solved better than its price allows it to speak of the true problem.
+        # The price alone keeps a stage this far from the true problem: solving it more precisely gains nothing.
         precision = max(0.1 * tol, 0.01 * price / max(best.scale, np.finfo(float).tiny))
         inner = _descend(stage, best.x, precision, max_iter - used)
         used += max(inner.n_iter, 1)
@@ -211,12 +211,11 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
                 steps.pairs.clear()
             fixed, following = problem.curvature()
             bending, rigid = _Metric(following), None
-        # Letting the weights follow only adds curvature, so this is the least the gap can be: no need to look
-        # closer before it is small.
+        # Letting the weights follow only adds curvature, so the gap is at least this. Look closer once it is small.
         gap = float(gradient @ bending.solve(gradient))
         if gap <= tol * problem.scale(value):
             rigid = rigid or (bending if following is fixed else _Metric(fixed))
-            # Not value - lower: that speaks of the true problem, above the smoothed one that is being solved here.
+            # Not value - lower: that is the gap of the true problem, and the smoothed one is being solved here.
             gap = float(gradient @ rigid.solve(gradient))
             lower = problem.lower_value(x) - gap
         if gap <= tol * problem.scale(value):
@@ -241,7 +240,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             problem.value(x)
             break
         following_gradient = problem.gradient()
-        # Between the kinks of a nearly nonsmooth objective Newton's steps are far too short: it still falls as before.
+        # Near kinks Newton's steps are far too short, and the objective falls no faster than before.
         while float(following_gradient @ direction) < _STILL_FALLING * slope and length < _LONGEST:
             farther = problem.value(x + 2 * length * direction)
             if not farther < moved:

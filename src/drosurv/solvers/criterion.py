@@ -94,7 +94,7 @@ class Criterion:
 
     @property
     def least_scale(self) -> float:
-        """The size against which gaps are small, whatever the value: that of what can be gained.
+        """The size that gaps are compared with, whatever the value: how much can be gained.
 
         Losses that are never negative have no need of it, as gaps are then relative to their own size.
         """
@@ -198,7 +198,7 @@ class Criterion:
         return Criterion(
             self.loss.take(rows),
             self.make_objective,
-            # Where only events have mass, a batch without any has no loss to speak of.
+            # Where only events have mass, a batch without events has no loss.
             mass / total if total > 0 else mass,
             None if self.whole else [place[b][place[b] >= 0] for b in self.blocks],
             neighborhoods=None if around is None else around.take(rows),
@@ -211,7 +211,7 @@ class Criterion:
 def _entries(
     loss: Loss, mass: FloatArray, blocks: Sequence[IntArray]
 ) -> tuple[IntArray, FloatArray, list[IntArray]]:
-    """Entry of each patient (-1 for who is in no block), masses of the entries, and the entries of each block."""
+    """Entry of each patient (-1 outside of all blocks), masses of the entries, and the entries of each block."""
     entry = np.full(loss.n, -1, dtype=np.intp)
     entry[loss.rows] = np.arange(len(loss.rows))
     masses, members = [mass[loss.rows]], []

@@ -94,7 +94,7 @@ class LinearProblem:
         return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
 
     def _says_enough(self) -> bool:
-        """Whether every block of the sample has enough losses to speak for the whole."""
+        """Whether every block of the sample has enough losses to stand for the whole block."""
         rows: IntArray = self.criterion.loss.rows
         found = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
         return min(found) > self.d
@@ -169,7 +169,7 @@ class LinearProblem:
 
 
 def _centred(X: FloatArray, centre: FloatArray) -> FloatArray:
-    """Features less their centre; what that leaves of a constant one is rounding, and no signal: zero."""
+    """Features less their centre. A constant feature becomes zero: what is left of it is only rounding."""
     out: FloatArray = X - centre
     lowest, highest = X.min(axis=0), X.max(axis=0)
     out[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0

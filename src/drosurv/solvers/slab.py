@@ -134,7 +134,7 @@ def scores(slab: StoredSlab, theta: Any) -> Array:
 
 
 def extent(slab: StoredSlab, f: Array) -> Extent:
-    """How far scores reach, and the risk that later slabs must add to theirs."""
+    """Lowest and highest score, and the risk that later slabs must add to theirs."""
     sides = slab.sides
     highest = float(f.max())
     risk = exp(f - highest)

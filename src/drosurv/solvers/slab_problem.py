@@ -22,7 +22,7 @@ class Workers(Protocol):
     """Who does the work on the slabs: this process, or a cluster."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """What the work makes of each slab's arguments, left where it was made."""
+        """The result of the work on each slab, kept where it was computed."""
         ...
 
     def gather(self, results: list[Any]) -> list[Any]:

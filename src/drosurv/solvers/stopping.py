@@ -50,7 +50,7 @@ class Stopping:
 
 
 class Enough(Exception):
-    """Training has seen enough."""
+    """Raised to stop training early."""
 
 
 class Watch:
