@@ -207,10 +207,7 @@ def concordance_imparity_test(
     def gap(groups: Groups) -> float:
         return float(largest_gap(ratio_by_group(groups, counts.numerator, counts.denominator)))
 
-    def in_standard_errors(groups: Groups) -> float:
-        return ImparityInfluence.of(order, counts, groups).largest_studentized_difference()
-
-    statistic = in_standard_errors if studentized else gap
+    statistic = studentized_imparity(order) if studentized else gap
     observed = statistic(parsed)
     warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, counts.numerator, counts.denominator))
     p_value = share_at_least(statistic, observed, parsed, permutations, random_state, threads)
