@@ -61,6 +61,7 @@ $(PEERS)/ready: $(VENV)/test-ready
 
 $(VENV)/bench-peers/ready: $(VENV)/test-ready
 	$(BIN)/pip install --quiet --no-deps --target $(VENV)/bench-peers "skglm>=0.5"
+	-$(BIN)/pip install --quiet --no-deps --target $(VENV)/bench-peers "xgboost-cpu>=3"
 	touch $@
 
 clean:

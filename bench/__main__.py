@@ -8,7 +8,7 @@ import torch
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from bench import clinical, core, growth, metrics, penalties, repairs, report, subgroup
+from bench import clinical, core, growth, metrics, penalties, repairs, report, subgroup, trees
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -29,6 +29,7 @@ PARTS = {
     "penalties": penalties.rows,
     "repairs": repairs.rows,
     "subgroup": subgroup.rows,
+    "trees": trees.rows,
 }
 
 

@@ -1,7 +1,8 @@
 """Other programs that fit Cox's model, each in a process of its own with the packages it needs.
 
-``fit(name, X, y)`` runs one and returns its coefficients and the seconds of its fit alone: no imports, no
-compilation, no reading of data. Where a peer is not installed it raises :class:`Missing` with the reason.
+``fit(name, X, y)`` runs one and returns its coefficients (boosted trees: the scores of new patients) and the seconds of
+its fit alone: no imports, no compilation, no reading of data. Where a peer is not installed it raises :class:`Missing`
+with the reason.
 """
 
 import json
@@ -15,22 +16,35 @@ from pathlib import Path
 
 import numpy as np
 
-# lifelines needs an older pandas and skglm is no dependency, so both live in folders of their own.
-FOLDERS = {"lifelines": "peers", "skglm": "bench-peers"}
+# lifelines needs an older pandas, skglm and XGBoost are no dependencies, so they live in folders of their own.
+FOLDERS = {"lifelines": "peers", "skglm": "bench-peers", "xgboost": "bench-peers"}
 # What a fit must be repeated for: the quick ones, of which the best of several is taken.
-REPEATS = {"lifelines": 1, "scikit-survival": 1, "skglm": 3, "R": 3}
+REPEATS = {
+    "lifelines": 1,
+    "scikit-survival": 1,
+    "skglm": 3,
+    "R": 3,
+    "xgboost": 2,
+    "scikit-survival, some rounds": 1,
+    "scikit-survival, all rounds": 1,
+}
 # skglm's default tolerance leaves coefficients several digits short of the optimum.
 SKGLM_TOLERANCE = 1e-6
+# Of boosted trees: rounds, their shrinkage, and how many rounds of a booster are timed that is quadratic.
+ROUNDS = 200
+SHRINKAGE = 0.05
+TIMED_ROUNDS = 2
 
 
 class Missing(Exception):
     """A peer that is not on this machine."""
 
 
-def fit(name, X, y):
-    """Coefficients and CPU seconds of a peer's fit of Cox's model with Breslow's ties."""
+def fit(name, X, y, new=None):
+    """Coefficients, or scores of new patients, and CPU seconds of a peer's fit of Cox's model with Breslow's ties."""
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(Path(folder, "data.npz"), X=X, event=y["event"], time=y["time"])
+        more = {} if new is None else {"new": new}
+        np.savez(Path(folder, "data.npz"), X=X, event=y["event"], time=y["time"], **more)
         if name == "R":
             _run_r(folder, X, y)
         else:
@@ -99,7 +113,51 @@ def skglm(X, event, time):
     return lambda: solver.solve(features, y, Cox(use_efron=False), L2(0.0))[0]
 
 
-PROGRAMS = {"lifelines": lifelines, "scikit-survival": scikit_survival, "skglm": skglm}
+def xgboost(X, event, time):
+    """Trees by XGBoost, to be timed; then the scores of any patients."""
+    import xgboost as library
+
+    settings = {
+        "objective": "survival:cox",
+        "max_depth": 3,
+        "eta": SHRINKAGE,
+        "nthread": 1,
+        "tree_method": "hist",
+    }
+
+    def call():
+        # Times of the censored are negative.
+        data = library.QuantileDMatrix(X, np.where(event, time, -time), nthread=1)
+        booster = library.train(settings, data, ROUNDS)
+        return lambda new: booster.predict(library.DMatrix(new), output_margin=True).astype(float)
+
+    return call
+
+
+def scikit_survival_trees(rounds):
+    """Trees by scikit-survival, to be timed; then the scores of any patients."""
+
+    def prepared(X, event, time):
+        from sksurv.ensemble import GradientBoostingSurvivalAnalysis
+        from sksurv.util import Surv
+
+        y = Surv.from_arrays(event, time)
+        model = GradientBoostingSurvivalAnalysis(
+            n_estimators=rounds, learning_rate=SHRINKAGE, max_depth=3, random_state=0
+        )
+        return lambda: model.fit(X, y).predict
+
+    return prepared
+
+
+PROGRAMS = {
+    "lifelines": lifelines,
+    "scikit-survival": scikit_survival,
+    "skglm": skglm,
+    "xgboost": xgboost,
+    "scikit-survival, some rounds": scikit_survival_trees(TIMED_ROUNDS),
+    "scikit-survival, all rounds": scikit_survival_trees(ROUNDS),
+}
 
 
 def main():
@@ -111,6 +169,8 @@ def main():
         began = time.process_time()
         coef = call()
         seconds.append(time.process_time() - began)
+    if "new" in data:
+        coef = coef(data["new"])
     Path(folder, "fit.json").write_text(json.dumps({"coef": coef.tolist(), "seconds": seconds}))
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+import drosurv
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [
@@ -42,3 +44,10 @@ def test_the_reference_names_what_the_library_exports():
             assert line.strip() in getattr(room, "__all__", dir(room))
             checked += 1
     assert checked > 40
+
+
+def test_the_reference_and_the_readme_name_every_estimator():
+    reference, readme = ((ROOT / name).read_text() for name in ("docs/api.rst", "README.md"))
+    for name, _ in drosurv.all_estimators():
+        assert f"\n   {name}\n" in reference
+        assert f"`{name}`" in readme
