@@ -142,3 +142,16 @@ def test_a_group_that_is_worse_in_anything_is_served_worse(train, test_part):
     found = against_plain(CoxPH(l2=5.0).fit(X, y), X, y, X_test, y_test, site, n_bootstrap=60)
     assert found.served("overall", "all") == "worse"
     assert {f"site {group}" for group in "ab" if found.served("site", group) == "worse"} <= set(found.worse)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_without_a_comparable_pair_nothing_is_claimed(train):
+    _, y, _ = train
+    tied = Surv.from_arrays([True, True], [1.0, 1.0])
+    found = beside(
+        (Predictions([0.0, 1.0]), None), (Predictions([1.0, 0.0]), None), tied, y_train=y, n_bootstrap=5
+    )
+    assert found.table.empty
+    assert not found.dominated
+    assert found.served("overall", "all") == "too few"
+    assert "cannot be compared" in str(found)

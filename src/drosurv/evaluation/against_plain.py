@@ -25,6 +25,7 @@ COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
 LEAST_EVENTS = 10
 # A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
 SLOPES = (1 / 1.5, 1.5)
+_COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,10 @@ class AgainstPlain:
     def statements(self) -> tuple[Statement, ...]:
         """What the comparison says, in plain words; a concern where the model should not be used as it is."""
         found = []
-        if self.dominated:
+        if self.table.empty:
+            text = "The model cannot be compared with plain Cox: these patients have no comparable pair."
+            found.append(Statement("against_plain", text))
+        elif self.dominated:
             found.append(
                 Statement(
                     "dominated",
@@ -240,8 +244,8 @@ def beside(
     ]
     sheets = [panel.sheet(n_bootstrap, random_state=random_state, threads=threads) for panel in panels]
     places = _compared(panels[0], sheets[0], sheets[1], min_group)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * widening(level, len(places))
-    table = pd.DataFrame([_row(place, sheets[0], sheets[1], reach) for place in places])
+    reach = NormalDist().inv_cdf((1 + level) / 2) * widening(level, max(len(places), 1))
+    table = pd.DataFrame([_row(place, sheets[0], sheets[1], reach) for place in places], columns=_COLUMNS)
     slopes = [panel.overall(sheet)["calibration_slope"] for panel, sheet in zip(panels, sheets, strict=True)]
     interval = slopes[0].interval(level)
     return AgainstPlain(table, slopes[0].estimate, interval.low, interval.high, slopes[1].estimate)
