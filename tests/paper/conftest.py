@@ -31,6 +31,7 @@ def make_row(part, attribute, setting, **values):
         "concordance_imparity_high": 0.04,
         "null_log_partial_likelihood": -7.0,
         "calibration_slope": 1.0,
+        "misaligned_brier_score": 0.6,
     }
     return {**row, **values}
 

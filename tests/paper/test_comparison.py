@@ -61,7 +61,7 @@ def at_one_setting(published, z):
     """What the nearest settings are like when they are off by ``z`` sds in the cells of a mapping."""
     cells = published.loc[published["metric"] != "integrated_brier_score", ["experiment", "method", "metric"]]
     keys = zip(*(cells[name] for name in cells), strict=True)
-    return cells.assign(nearest_difference_in_sds=[z.get(key, 0.0) for key in keys])
+    return cells.assign(trained=cells["method"], nearest_difference_in_sds=[z.get(key, 0.0) for key in keys])
 
 
 def test_a_row_that_one_setting_gives_differs_by_the_choice_of_a_setting(published):
@@ -78,6 +78,34 @@ def test_a_row_that_one_setting_gives_differs_by_the_choice_of_a_setting(publish
         # One cell is not, but it has a cause of its own: ties.
         assert "other-setting" in cells["support-gender", "cox", name]
     assert "other-setting" not in cells["flc-age", "deepsurv", "integrated_brier_score"]
+
+
+def test_a_row_that_only_the_published_gradient_gives_differs_by_that(published):
+    row = ("flc-age", "deep-dro-cox-split")
+    right = at_one_setting(published, {(*row, "dynamic_auc"): 9.0})
+    so = right.loc[right["method"] == row[1]].assign(
+        trained="deep-dro-cox-split-published", nearest_difference_in_sds=1.0
+    )
+    off = so["experiment"] == "seer-race"
+    so = so.assign(nearest_difference_in_sds=so["nearest_difference_in_sds"].where(~off, 3.0))
+    table = compare(as_summary(published, 5), nearest=pd.concat([right, so], ignore_index=True))
+    codes = table.set_index(["experiment", "method", "metric"])["codes"]
+    explained = table.set_index(["experiment", "method", "metric"])["explained"]
+    assert codes[(*row, "dynamic_auc")] == "log-outside-gradient"
+    assert explained[(*row, "dynamic_auc")]
+    # The published gradient is off there, and the right one gives the row.
+    assert codes["seer-race", row[1], "dynamic_auc"] == "other-setting"
+
+
+def test_the_misaligned_brier_score_stands_beside_the_published(published):
+    ours = as_summary(published)
+    brier = ours.loc[ours["metric"] == "integrated_brier_score"]
+    extra = brier.assign(metric="misaligned_brier_score", mean=0.25)
+    table = compare(pd.concat([ours, extra], ignore_index=True))
+    assert len(table) == len(published)
+    shown = table["metric"] == "integrated_brier_score"
+    assert (table.loc[shown, "misaligned"] == 0.25).all()
+    assert table.loc[~shown, "misaligned"].isna().all()
 
 
 def test_cells_that_we_did_not_run_are_missing_and_not_disagreement(published):

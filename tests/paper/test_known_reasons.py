@@ -7,10 +7,17 @@ from drosurv.paper.known_reasons import (
     CHOSEN_ON_VALIDATION,
     IMPUTED_FROM_TRAINING,
     ONE_SETTING,
+    ONE_SETTING_AS_PUBLISHED,
     SEER_FROM_WHEEL,
 )
 
-EVERYTHING = (SEER_FROM_WHEEL, IMPUTED_FROM_TRAINING, CHOSEN_ON_VALIDATION, ONE_SETTING)
+EVERYTHING = (
+    SEER_FROM_WHEEL,
+    IMPUTED_FROM_TRAINING,
+    CHOSEN_ON_VALIDATION,
+    ONE_SETTING,
+    ONE_SETTING_AS_PUBLISHED,
+)
 
 
 def codes(experiment, method, metric, circumstances=()):
@@ -31,10 +38,12 @@ def codes(experiment, method, metric, circumstances=()):
         (("flc-age", "dro-cox", "log_partial_likelihood"), []),
         (("seer-race", "dro-cox", "log_partial_likelihood"), ["ties-lpl", "ties-training"]),
         (("seer-race", "cox-rp-group", "log_partial_likelihood"), ["ties-lpl"]),
-        (("flc-age", "deep-dro-cox-split", "group_disparity"), ["split-mlp-outside-budget", "mlp-level"]),
+        (("sides", "dro-cox-split-one-side", "integrated_brier_score"), ["ibs-order", "ablation-setting"]),
+        (("flc-age", "deep-dro-cox-split", "group_disparity"), ["mlp-level"]),
+        (("flc-age", "deep-dro-cox-split", "concordance_index"), ["split-mlp-outside-budget"]),
         (
             ("split-size", "deep-dro-cox-split-n2-0.3", "group_disparity"),
-            ["ablation-setting", "split-mlp-outside-budget", "mlp-level"],
+            ["ablation-setting", "mlp-level"],
         ),
         (("flc-age", "deepsurv-keya-group", "group_disparity"), []),
         (("seer-race", "cox", "dynamic_auc"), ["seer-cox"]),
@@ -53,6 +62,9 @@ def test_reasons_of_a_circumstance_hold_only_under_it():
     imparity = ("flc-age", "dro-cox", "concordance_imparity")
     assert codes(*imparity, [CHOSEN_ON_VALIDATION]) == ["ci-choice", "ci-noise"]
     assert codes(*imparity, [ONE_SETTING]) == ["other-setting", "ci-noise"]
+    assert codes(*imparity, [ONE_SETTING_AS_PUBLISHED]) == ["ci-noise"]
+    split = ("flc-age", "deep-dro-cox-split", "dynamic_auc")
+    assert codes(*split, [ONE_SETTING_AS_PUBLISHED]) == ["log-outside-gradient"]
 
 
 def test_every_reason_has_its_own_code_and_explains_a_published_cell():

@@ -1,10 +1,11 @@
-"""The methods are the paper's sixteen, its ablations, and six rows more."""
+"""The methods are the paper's sixteen, its ablations, six rows more, and the split ones as published."""
 
 from collections import Counter
 
 import pytest
 
 from drosurv.paper import METHODS
+from drosurv.paper.methods import AS_PUBLISHED
 
 
 def test_the_paper_has_eight_linear_and_eight_mlp_methods():
@@ -16,6 +17,8 @@ def test_the_paper_has_eight_linear_and_eight_mlp_methods():
         ("beyond", "mlp"): 3,
         ("ablation", "linear"): 5,
         ("ablation", "mlp"): 5,
+        ("as published", "linear"): 6,
+        ("as published", "mlp"): 6,
     }
 
 
@@ -67,6 +70,19 @@ def test_the_papers_robust_methods_use_the_published_constant():
 def test_the_parts_of_a_split_add_up():
     for n2 in (0.1, 0.2, 0.3, 0.4):
         assert dict(METHODS[f"dro-cox-split-n2-{n2}"].parameters)["n1"] == pytest.approx(1 - n2)
+
+
+def test_every_split_method_has_one_with_the_published_mistakes_and_no_other_has():
+    assert set(AS_PUBLISHED) == {
+        name for name in METHODS if "split" in name and not name.endswith("published")
+    }
+    for name, published in AS_PUBLISHED.items():
+        right = METHODS[name]
+        assert (published.grid, published.parameters) == (right.grid, right.parameters)
+        assert published.determinants() != right.determinants()
+        assert published.scaler_share == dict(right.parameters)["n1"]
+        assert "as published" in published.label
+    assert {method.scaler_share for method in METHODS.values() if method.stands_for is None} == {1.0}
 
 
 def test_the_shrinkage_control_starts_from_the_plain_model():

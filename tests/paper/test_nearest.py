@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from drosurv.paper import gather, load_published, nearest_settings, nearest_table
+from drosurv.paper.nearest import published_gradient_table
 
 PRINTED_IN_PERCENT = {"concordance_imparity": 0.01}
 
@@ -68,3 +69,27 @@ def test_the_table_counts_the_cells_that_agree(grid, published):
 
 def test_a_method_that_was_not_run_has_none(grid):
     assert set(nearest_settings(grid(), load_published())["method"]) == {"cox", "dro-cox"}
+
+
+def test_a_split_row_is_also_held_against_the_published_gradient(unit, result):
+    published = load_published()
+    published = published.loc[
+        (published["experiment"] == "flc-age") & (published["method"] == "dro-cox-split")
+    ]
+    printed = published.set_index("metric")["mean"]
+
+    def as_printed(part, attribute, setting):
+        here = setting == {"alpha": 0.4, "lr": 0.001}
+        names = [name for name in printed.index if here and name != "average_disparity"]
+        return {name: PRINTED_IN_PERCENT.get(name, 1.0) * printed[name] for name in names}
+
+    units = [unit("dro-cox-split"), unit("dro-cox-split-published")]
+    grid = gather([(units[0], result(units[0])), (units[1], result(units[1], as_printed))])
+    found = nearest_settings(grid, published)
+    assert list(dict.fromkeys(found["trained"])) == ["dro-cox-split", "dro-cox-split-published"]
+    assert set(found["method"]) == {"dro-cox-split"}
+    (row,) = published_gradient_table(found).cells()
+    assert row[:3] == ["FLC (age)", "DRO-COX (SPLIT, as published)", "lr 0.001, alpha 0.4"]
+    assert row[3] == f"{printed['concordance_index']:.4f} / {printed['concordance_index']:.4f} (+0.0)"
+    assert "[0.10, 4.00]" in row[-2]
+    assert row[-1] == f"0.6000 / {printed['integrated_brier_score']:.4f}"

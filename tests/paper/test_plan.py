@@ -13,8 +13,8 @@ def kinds(units):
     return Counter((unit.dataset, unit.method.name) for unit in units)
 
 
-def test_there_are_seven_attribute_tables_of_22_methods_and_the_ablations():
-    tables = [experiment for experiment in EXPERIMENTS.values() if len(experiment.methods) == 22]
+def test_there_are_seven_attribute_tables_of_24_methods_and_the_ablations():
+    tables = [experiment for experiment in EXPERIMENTS.values() if len(experiment.methods) == 24]
     assert [experiment.name for experiment in tables] == [
         *("flc-age", "flc-gender", "support-age", "support-gender", "support-race", "seer-age", "seer-race"),
     ]
@@ -26,8 +26,8 @@ def test_there_are_seven_attribute_tables_of_22_methods_and_the_ablations():
 def test_the_whole_plan_trains_every_method_once_per_dataset_and_repeat():
     counts = kinds(plan_units(find_experiments(), PRINTS))
     assert set(counts.values()) == {10}
-    # 22 methods on three datasets; 4 sizes and one side, linear and MLP, on FLC alone.
-    assert len(counts) == 3 * 22 + 2 * 5
+    # 24 methods on three datasets; 4 sizes and one side, linear and MLP, right and as published, on FLC alone.
+    assert len(counts) == 3 * 24 + 2 * 2 * 5
     assert counts.keys() >= {("flc", name) for name in METHODS}
 
 
@@ -53,6 +53,16 @@ def test_an_experiment_without_the_wanted_method_needs_nothing():
 def test_repeats_come_one_after_the_other():
     repeats = [unit.repeat for unit in plan_units(find_experiments(["flc", "seer"]), PRINTS, repeats=2)]
     assert repeats == sorted(repeats)
+
+
+def test_the_ablations_show_the_published_mlps_at_the_setting_that_gives_them():
+    settings = {
+        name: dict(EXPERIMENTS["sides"].setting_of(METHODS[name])) for name in EXPERIMENTS["sides"].methods
+    }
+    assert settings.pop("deep-dro-cox-split-published") == {"alpha": 0.5, "lr": 0.0001}
+    assert settings.pop("deep-dro-cox-split-one-side-published") == {"alpha": 0.5, "lr": 0.0001}
+    assert list(settings.values()) == [{"alpha": 0.1, "lr": 0.01}] * 6
+    assert EXPERIMENTS["flc-age"].setting_of(METHODS["deep-dro-cox-split-published"]) is None
 
 
 def test_a_dataset_stands_for_its_tables():

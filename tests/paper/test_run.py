@@ -97,6 +97,9 @@ def test_the_metrics_are_those_of_the_published_tables(cox, data, parts, part):
     survival = model.predict_survival_function(X[part], times=at)
     brier = integrated_brier_score(y_train, y, survival, at)
     assert row["integrated_brier_score"] == pytest.approx(brier, abs=1e-9)
+    sorted_curves = survival[np.argsort(-y["time"], kind="stable")]
+    misaligned = integrated_brier_score(y_train, y, sorted_curves, at) if part == "test" else np.nan
+    assert row["misaligned_brier_score"] == pytest.approx(misaligned, abs=1e-9, nan_ok=True)
     at_risk = (y["time"][None, :] >= y["time"][:, None]) @ hazard
     likelihood = (risk - np.log(at_risk))[y["event"]].mean()
     assert row["log_partial_likelihood"] == pytest.approx(likelihood, abs=1e-9)

@@ -52,7 +52,10 @@ class Cohort:
     Attributes
     ----------
     X : dict of part to (n, d) float64
-        Features of "train", "validation" and "test", standardised by the training part.
+        Features of "train", "validation" and "test", standardised by the training part, or by as much of it as
+        the method says.
+    unscaled : (n, d) float64
+        Features of the training part as they are.
     y_train : structured array
         Target of the training part.
     sensitive_features : DataFrame
@@ -62,6 +65,7 @@ class Cohort:
     """
 
     X: dict[str, FloatArray]
+    unscaled: FloatArray
     y_train: Any
     sensitive_features: pd.DataFrame
     held_out: dict[str, HeldOut]
@@ -90,8 +94,9 @@ def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
         )
     train, *others = split(dataset, unit.repeat, test_seed=protocol.test_seed)
     parts = dict(zip(("validation", "test"), others, strict=True))
-    scaled = standardise(*(np.asarray(part.X, dtype=np.float64) for part in (train, *others)))
-    X = dict(zip(("train", *parts), scaled, strict=True))
+    features = [np.asarray(part.X, dtype=np.float64) for part in (train, *others)]
+    first = features[0][: round(len(features[0]) * unit.method.scaler_share)]
+    X = dict(zip(("train", *parts), standardise(first, *features)[1:], strict=True))
     held_out = {
         name: HeldOut(
             train.y,
@@ -102,7 +107,7 @@ def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
         )
         for name, part in parts.items()
     }
-    return Cohort(X, train.y, train.sensitive_features[list(unit.attributes)], held_out)
+    return Cohort(X, features[0], train.y, train.sensitive_features[list(unit.attributes)], held_out)
 
 
 @lru_cache(maxsize=3)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.paper.known_reasons import CHOSEN_ON_VALIDATION, ONE_SETTING, known_reasons
+from drosurv.paper.known_reasons import (
+    CHOSEN_ON_VALIDATION,
+    ONE_SETTING,
+    ONE_SETTING_AS_PUBLISHED,
+    known_reasons,
+)
 from drosurv.paper.published import load_published
 from drosurv.target import BoolArray
 
@@ -40,7 +45,7 @@ def compare(
         Like :func:`load_published`, the default.
     nearest : DataFrame, optional
         From :func:`drosurv.paper.nearest_settings`: a row that one setting gives as a whole differs only by the
-        choice of a setting.
+        choice of a setting, or by the published gradient where it is trained with that.
     circumstances : collection of str
         What was special about our run, for :func:`drosurv.paper.known_reasons`.
 
@@ -48,7 +53,8 @@ def compare(
     -------
     DataFrame, one row per published cell
         The cell, ``published_mean``, ``published_sd``, our ``mean``, ``sd``, ``low``, ``high``, ``repeats``,
-        ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS);
+        ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS),
+        ``misaligned`` (our IBS computed as the published one, NaN for other metrics);
         where a cell does not agree or is not counted, ``codes`` and ``reason`` tell what is known about it,
         and ``explained`` whether that is a cause.
     """
@@ -61,12 +67,13 @@ def compare(
     agrees = (table["difference_in_sds"].abs() <= AGREEMENT).astype("boolean")
     table["agrees"] = agrees.mask(table["difference_in_sds"].isna())
     table["counted"] = ~table["metric"].isin(NOT_COUNTED)
+    misaligned = tuned.loc[tuned["metric"] == "misaligned_brier_score", [*_CELL, "mean"]]
+    misaligned = misaligned.assign(metric="integrated_brier_score").rename(columns={"mean": "misaligned"})
+    table = table.merge(misaligned, on=_CELL, how="left", validate="one_to_one")
     wanted = _is_false(table["agrees"]) | ~table["counted"].to_numpy(dtype=bool)
-    whole = set() if nearest is None else _given_by_one_setting(table, nearest, circumstances)
+    whole = {} if nearest is None else _given_by_one_setting(table, nearest, circumstances)
     reasons = [
-        known_reasons(*cell, [*circumstances, ONE_SETTING] if (cell[0], cell[2]) in whole else circumstances)
-        if show
-        else ()
+        known_reasons(*cell, [*circumstances, *whole.get((cell[0], cell[2]), ())]) if show else ()
         for show, cell in zip(wanted, _cells(table), strict=True)
     ]
     table["codes"] = ["; ".join(reason.code for reason in known) for known in reasons]
@@ -116,17 +123,26 @@ def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
 
 def _given_by_one_setting(
     table: pd.DataFrame, nearest: pd.DataFrame, circumstances: Collection[str]
-) -> set[tuple[str, str]]:
-    """Experiment and method of the rows that one setting gives, apart from cells with a cause of another kind."""
-    z = nearest.set_index(["experiment", "method", "metric"])["nearest_difference_in_sds"].abs()
+) -> dict[tuple[str, str], list[str]]:
+    """For rows (experiment, method) that one setting gives, apart from cells with a cause of another kind: which."""
     causes = [name for name in circumstances if name != CHOSEN_ON_VALIDATION]
-    whole = set(zip(nearest["experiment"], nearest["method"], strict=True))
-    for cell in _cells(table.loc[table["counted"]]):
-        experiment, _, method, metric = cell
-        far = z.get((experiment, method, metric), np.inf) > AGREEMENT
-        if far and not any(reason.is_cause for reason in known_reasons(*cell, causes)):
-            whole.discard((experiment, method))
-    return whole
+    cells = list(_cells(table.loc[table["counted"]]))
+    found: dict[tuple[str, str], list[str]] = {}
+    right = nearest["trained"] == nearest["method"]
+    for circumstance, rows in (
+        (ONE_SETTING, nearest.loc[right]),
+        (ONE_SETTING_AS_PUBLISHED, nearest.loc[~right]),
+    ):
+        z = rows.set_index(["experiment", "method", "metric"])["nearest_difference_in_sds"].abs()
+        whole = set(zip(rows["experiment"], rows["method"], strict=True))
+        for cell in cells:
+            experiment, _, method, metric = cell
+            far = z.get((experiment, method, metric), np.inf) > AGREEMENT
+            if far and not any(reason.is_cause for reason in known_reasons(*cell, causes)):
+                whole.discard((experiment, method))
+        for row in whole:
+            found.setdefault(row, []).append(circumstance)
+    return found
 
 
 def _cells(table: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ class Method:
     label, latex : str
         Heading in plain text and in LaTeX.
     estimator : str
-        Class of drosurv that is trained.
+        Class of drosurv that is trained; "PublishedSplit" is this room's own.
     network : "linear" or "mlp"
         Its network.
     parameters : tuple of (name, value)
@@ -36,8 +36,10 @@ class Method:
         Parameters of the estimator that vary; every combination is trained.
     factors : tuple of float
         Scores are multiplied by each of these after training; other than 1 only for the shrinkage control.
-    origin : "paper", "ablation" or "beyond"
-        In the paper's main tables, in its ablations, or ours.
+    origin : "paper", "ablation", "beyond" or "as published"
+        In the paper's main tables, in its ablations, ours, or one of the first two with a published mistake.
+    stands_for : str, optional
+        Name of the method whose published rows this one rebuilds, mistakes and all.
     """
 
     name: str
@@ -48,7 +50,8 @@ class Method:
     parameters: tuple[tuple[str, Any], ...]
     grid: tuple[tuple[str, tuple[float, ...]], ...]
     factors: tuple[float, ...] = (1.0,)
-    origin: Literal["paper", "ablation", "beyond"] = "paper"
+    origin: Literal["paper", "ablation", "beyond", "as published"] = "paper"
+    stands_for: str | None = None
 
     @property
     def penalty(self) -> str | None:
@@ -70,6 +73,16 @@ class Method:
         """Whether this is itself the unregularised method."""
         return self.name == self.reference
 
+    @property
+    def scaler_share(self) -> float:
+        """Share of the training patients, the first ones, that features are standardised by."""
+        return float(dict(self.parameters)["n1"]) if self.stands_for else 1.0
+
+    @property
+    def unscaled_baseline(self) -> bool:
+        """Whether the published IBS put features that were not standardised into the baseline hazard."""
+        return dict(self.parameters).get("sides") == "both"
+
     def settings(self) -> Iterator[dict[str, float]]:
         """Every point of the grid, in the order in which results list them."""
         names = [name for name, _ in self.grid]
@@ -88,6 +101,7 @@ class Method:
             "parameters": dict(self.parameters),
             "grid": {name: list(values) for name, values in self.grid},
             "factors": list(self.factors),
+            "scaler_share": self.scaler_share,
         }
 
 
@@ -186,4 +200,26 @@ def _all_methods() -> Iterator[Method]:
         yield _split(network, "-one-side", ", ONE SIDE", sides="one", origin="ablation")
 
 
-METHODS = {method.name: method for method in _all_methods()}
+def _as_published(method: Method) -> Method:
+    """The same split method trained with the published gradient."""
+    return replace(
+        method,
+        name=f"{method.name}-published",
+        label=method.label[:-1] + ", as published)",
+        latex=method.latex[:-2] + ", as published)}",
+        estimator="PublishedSplit",
+        origin="as published",
+        stands_for=method.name,
+    )
+
+
+def _beside_published() -> Iterator[Method]:
+    for method in _all_methods():
+        yield method
+        if method.estimator == "DROCoxSplit":
+            yield _as_published(method)
+
+
+METHODS = {method.name: method for method in _beside_published()}
+# By the method they stand for: its published rows come from a mistaken gradient, trained beside the right one.
+AS_PUBLISHED = {method.stands_for: method for method in METHODS.values() if method.stands_for is not None}

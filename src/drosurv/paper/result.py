@@ -16,13 +16,15 @@ PARTS = ("validation", "test")
 PARAMETERS = ("lr", "alpha", "weight", "factor")
 # F_A is the mean of three others, so it is derived when results are gathered and never stored.
 STORED_METRICS = tuple(name for name in METRIC_NAMES if name != "average_disparity")
-# Beside the tables' metrics: the interval that CI is never shown without, and the shrinkage control's needs.
+# Beside the tables' metrics: the interval that CI is never shown without, the shrinkage control's needs, and what
+# the published IBS is compared with.
 CONTROLS = (
     "concordance_imparity_se",
     "concordance_imparity_low",
     "concordance_imparity_high",
     "null_log_partial_likelihood",
     "calibration_slope",
+    "misaligned_brier_score",
 )
 _UNIT_COLUMNS = ("dataset", "method", "repeat")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.paper.cohort import Cohort, cohort_of
+from drosurv.paper.misaligned import misaligned_brier_score
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
 from drosurv.paper.training import EVERY, TrainedPredictions, train, trained_settings
 from drosurv.paper.unit import Unit
@@ -80,8 +81,8 @@ def score_unit(
 ) -> list[dict[str, Any]]:
     """Score every setting of a trained unit.
 
-    The interval of CI is bootstrapped on the test part only: nothing is shown of the validation part, where
-    the columns are NaN.
+    The interval of CI is bootstrapped and the misaligned IBS computed on the test part only: nothing is shown of
+    the validation part, where the columns are NaN.
 
     Parameters
     ----------
@@ -107,6 +108,7 @@ def score_unit(
             if number not in intervals:
                 # Scaling scores changes no order, so all factors share one interval.
                 intervals[number] = _intervals(unit, cohort, scores["test"])
+            misaligned = _misaligned(cohort, scores)
             for part in PARTS:
                 measured = _measure(cohort, part, scores)
                 for attribute in attributes:
@@ -114,7 +116,7 @@ def score_unit(
                     row |= dict.fromkeys((*STORED_METRICS, *CONTROLS), float("nan"))
                     row |= measured.get(EVERY, {}) | measured.get(attribute, {})
                     if part == "test":
-                        row |= intervals[number].get(attribute, {})
+                        row |= intervals[number].get(attribute, {}) | misaligned
                     rows.append(row)
     return rows
 
@@ -136,6 +138,13 @@ def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dic
         for attribute, numbers in measured.by_attribute.items()
     }
     return {EVERY: overall, **by_attribute}
+
+
+def _misaligned(cohort: Cohort, scores: Mapping[str, FloatArray]) -> dict[str, float]:
+    risk, baseline = scores["test"], scores.get("unscaled", scores["train"])
+    if not (np.isfinite(risk).all() and np.isfinite(baseline).all()):
+        return {}
+    return {"misaligned_brier_score": misaligned_brier_score(cohort.held_out["test"], risk, baseline)}
 
 
 def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[str, float]]:

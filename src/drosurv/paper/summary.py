@@ -49,7 +49,7 @@ def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
 
 
 def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
-    """Every metric of every method over repeats, with the shrinkage control among the metrics.
+    """Every metric of every method over repeats, the shrinkage control and the misaligned IBS among them.
 
     Parameters
     ----------
@@ -72,6 +72,6 @@ def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
             "fallbacks": int(rows["fallback"].astype(bool).sum()),
         }
         for cell, rows in chosen.groupby(list(CELL), sort=False)
-        for metric in (*METRIC_NAMES, *SHRINKAGE)
+        for metric in (*METRIC_NAMES, *SHRINKAGE, "misaligned_brier_score")
     ]
     return pd.DataFrame(records, columns=[*CELL, "metric", *OVER_REPEATS, "fallbacks"])

@@ -214,6 +214,8 @@ def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
     ours = f"{_number(cell['mean'])}{_interval(cell, metric)}"
     z = cell["difference_in_sds"]
     difference = f"{z:+.1f}" if np.isfinite(z) else "–"
+    misaligned = cell.get("misaligned", np.nan)
+    ours += f", misaligned {_number(misaligned)}" if np.isfinite(misaligned) else ""
     shown = text(f"{ours} / {_number(cell['published_mean'])} ({difference})")
     if cell["counted"] and abs(z) > AGREEMENT:
         shown = shown.bold()

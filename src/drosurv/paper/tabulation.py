@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from drosurv.paper.alpha_curves import alpha_curves
 from drosurv.paper.comparison import agreement, compare
 from drosurv.paper.known_reasons import CHOSEN_ON_VALIDATION
-from drosurv.paper.nearest import nearest_settings, nearest_table
+from drosurv.paper.nearest import nearest_settings, nearest_table, published_gradient_table
 from drosurv.paper.plan import ALPHA_FIGURE, TUNINGS, Experiment
 from drosurv.paper.published import load_published
 from drosurv.paper.selection import SelectOn, choose_settings
@@ -107,6 +107,9 @@ def tabulate(
         if not diagnostic:
             nearest = pd.concat(nearby, ignore_index=True)
             tables["nearest"] = nearest_table(nearest), nearest
+            trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
+            if len(trained_so):
+                tables["published-gradient"] = published_gradient_table(nearest), trained_so
     drawn = any(experiment.name == ALPHA_FIGURE.name for experiment in experiments)
     curves = alpha_curves(grid) if drawn else None
     return Tabulation(

@@ -12,6 +12,7 @@ from drosurv import estimators
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.paper.cohort import Cohort
 from drosurv.paper.methods import Method
+from drosurv.paper.published_split import PublishedSplit
 from drosurv.paper.unit import Unit
 from drosurv.target import FloatArray
 
@@ -26,7 +27,8 @@ class TrainedPredictions:
     Attributes
     ----------
     scores : dict of part to (settings, n) float64
-        For "train", "validation" and "test"; NaN throughout for a setting whose training diverged.
+        For "train", "validation" and "test", and for "unscaled" (the training patients with features as they are)
+        where the published IBS needs it; NaN throughout for a setting whose training diverged.
     """
 
     scores: Mapping[str, FloatArray]
@@ -75,6 +77,7 @@ def train(
         ]
         errors = fit_grids(grids, samples)
         for predictions, grid, failed, cohort in zip(found, grids, errors, cohorts, strict=True):
+            unscaled = {"unscaled": cohort.unscaled} if method.unscaled_baseline else {}
             predictions[key] = TrainedPredictions(
                 {
                     part: np.stack(
@@ -83,7 +86,7 @@ def train(
                             for estimator, error in zip(grid, failed, strict=True)
                         ]
                     )
-                    for part, X in cohort.X.items()
+                    for part, X in (cohort.X | unscaled).items()
                 }
             )
     return found
@@ -91,7 +94,7 @@ def train(
 
 def _estimators(unit: Unit, device: str) -> list[Any]:
     method, protocol = unit.method, unit.protocol
-    make = getattr(estimators, method.estimator)
+    make = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
     return [
         make(
             network=method.network,

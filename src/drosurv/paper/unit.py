@@ -11,7 +11,7 @@ from drosurv.paper.methods import Method
 from drosurv.runs import key_of
 
 # Raise whenever evaluate_unit starts to mean something else with the same settings.
-RESULT_SCHEMA = 1
+RESULT_SCHEMA = 2
 
 
 @dataclass(frozen=True)
