@@ -55,7 +55,7 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     for (experiment, dataset, attribute, method), cells in published.groupby(row_of, sort=False):
         cohort = shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
         theirs = cells.set_index("metric")
-        stands_for = AS_PUBLISHED.get(method)
+        stands_for = AS_PUBLISHED.get(str(method))
         for trained in (method, *([stands_for.name] if stands_for else [])):
             settings = cohort.loc[cohort["method"] == trained].groupby("candidate")
             # A setting that diverged in one repeat is not judged by the others.
@@ -172,7 +172,7 @@ def _brier(row: pd.Series[Any]) -> str:
     return f"{row['misaligned_brier_score']:.4f} / {row['published_brier_score']:.4f}"
 
 
-def _beside(cell: dict[str, Any]) -> Text:
+def _beside(cell: dict[Any, Any]) -> Text:
     interval = f" [{cell['low']:.2f}, {cell['high']:.2f}]" if cell["low"] == cell["low"] else ""
     z = cell["nearest_difference_in_sds"]
     shown = text(f"{cell['nearest_mean']:.4f}{interval} / {cell['published_mean']:.4f} ({z:+.1f})")

@@ -94,7 +94,7 @@ def train(
 
 def _estimators(unit: Unit, device: str) -> list[Any]:
     method, protocol = unit.method, unit.protocol
-    make = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
+    make: Any = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
     return [
         make(
             network=method.network,
