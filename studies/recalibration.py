@@ -1,6 +1,6 @@
 """What recalibration does to held-out patients: calibration slope and integrated Brier score, before and after.
 
-python -m studies.recalibration            # a minute; writes its table into docs/guide/shrinkage.md
+python -m studies.recalibration            # six minutes; writes its table into docs/guide/shrinkage.md
 """
 
 import argparse
