@@ -163,6 +163,20 @@ def test_shrunken_scores_are_right_for_new_patients():
     assert calibration_slope(y_new, model.predict(X_new)) == pytest.approx(1.0, abs=0.15)
 
 
+def test_on_flc_the_spread_comes_back():
+    train, _, test = drosurv.datasets.split(drosurv.datasets.load_flc(), seed=0)
+    mean, deviation = train.X.mean(), train.X.std()
+    slopes = [
+        calibration_slope(
+            test.y, model.fit((train.X - mean) / deviation, train.y).predict((test.X - mean) / deviation)
+        )
+        for model in (DROCox(alpha=0.2), DROCox(alpha=0.2, recalibrate=True, random_state=0), CoxPH())
+    ]
+    assert slopes[0] > 2.0
+    assert slopes[1] == pytest.approx(1.0, abs=0.15)
+    assert slopes[1] == pytest.approx(slopes[2], abs=0.1)  # as well as plain Cox does
+
+
 def test_plain_cox_on_many_patients_is_left_nearly_alone():
     X_train, y_train = simulated(1500, 1)
     model = CoxPH(recalibrate=True, random_state=0).fit(X_train, y_train)
