@@ -11,6 +11,7 @@ from drosurv.cli import app
 COMMANDS = [
     "demo",
     "fit",
+    "summary",
     "predict",
     "evaluate",
     "audit",

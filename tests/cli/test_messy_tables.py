@@ -166,6 +166,7 @@ def test_a_model_that_plain_cox_dominates_is_warned_about(drosurv, gbsg2, tmp_pa
     options = (
         "--alpha",
         "0.1",
+        "--no-recalibrate",
         "--hold-out",
         tmp_path / "t.csv",
         "--hold-out-share",

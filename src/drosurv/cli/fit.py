@@ -77,12 +77,6 @@ def fit(
     clusters: Annotated[
         str | None, typer.Option(help="Column of clusters, such as hospitals, for standard errors.")
     ] = None,
-    id_: Annotated[
-        str | None,
-        typer.Option(
-            "--id", help="Column of patient numbers, where a patient has several rows (entry, time]."
-        ),
-    ] = None,
     bootstrap: Annotated[
         int, typer.Option(help="Refits for the standard errors of drosurv summary; 0 for none.", min=0)
     ] = 0,
@@ -114,7 +108,13 @@ def fit(
     estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, settings, seed)
     if recalibrate is None and "recalibrate" not in settings and shrinks(estimator):
         estimator.set_params(recalibrate=True)
-    about_rows = {"strata": strata, "clusters": clusters, "id": id_}
+    # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
+    patient, follows = target.id, target.entry is not None
+    about_rows = {
+        "strata": strata,
+        "clusters": clusters or (None if follows else patient),
+        "id": patient if follows else None,
+    }
     observed = {name: column for name, column in about_rows.items() if column is not None}
     described_columns = columns.arguments()
     described_columns["drop"] = list(dict.fromkeys([*described_columns["drop"], *observed.values()]))
