@@ -27,6 +27,7 @@ _ROOMS = (
     "coefficients",
     "competing",
     "datasets",
+    "distributed",
     "estimators",
     "evaluation",
     "insight",

@@ -47,7 +47,7 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     sides = [np.ones(n, dtype=bool)] if first is None else [first, ~first]
     totals = [w[own].sum() for own in sides]
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
-    slabs, _ = device_slabs(
+    slabs, _, _ = device_slabs(
         X.astype(dtype), time, event, weight if weighted else None, first, totals, "cpu", rows
     )
     _, tilt_of, smooth = MODELS[name]
@@ -102,13 +102,14 @@ def test_float32_features_find_the_same_coefficients():
 
 def test_equal_times_stay_in_one_slab():
     X, time, event, _ = patients()
-    slabs, centre = device_slabs(X, time, event, None, None, [len(X)], "cpu", rows=10)
+    slabs, centre, order = device_slabs(X, time, event, None, None, [len(X)], "cpu", rows=10)
     borders = np.cumsum([slab.X.shape[1] for slab in slabs])
     falling = np.sort(time)[::-1]
     assert borders[-1] == len(X)
     assert len(borders) > 5
     assert (falling[borders[:-1] - 1] > falling[borders[:-1]]).all()
     np.testing.assert_allclose(centre, X.mean(axis=0))
+    np.testing.assert_array_equal(time[order], falling)
 
 
 def test_features_that_are_not_finite_are_named():

@@ -111,8 +111,14 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self
         """
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        fit_together([[self]], [self._observed(self._training(X, y, sample_weight), y, observed)])
+        training = self._observed(self._training(X, y, sample_weight), y, observed)
+        if not self._trains_elsewhere(training):
+            fit_together([[self]], [training])
         return self
+
+    def _trains_elsewhere(self, training: Training) -> bool:
+        """Whether the model was trained on an accelerator instead, to the optimum."""
+        return False
 
     def _observed(self, training: Training, y: Any, observed: dict[str, Any]) -> Training:
         """The training data with what fit was told about the rows."""
@@ -133,7 +139,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             # The last fit may have been of another network. A fit that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
-        X = validate_data(self, enter(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, enter(self, X, y, fit=True), dtype=self._precision(X), ensure_min_samples=2)
         target = parse_target(y)
         if len(target) != len(X):
             raise ValueError(f"X and y must have the same number of rows, got {len(X)} and {len(target)}.")
@@ -154,6 +160,10 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         given_names = getattr(self, "feature_names_in_", None)
         names = None if given_names is None else [str(name) for name in given_names]
         return Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
+
+    def _precision(self, X: Any) -> Any:
+        """What features become at the door."""
+        return np.float64
 
     def _accept(self, fitted: Fitted) -> None:
         """Become the trained model."""

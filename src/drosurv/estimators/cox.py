@@ -9,8 +9,11 @@ from typing import Any, Self
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
+from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
+from drosurv.objectives.tilt import mean
+from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -93,6 +96,9 @@ class CoxPH(NetworkEstimator):
 
     _observes = EVERYTHING
     _is_plain_cox = True
+
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+        return SlabPlan(lambda spread, price: mean(spread), True, 1e-8)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return Recipe(partial_likelihood(training, self.ties), baseline=cox_baseline(self.ties))

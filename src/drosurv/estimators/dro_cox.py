@@ -8,9 +8,12 @@ from typing import Self
 
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
+from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
+from drosurv.objectives.balls import ball_tilt
+from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -60,6 +63,9 @@ class DROCox(RobustEstimator):
     ball: str = "chi2"
 
     _observes = EVERYTHING
+
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+        return SlabPlan(ball_tilt(self.ball, self.alpha), self.ball != "cvar", self._tol)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return Recipe(

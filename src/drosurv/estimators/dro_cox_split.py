@@ -9,11 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from drosurv.estimators.halves import halves
+from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit
 from drosurv.objectives import Evaluation
+from drosurv.objectives.balls import ball_tilt
+from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -60,6 +63,11 @@ class DROCoxSplit(RobustEstimator):
         n1: object = self.n1
         if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
             raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
+
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+        both = self.sides == "both"
+        in_first = halves(event, self.n1, seed if self.shuffle else None, both=both)
+        return SlabPlan(ball_tilt(self.ball, self.alpha), self.ball != "cvar", self._tol, in_first, both)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         both = self.sides == "both"

@@ -15,12 +15,14 @@ from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
 from drosurv.estimators.parameters import check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
+from drosurv.target import BoolArray
 
 SOLVERS = ("auto", "adam", "convex")
 NETWORKS = ("linear", "mlp", "trees")
@@ -131,6 +133,33 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     @property
     def _uses_convex(self) -> bool:
         return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
+
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+        """What is trained over slabs of patients; None where this model cannot be."""
+        return None
+
+    @property
+    def _solves_on_device(self) -> bool:
+        """Whether the user asks for the optimum of a model that an accelerator can find."""
+        wanted = self.device not in ("auto", "cpu") and self._uses_convex and not self.recalibrate
+        return wanted and self.ties == "breslow" and type(self)._slab_plan is not NetworkEstimator._slab_plan
+
+    def _precision(self, X: Any) -> Any:
+        # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
+        return (np.float64, np.float32) if self._solves_on_device else np.float64
+
+    def _trains_elsewhere(self, training: Training) -> bool:
+        if (
+            not self._solves_on_device
+            or not training.target.is_plain
+            or training.observation.offset is not None
+        ):
+            return False
+        plan = self._slab_plan(training.target.event, training.seed)
+        if plan is None:
+            return False
+        fit_on_device(self, plan, training, resolve_device(self.device, worthwhile=True))
+        return True
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.objectives import tilt
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
 from drosurv.objectives.mean import Mean
 from drosurv.objectives.objective import PlainObjective
+from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -40,6 +42,16 @@ def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], PlainObjective
     if ball == "cvar":
         return lambda: CVaR(alphas)
     return lambda: ChiSquare(alphas, _CONSTANTS[ball])
+
+
+def ball_tilt(ball: str, alpha: float) -> Callable[[Spread, float], Tilt]:
+    """The same objective from sums alone: spread of the losses and a price to where the worst case lies."""
+    if alpha == 1.0:
+        return lambda spread, price: tilt.mean(spread)
+    if ball == "cvar":
+        return lambda spread, price: tilt.cvar(spread, alpha, price)
+    constant = float(radius_constant(alpha, _CONSTANTS[ball]))
+    return lambda spread, price: tilt.chi_square(spread, constant, price)
 
 
 def smallest_reach(ball: str, alpha: float) -> float:

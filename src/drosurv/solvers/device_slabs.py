@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drosurv.solvers.slab import Slab, make_slab
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,8 +26,10 @@ def device_slabs(
     totals: Sequence[float],
     device: str,
     rows: int = ROWS,
-) -> tuple[list[Slab], FloatArray]:
-    """Slabs of patients in any order, from the longest to the shortest times, and the centre of the features.
+) -> tuple[list[Slab], FloatArray, IntArray]:
+    """Slabs of patients in any order, from the longest to the shortest times.
+
+    Beside them come the centre (d,) of the features and the order (n,) of the rows.
 
     Parameters
     ----------
@@ -39,7 +43,9 @@ def device_slabs(
     """
     import torch
 
-    given = torch.as_tensor(X, device=device)
+    # A DataFrame's numbers are read-only, which torch would warn about.
+    readable = X if not isinstance(X, np.ndarray) or X.flags.writeable else X.copy()
+    given = torch.as_tensor(readable, device=device)
     order = torch.as_tensor(-time, device=device).argsort(stable=True)
     falling = torch.as_tensor(time, device=device)[order]
     centre = _centre(given, weight)
@@ -61,7 +67,7 @@ def device_slabs(
         parts = (None if values is None else values[own] for values in (events, weights, firsts))
         slabs.append(make_slab(features, falling[own], next(parts), next(parts), next(parts), totals))
         start = stop
-    return slabs, centre.cpu().numpy()
+    return slabs, centre.cpu().numpy(), order.cpu().numpy()
 
 
 def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:

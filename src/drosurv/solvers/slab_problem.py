@@ -82,9 +82,10 @@ class SlabProblem:
         self.workers: Workers = Here() if workers is None else workers
         self.theta: FloatArray = np.zeros(size)
         self.tilts: tuple[Tilt, ...] = ()
-        self._scores: list[Any] = []
+        # Scores of each slab at the current point, and the highest of all.
+        self.scores: list[Any] = []
         self._losses: list[Any] = []
-        self._shift = self._spread = 0.0
+        self.shift = self._spread = 0.0
         self._first = self._last = np.nan
 
     @property
@@ -110,15 +111,15 @@ class SlabProblem:
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""
         self.theta = theta
-        self._scores = self._each(kernels.scores, self._same(theta))
-        extents: list[Extent] = self._gathered(kernels.extent, self._scores)
-        self._shift = max(each.highest for each in extents)
-        self._spread = self._shift - min(each.lowest for each in extents)
+        self.scores = self._each(kernels.scores, self._same(theta))
+        extents: list[Extent] = self._gathered(kernels.extent, self.scores)
+        self.shift = max(each.highest for each in extents)
+        self._spread = self.shift - min(each.lowest for each in extents)
         if not np.isfinite(self._spread) or self._spread > 700.0:
             # A risk would underflow: the line search steps back, or the point counts as separated.
             return np.inf
-        risks = [tuple(risk * np.exp(each.highest - self._shift) for risk in each.risk) for each in extents]
-        self._losses = self._each(kernels.losses, self._scores, self._same(self._shift), _sums_before(risks))
+        risks = [tuple(risk * np.exp(each.highest - self.shift) for risk in each.risk) for each in extents]
+        self._losses = self._each(kernels.losses, self.scores, self._same(self.shift), _sums_before(risks))
         self.tilts = tuple(self.tilt(self._side(which), self.price) for which in range(len(self.rests)))
         self._last = sum(tilt.value for tilt in self.tilts) + self._ridge()
         self._first = self._last if np.isnan(self._first) else self._first
@@ -151,17 +152,17 @@ class SlabProblem:
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
         parts = self._gathered(
-            kernels.gradient, self._scores, self._losses, *self._point(), self._pulled_after()
+            kernels.gradient, self.scores, self._losses, *self._point(), self._pulled_after()
         )
         slope: FloatArray = np.sum(parts, axis=0) + self.l2 * self.theta
         return slope
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Second derivatives at the current point: with the weights held fixed, and with them following."""
-        by_risk = self._gathered(kernels.feature_risk, self._scores, self._same(self._shift))
+        by_risk = self._gathered(kernels.feature_risk, self.scores, self._same(self.shift))
         parts: list[list[Bend]] = self._gathered(
             kernels.curvature,
-            self._scores,
+            self.scores,
             self._losses,
             *self._point(),
             self._pulled_after(),
@@ -186,11 +187,11 @@ class SlabProblem:
         return self._gathered(kernels.patient_weights, self._losses, self._same(self.tilts))
 
     def _point(self) -> tuple[list[Any], list[Any]]:
-        return self._same(self._shift), self._same(self.tilts)
+        return self._same(self.shift), self._same(self.tilts)
 
     def _pulled_after(self) -> list[tuple[float, ...]]:
         """For each slab what the events of the slabs after it pull."""
-        pulled = self._gathered(kernels.pulled, self._scores, self._losses, *self._point())
+        pulled = self._gathered(kernels.pulled, self.scores, self._losses, *self._point())
         return _sums_before(pulled[::-1])[::-1]
 
     def _ridge(self) -> float:

@@ -1,0 +1,120 @@
+"""The columns of one partition, checked: an error names the partition that it stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.errors import ArgumentError
+from drosurv.target import BoolArray, FloatArray
+
+
+class Columns(NamedTuple):
+    """Which columns of a table hold what.
+
+    Attributes
+    ----------
+    time, event : str
+    features : tuple of str
+    weight : str or None
+    """
+
+    time: str
+    event: str
+    features: tuple[str, ...]
+    weight: str | None
+
+    @classmethod
+    def chosen(
+        cls, found: Sequence[str], time: str, event: str, features: Sequence[str] | None, weight: str | None
+    ) -> Columns:
+        """The columns of a table that has those found; features are all others unless they are named."""
+        taken = {time, event, weight}
+        wanted = [name for name in found if name not in taken] if features is None else list(features)
+        for argument, names in (
+            ("time", [time]),
+            ("event", [event]),
+            ("features", wanted),
+            ("sample_weight", [] if weight is None else [weight]),
+        ):
+            for name in names:
+                if name not in found:
+                    raise ArgumentError.must(argument, f"be among the columns {list(found)}", name)
+        if not wanted:
+            raise ArgumentError.must("features", "leave columns beside time, event and weight", features)
+        return cls(time, event, tuple(wanted), weight)
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is read."""
+        return [*self.features, self.time, self.event, *([] if self.weight is None else [self.weight])]
+
+
+class Rows(NamedTuple):
+    """Checked rows of one partition, in their order."""
+
+    X: NDArray[Any]
+    time: FloatArray
+    event: BoolArray
+    weight: FloatArray | None
+
+
+def read_rows(frame: Any, columns: Columns, partition: str) -> Rows:
+    """The rows of a pandas DataFrame; errors name the column and the partition.
+
+    Features keep their precision: float32 stays float32, everything else becomes float64.
+    """
+    missing = [name for name in columns.all if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"{partition} has no column {missing[0]!r}; every partition needs {list(columns.all)}."
+        )
+    dtypes = {str(frame[name].dtype) for name in columns.features}
+    dtype = np.float32 if dtypes == {"float32"} else np.float64
+    try:
+        X = frame[list(columns.features)].to_numpy(dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{partition}: features must be numbers: {error}.") from error
+    time = _numbers(frame[columns.time], columns.time, partition)
+    weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, partition)
+    # A sum is finite only if all its terms are, and costs no memory; only then is the culprit looked for.
+    if not np.isfinite(X.sum(dtype=np.float64)):
+        for j, name in enumerate(columns.features):
+            _finite(X[:, j], name, partition)
+    if len(time) and time.min() < 0:
+        raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
+    if weight is not None and len(weight) and weight.min() <= 0:
+        raise ValueError(
+            f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must be positive, "
+            "leave out the patients that should not count."
+        )
+    flags = frame[columns.event].to_numpy()
+    if flags.dtype != np.bool_:
+        if not np.isin(flags, (0, 1)).all():
+            bad = next(value for value in flags.tolist() if value not in (0, 1))
+            raise ValueError(
+                f"{partition}: column {columns.event!r} must hold 0 (censored) and 1 (event), found {bad!r}."
+            )
+        flags = flags.astype(np.bool_)
+    return Rows(X, time, flags, weight)
+
+
+def _numbers(column: Any, name: str, partition: str) -> FloatArray:
+    try:
+        values: FloatArray = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
+    _finite(values, name, partition)
+    return values
+
+
+def _finite(values: NDArray[Any], name: str, partition: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"{partition}: column {name!r} has {len(bad)} missing or infinite values (first at its row {bad[0]}); "
+            "drop or fill those rows."
+        )

@@ -1,0 +1,159 @@
+"""Slabs on a disk: files larger than memory, sorted by time once, then read slab by slab in every round."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.distributed.columns import Columns, Rows, read_rows
+from drosurv.distributed.sorting import Outline, Piece, cut, join, outline
+from drosurv.errors import ArgumentError
+from drosurv.solvers.slab import ScoredEvents
+from drosurv.target import BoolArray, FloatArray
+
+_SMALL = ("time", "event", "weight")
+
+
+class Threads:
+    """Works on slabs with a few threads of this process; the kernels let each other run."""
+
+    def __init__(self, n_threads: int) -> None:
+        self.pool = ThreadPoolExecutor(n_threads)
+
+    def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """All slabs, a few at a time."""
+        return list(self.pool.map(work, *arguments))
+
+    def gather(self, results: list[Any]) -> list[Any]:
+        """They are here."""
+        return results
+
+
+class ParquetParts:
+    """The row groups of Parquet files, in the order of their names."""
+
+    def __init__(self, pattern: str | os.PathLike[str]) -> None:
+        import pyarrow.parquet as pq
+
+        text = os.fspath(pattern)
+        paths = sorted(glob(os.path.join(text, "*.parquet")) if os.path.isdir(text) else glob(text))
+        if not paths:
+            raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
+        self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
+        self.names: list[str] = [str(name) for name in pq.read_schema(paths[0]).names]
+
+    def read(self, k: int, columns: Columns) -> Rows:
+        """The checked rows of part k."""
+        import pyarrow.parquet as pq
+
+        path, group = self.parts[k]
+        file = pq.ParquetFile(path)
+        known = set(file.schema_arrow.names)
+        table = file.read_row_group(group, [name for name in columns.all if name in known], use_threads=False)
+        return read_rows(table.to_pandas(), columns, f"row group {group} of {os.path.basename(path)}")
+
+    def outlines(self, columns: Columns, threads: Threads) -> list[Outline]:
+        """One outline per part."""
+        return threads.map(lambda k: outline(self.read(k, columns)), range(len(self.parts)))
+
+
+class ShelvedSlab:
+    """A slab in files: what is asked for is read, and let go again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def X(self) -> NDArray[Any]:
+        """Centred features (d, m)."""
+        return self._held("X")
+
+    @property
+    def sides(self) -> tuple[ScoredEvents, ...]:
+        """Who is scored against whom."""
+        sides: tuple[ScoredEvents, ...] = pickle.loads((self.folder / "sides").read_bytes())
+        return sides
+
+    @property
+    def time(self) -> FloatArray:
+        """Times (m,), falling."""
+        return self._held("time")
+
+    @property
+    def event(self) -> BoolArray:
+        """Event flags (m,)."""
+        return self._held("event")
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Weights (m,), None where all are one."""
+        return self._held("weight") if (self.folder / "weight.npy").exists() else None
+
+    def _held(self, name: str) -> NDArray[Any]:
+        values: NDArray[Any] = np.load(self.folder / f"{name}.npy")
+        return values
+
+
+def shelve(
+    parts: ParquetParts,
+    columns: Columns,
+    cuts: FloatArray,
+    centre: FloatArray,
+    first: Sequence[BoolArray | None],
+    totals: Sequence[float],
+    folder: Path,
+    threads: Threads,
+) -> list[ShelvedSlab]:
+    """Sort the rows of all parts into slabs on disk, from the longest to the shortest times.
+
+    Parameters
+    ----------
+    parts : ParquetParts
+    columns : Columns
+    cuts : (K,) float64
+        From :func:`drosurv.distributed.sorting.cut_times`.
+    centre : (d,) float64
+        Subtracted from the features.
+    first : sequence of (n_k,) bool or None
+        Who of each part's rows is in the first half, where there are halves.
+    totals : sequence of float
+        As in :func:`drosurv.solvers.slab.make_slab`.
+    folder : Path
+        Where slabs are kept.
+    threads : Threads
+    """
+    homes = [folder / f"slab-{k:05d}" for k in range(len(cuts))]
+    for home in homes:
+        home.mkdir(parents=True)
+
+    def scatter(k: int) -> None:
+        for home, piece in zip(homes, cut(parts.read(k, columns), cuts, centre, first[k]), strict=True):
+            if len(piece.time):
+                (home / f"piece-{k:05d}").write_bytes(pickle.dumps(piece, protocol=5))
+
+    def bind(home: Path) -> ShelvedSlab | None:
+        paths = sorted(home.glob("piece-*"))
+        pieces: list[Piece] = [pickle.loads(path.read_bytes()) for path in paths]
+        if not pieces:
+            return None
+        slab = join(pieces, totals)
+        np.save(home / "X.npy", slab.X)
+        (home / "sides").write_bytes(pickle.dumps(slab.sides, protocol=5))
+        for name in _SMALL:
+            values = getattr(slab, name)
+            if values is not None:
+                np.save(home / f"{name}.npy", values)
+        for path in paths:
+            path.unlink()
+        return ShelvedSlab(home)
+
+    threads.map(scatter, range(len(parts.parts)))
+    return [slab for slab in threads.map(bind, homes[::-1]) if slab is not None]

@@ -1,0 +1,125 @@
+"""Sorting by time, once: where to cut, the pieces of a partition, and the slab made of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.distributed.columns import Rows
+from drosurv.solvers.slab import ScoredEvents, make_slab
+from drosurv.target import BoolArray, FloatArray
+
+# Times that a partition tells of itself: slabs come out even to about one part in this many.
+_QUANTILES = 512
+
+
+class Outline(NamedTuple):
+    """What one partition tells before anything is sorted.
+
+    Attributes
+    ----------
+    n : int
+        Its rows.
+    flags : (n,) bool
+        Who had the event.
+    weights : (n,) float64 or None
+        Weights, where there are any.
+    feature_sums : (d,) float64
+        Features summed by weight.
+    times : (k,) float64
+        Evenly spaced quantiles of its times.
+    shortest, longest : float
+        Its times' range.
+    """
+
+    n: int
+    flags: BoolArray
+    weights: FloatArray | None
+    feature_sums: FloatArray
+    times: FloatArray
+    shortest: float
+    longest: float
+
+
+def outline(rows: Rows) -> Outline:
+    """Summarise a partition."""
+    n, w = len(rows.time), rows.weight
+    if n == 0:
+        empty = np.zeros(0)
+        return Outline(0, rows.event, w, np.zeros(rows.X.shape[1]), empty, np.inf, -np.inf)
+    sums = rows.X.sum(axis=0, dtype=np.float64) if w is None else w @ rows.X.astype(np.float64)
+    return Outline(
+        n,
+        rows.event,
+        w,
+        sums,
+        np.quantile(rows.time, np.linspace(0.0, 1.0, min(n, _QUANTILES)), method="nearest"),
+        float(rows.time.min()),
+        float(rows.time.max()),
+    )
+
+
+def cut_times(outlines: Sequence[Outline], n_slabs: int) -> FloatArray:
+    """Rising times that start a slab each, the first at minus infinity; at most n_slabs of them."""
+    parts = [part for part in outlines if part.n]
+    times = np.concatenate([part.times for part in parts])
+    shares = np.concatenate([np.full(len(part.times), part.n / len(part.times)) for part in parts])
+    order = np.argsort(times, kind="stable")
+    reached = np.cumsum(shares[order])
+    wanted = np.arange(1, n_slabs) * (reached[-1] / n_slabs)
+    cuts = np.unique(times[order][np.searchsorted(reached, wanted).clip(max=len(times) - 1)])
+    return np.concatenate([[-np.inf], cuts[cuts > times[order[0]]]])
+
+
+class Piece(NamedTuple):
+    """Rows of one partition that belong to one slab."""
+
+    X: NDArray[Any]
+    time: FloatArray
+    event: BoolArray
+    weight: FloatArray | None
+    first: BoolArray | None
+
+
+def cut(rows: Rows, cuts: FloatArray, centre: FloatArray, first: BoolArray | None) -> list[Piece]:
+    """One piece per slab, features centred; some pieces may be empty."""
+    slab = np.searchsorted(cuts, rows.time, side="right") - 1
+    X = rows.X - centre.astype(rows.X.dtype)
+    weight = rows.weight
+    return [
+        Piece(
+            X[own],
+            rows.time[own],
+            rows.event[own],
+            None if weight is None else weight[own],
+            None if first is None else first[own],
+        )
+        for own in (slab == k for k in range(len(cuts)))
+    ]
+
+
+class TimedSlab(NamedTuple):
+    """A slab in memory, with what its baseline hazard needs."""
+
+    X: NDArray[Any]
+    sides: tuple[ScoredEvents, ...]
+    time: FloatArray
+    event: BoolArray
+    weight: FloatArray | None
+
+
+def join(pieces: Sequence[Piece], totals: Sequence[float]) -> TimedSlab:
+    """The slab of all pieces, from the longest to the shortest time; ``totals`` as in make_slab."""
+    time = np.concatenate([piece.time for piece in pieces])
+    order = np.argsort(-time, kind="stable")
+    X = np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])[order].T)
+    event = np.concatenate([piece.event for piece in pieces])[order]
+    weights = [piece.weight for piece in pieces if piece.weight is not None]
+    weight = np.concatenate(weights)[order] if weights else None
+    firsts = [piece.first for piece in pieces if piece.first is not None]
+    first = np.concatenate(firsts)[order] if firsts else None
+    slab = make_slab(X, time[order], event, weight, first, totals)
+    return TimedSlab(slab.X, slab.sides, time[order], event, weight)
