@@ -137,7 +137,8 @@ def shelve(
     def scatter(k: int) -> None:
         for home, piece in zip(homes, cut(parts.read(k, columns), cuts, centre, first[k]), strict=True):
             if len(piece.time):
-                (home / f"piece-{k:05d}").write_bytes(pickle.dumps(piece, protocol=5))
+                part = home / f"piece-{k:05d}"
+                part.write_bytes(pickle.dumps(piece, protocol=5))
 
     def bind(home: Path) -> ShelvedSlab | None:
         paths = sorted(home.glob("piece-*"))
@@ -146,7 +147,8 @@ def shelve(
             return None
         slab = join(pieces, totals)
         np.save(home / "X.npy", slab.X)
-        (home / "sides").write_bytes(pickle.dumps(slab.sides, protocol=5))
+        part = home / "sides"
+        part.write_bytes(pickle.dumps(slab.sides, protocol=5))
         for name in _SMALL:
             values = getattr(slab, name)
             if values is not None:

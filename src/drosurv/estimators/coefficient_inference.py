@@ -111,7 +111,7 @@ class CoefficientInference(BaseEstimator):
         >>> from drosurv import CoxPH, datasets
         >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
         >>> table = CoxPH().fit(data.X, data.y).summary()
-        >>> table.loc[data.X.columns[0], "p"] < 0.05
+        >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
         True
         """
         check_is_fitted(self)
