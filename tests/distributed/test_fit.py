@@ -79,13 +79,15 @@ def test_weights_count_as_copies_over_parts_too(tmp_path):
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
 
 
+# Dask leaves sockets to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
 def test_a_dask_table_gives_the_same_model_however_it_is_cut(n_parts):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
     from distributed import Client
 
     whole = in_one_place(DROCox(alpha=0.4, tol=1e-11))
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
         table = dd.from_pandas(FRAME, npartitions=n_parts)
         # A partition may be empty.
         table = dd.concat([table, table[table["time"] < 0]])

@@ -25,7 +25,7 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     frame.to_parquet(tmp_path / "patients.parquet", row_group_size=2_500)
     whole = CoxPH().fit(frame[list("abcd")], Surv.from_dataframe("event", "time", frame))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         table = dd.read_parquet(tmp_path / "patients.parquet", split_row_groups=True)

@@ -209,7 +209,7 @@ def _needed(client: Any) -> Any:
     except ImportError as error:
         raise ImportError("a Dask DataFrame needs Dask: pip install 'drosurv[dask]'.") from error
     start: Any = distributed.Client
-    return start(processes=False, dashboard_address=None)
+    return start(processes=False, dashboard_address=":0")
 
 
 def _frame(data: Any) -> Any:
