@@ -21,7 +21,7 @@ INLINE = re.compile(r"`((?:drosurv|make) [^`]+)`")
 OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--document")
 
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
-READ_ONLY = ("demo", "reproduce", "datasets fetch")
+READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates than by default; nothing else is changed.
 FASTER = {"evaluate": ["--bootstrap", "20"], "audit": ["--bootstrap", "10", "--bootstrap-path", "2"]}
 
@@ -84,6 +84,8 @@ def folder(tmp_path, monkeypatch):
     )
     patients.to_csv(tmp_path / "patients.csv", index=False)
     patients.head(20).drop(columns=["months", "died"]).to_csv(tmp_path / "new_patients.csv", index=False)
+    another_programs = patients[["months", "died", "sex"]].assign(risk=data.X["x1"].round(3))
+    another_programs.to_csv(tmp_path / "theirs.csv", index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
