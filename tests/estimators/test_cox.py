@@ -169,4 +169,4 @@ def test_verbose_shows_a_bar_and_nothing_else_does(capsys):
     CoxPH(solver="adam", max_iter=3, random_state=0).fit(X, y)
     assert capsys.readouterr() == ("", "")
     CoxPH(solver="adam", max_iter=3, random_state=0, verbose=True).fit(X, y)
-    assert "CoxPH" in capsys.readouterr().out
+    assert "CoxPH" in capsys.readouterr().err

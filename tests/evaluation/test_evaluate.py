@@ -15,6 +15,7 @@ from drosurv import metrics
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
 from drosurv.metrics import FollowUp
+from drosurv.presentation import progress
 
 
 @pytest.fixture(scope="module")
@@ -438,3 +439,19 @@ def test_no_interval_leaves_what_is_possible(model, train, held_out):
     bounded = table[table["metric"].isin(["concordance_index", "uno_concordance", "concordance_imparity"])]
     assert bounded["high"].max() <= 1
     assert bounded["low"].min() >= 0
+
+
+def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, model, train, held_out):
+    monkeypatch.setattr(progress, "SECONDS", -1.0)
+    for show in (True, None):
+        evaluate(
+            model,
+            held_out.X,
+            held_out.y,
+            y_train=train.y,
+            sensitive_features=held_out.sensitive_features,
+            n_bootstrap=4,
+            progress=show,
+        )
+        # By default a bar needs a terminal.
+        assert ("evaluating" in capsys.readouterr().err) is (show is True)

@@ -1,12 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 from drosurv.estimators import CoxPH
 from drosurv.metrics import bootstrap, concordance_imparity_intervals, concordance_index
 from drosurv.target import Surv
-from drosurv.tuning.held_out import HeldOut, standardise
+from drosurv.tuning.held_out import HeldOut
 
 
 @pytest.fixture
@@ -76,18 +75,3 @@ def test_breslow_curves_are_those_of_the_model_with_these_scores(patients):
     np.testing.assert_allclose(curves.at(times), model.predict_survival_function(risk[:, None], times=times))
     own = model.predict_survival_function(risk[:, None], times=y["time"][:5])
     np.testing.assert_allclose(curves.at_own(y["time"])[:5], np.diag(own[:5]))
-
-
-def test_features_are_scaled_by_the_training_patients():
-    rng = np.random.default_rng(1)
-    train, other = rng.normal(3, 2, size=(50, 3)), rng.normal(size=(20, 3))
-    scaler = StandardScaler().fit(train)
-    ours = standardise(train, other)
-    np.testing.assert_allclose(ours[0], scaler.transform(train))
-    np.testing.assert_allclose(ours[1], scaler.transform(other))
-
-
-def test_a_constant_feature_becomes_zero():
-    train, other = standardise(np.full((5, 1), 0.1) + 1e-17, np.ones((2, 1)))
-    assert (train == 0).all()
-    assert (other == 0).all()

@@ -204,10 +204,8 @@ def _of_model(
     folds: int | None,
     shown: dict[str, Any],
 ) -> AuditReport:
-    from rich.console import Console
-    from rich.progress import Progress
-
     from drosurv.audit import audit as audited
+    from drosurv.presentation.progress import bar
     from drosurv.tables import patients_not_in
     from drosurv.workflows import OpenedModel
 
@@ -231,9 +229,7 @@ def _of_model(
             )
         trained_on = opened.table(train[kept], **named)
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("reading", total=None)
+    with bar("reading") as told:
         return audited(
             recipe,
             features,
@@ -241,7 +237,7 @@ def _of_model(
             sensitive_features=table.sensitive_features if groups else None,
             features=opened.readable(table.frame, groups),
             data_name=data.name,
-            on_step=lambda name, steps: progress.update(bar, description=name, total=steps, advance=1),
+            on_step=lambda name, steps: told(doing=name, of=steps),
             **{**shown, "time_title": shown["time_title"] or table.columns.time_name},
             **given,
         )

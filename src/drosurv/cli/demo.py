@@ -40,30 +40,23 @@ def demo(
 
     Example: drosurv demo --report demo.html
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
     from drosurv.demo import contenders, story_report, tell
+    from drosurv.presentation.progress import bar
 
     if report is not None:
         view = report_view(report)
         check_outputs([report], [])
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("drawing patients", total=2 * len(contenders(alpha)) + 1)
+    with bar("drawing patients", 2 * len(contenders(alpha)) + 1) as told:
         story = tell(
             alpha=alpha,
             attribute=attribute,
             random_state=seed,
-            on_model=lambda name: progress.update(bar, description=name, advance=1),
+            on_model=lambda name: told(doing=name),
         )
-        if report is not None:
-            step = progress.add_task("audit", total=None)
-            written = story_report(
-                random_state=seed,
-                on_step=lambda name, steps: progress.update(step, description=name, total=steps, advance=1),
-            )
-            getattr(written, view)(report)
+    if report is not None:
+        with bar("audit") as told:
+            written = story_report(random_state=seed, on_step=lambda name, steps: told(doing=name, of=steps))
+        getattr(written, view)(report)
     if as_json:
         print_json({"alpha": alpha, "hidden": _plain(story.hidden), "real": _plain(story.real)})
         return

@@ -11,9 +11,10 @@ from drosurv.estimators.any_loss import AnyLoss
 from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training, standardised
+from drosurv.estimators.training import Training
 from drosurv.neighborhoods import Alone
 from drosurv.objectives import Adversary
+from drosurv.standardise import standardise
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +59,7 @@ class AdversarialReweighting(AnyLoss):
                 )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        X = standardised(training.X)
+        (X,) = standardise(training.X)
         # Every patient has an entry of their own, because the adversary looks at each.
         return self._plain(
             training,

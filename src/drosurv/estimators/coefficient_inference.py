@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,10 @@ from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
-from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
+from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
@@ -236,10 +235,8 @@ class CoefficientInference(BaseEstimator):
                 # A sample without an event has no coefficients.
                 return None
 
-        with maybe_bar("bootstrap" if verbose else None, n_boot) as on_step, warnings.catch_warnings():
+        with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            done = count(1)
-            tell = None if on_step is None else (lambda: on_step(next(done)))
             draws = bootstrap_coefficients(
                 refit, together, n_boot=n_boot, random_state=random_state, threads=n_jobs, on_done=tell
             )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.networks import ModuleBatch, seeded
+from drosurv.presentation.progress import bar
 from drosurv.solvers import TorchCriterion, adam
 from drosurv.target import FloatArray
 
@@ -116,7 +116,8 @@ def train_on_device(
     max_iter: int,
     l2: float,
     device: str,
-    bar: str | None = None,
+    name: str = "",
+    verbose: bool = False,
 ) -> list[DeviceResult]:
     """Train B models on each of R training sets of the same size, all at once.
 
@@ -130,8 +131,8 @@ def train_on_device(
         Steps.
     l2 : float
     device : str
-    bar : str or None
-        Name beside a progress bar, None for none.
+    name, verbose
+        What stands beside a progress bar, and whether there is one.
     """
     import torch
 
@@ -153,7 +154,7 @@ def train_on_device(
     criterion = TorchCriterion(criteria, settings, device, penalty, weight)
     joined = JoinedParameters(network)
     extra = criterion.first_extra(joined.parameters[0].dtype)
-    with maybe_bar(bar, max_iter) as on_step, seeded(seed):
+    with bar(name, max_iter, shown=verbose) as on_step, seeded(seed):
         history = adam(joined, criterion, np.tile(lr, len(recipes)), max_iter, l2, on_step, extra)
     values, *_ = criterion(network.scores(), extra)
     if l2 > 0:

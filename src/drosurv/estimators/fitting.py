@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.estimators.device import train_on_device
-from drosurv.estimators.progress import maybe_bar
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, Trees, network_scores, seeded
 from drosurv.objectives import Evaluation
+from drosurv.presentation.progress import bar
 from drosurv.solvers import (
     Criterion,
     LinearProblem,
@@ -115,7 +115,8 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         max_iter=schedule.max_iter,
         l2=schedule.l2,
         device=schedule.device,
-        bar=schedule.name if schedule.verbose else None,
+        name=schedule.name,
+        verbose=schedule.verbose,
     )
     out = []
     for (recipe, training), result in zip(pairs, results, strict=True):
@@ -214,8 +215,8 @@ def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule:
     if watch is None and compiles(trainee, minimised):
         history = compiled_adam(trainee, minimised, schedule.lr, steps, schedule.l2)
     else:
-        with maybe_bar(schedule.name if schedule.verbose else None, steps) as bar, seeded(training.seed):
-            on_step = bar if watch is None else _watching(watch, bar, extra)
+        with bar(schedule.name, steps, shown=schedule.verbose) as told, seeded(training.seed):
+            on_step = told if watch is None else _watching(watch, told, extra)
             history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
     if watch is not None:
         watch.restore(extra)
@@ -228,12 +229,9 @@ def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule:
     return models
 
 
-def _watching(
-    watch: Watch, bar: Callable[[int], None] | None, extra: FloatArray | None
-) -> Callable[[int], None]:
+def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | None) -> Callable[[int], None]:
     def on_step(step: int) -> None:
-        if bar is not None:
-            bar(step)
+        told(step)
         watch.look(step, extra)
 
     return on_step
@@ -246,7 +244,7 @@ def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule
         rows, held = schedule.stopping.divided(training.target.event, training.seed)
         grown = criterion.take(rows)
         watched = Watched(X[held], criterion.take(held), schedule.stopping.patience)
-    with maybe_bar(schedule.name if schedule.verbose else None, schedule.max_iter) as on_round:
+    with bar(schedule.name, schedule.max_iter, shown=schedule.verbose) as on_round:
         boosted = boost(
             X[rows],
             grown,

@@ -18,7 +18,8 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training, standardised
+from drosurv.estimators.training import Training
+from drosurv.standardise import standardise
 
 
 @dataclass(eq=False, repr=False)
@@ -106,5 +107,5 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
 
     def _prepared(self, training: Training) -> Penalty:
         return PENALTIES[self.penalty].prepare(
-            standardised(training.X), training.target, training.codes, training.n_groups, self.scale
+            standardise(training.X)[0], training.target, training.codes, training.n_groups, self.scale
         )

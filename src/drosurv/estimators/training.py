@@ -114,11 +114,3 @@ class Training:
 def _whole(count: float) -> int | float:
     """A count as a whole number where it is one."""
     return round(count) if abs(count - round(count)) < 1e-9 * count else count
-
-
-def standardised(X: FloatArray) -> FloatArray:
-    """Features (..., n, d) with mean zero and deviation one; a constant feature becomes zero."""
-    centred = X - X.mean(axis=-2, keepdims=True)
-    deviation = centred.std(axis=-2, keepdims=True)
-    standard: FloatArray = centred / np.where(deviation > 0, deviation, 1.0)
-    return standard

@@ -11,12 +11,12 @@ from drosurv.evaluation.attributes import warn_of_undefined
 from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
-from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, interval_of, no_difference_p_value
 from drosurv.metrics.pair_disparities import Convention
+from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def compare(
     rows: list[dict[str, Any]] = []
     baseline: dict[Key, Number] = {}
     undefined: list[str] = []
-    with late_bar("comparing", len(models) * n_bootstrap, show=progress) as advance:
+    with bar("comparing", len(models) * n_bootstrap, shown=progress, late=True) as advance:
         for name, model in models.items():
             panel = prepare(
                 model,

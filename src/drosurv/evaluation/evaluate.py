@@ -14,7 +14,6 @@ from drosurv.evaluation.group_tables import (
     d_calibration_table,
     survival_table,
 )
-from drosurv.evaluation.late_bar import late_bar
 from drosurv.evaluation.predictions import model_name
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.result import EvaluationResult
@@ -22,6 +21,7 @@ from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.presentation.progress import bar
 
 
 def evaluate(
@@ -144,7 +144,7 @@ def evaluate(
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(panel.tests) if permutations else 0
-    with late_bar("evaluating", replicates + tests, show=progress) as advance:
+    with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
         sheet = panel.sheet(replicates, advance=advance, **resampling)
         p_values = panel.p_values(permutations, advance=advance, **resampling)
     rows = rows_of(panel, sheet, p_values, small, level)

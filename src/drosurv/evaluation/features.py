@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics import FollowUp
+from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 
 # Columns further out than this are not standardised, whatever the sample.
@@ -49,10 +50,8 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         raise ValueError(
             f"X_train has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
         )
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(train)
-    return Features(scaler.transform(test), scaler.transform(train))
+    scaled_train, scaled_test = standardise(train, test)
+    return Features(scaled_test, scaled_train)
 
 
 def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None, str]:

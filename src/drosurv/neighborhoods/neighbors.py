@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drosurv.neighborhoods.matrix import MatrixAverages
+from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 
 
@@ -43,10 +44,8 @@ def nearest_neighbors(
     n = len(X)
     if not 1 <= n_neighbors <= n:
         raise ValueError(f"n_neighbors must lie between 1 and the {n} patients, got {n_neighbors}.")
-    varying = X[:, np.ptp(X, axis=0) > 0]
-    # Centred, because distances are differences, which lose the digits that large numbers share.
-    z = (varying - varying.mean(axis=0)) / varying.std(axis=0)
-    # Without a varying column everyone is equally near; one constant column keeps the search defined.
+    (z,) = standardise(X)
+    # Without a column everyone is equally near; one constant column keeps the search defined.
     z = z if z.shape[1] else np.zeros((n, 1))
     near = NearestNeighbors(n_neighbors=n_neighbors).fit(z).kneighbors(return_distance=False, X=z)
     weight = np.ones(n) if sample_weight is None else sample_weight

@@ -10,8 +10,9 @@ import numpy as np
 
 from drosurv.datasets import data_fingerprint, load_flc, load_seer, load_support, split
 from drosurv.paper.unit import Unit
+from drosurv.standardise import standardise
 from drosurv.target import FloatArray
-from drosurv.tuning.held_out import HeldOut, standardise
+from drosurv.tuning.held_out import HeldOut
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,10 @@ from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import predict_curves
+from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
-from drosurv.tuning.held_out import HeldOut, Measured, standardise
+from drosurv.tuning.held_out import HeldOut, Measured
 
 if TYPE_CHECKING:
     import pandas as pd

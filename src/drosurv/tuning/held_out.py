@@ -138,24 +138,3 @@ class BreslowCurves:
             log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
             survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
         return survival
-
-
-def standardise(X_train: FloatArray, *others: FloatArray) -> tuple[FloatArray, ...]:
-    """Features scaled to mean 0 and deviation 1 by the training patients; a constant feature becomes 0.
-
-    Parameters
-    ----------
-    X_train : (m, d) array
-        Features of the training patients.
-    *others : (n, d) arrays
-        Features of others, scaled alike.
-
-    Returns
-    -------
-    tuple of arrays, the training patients' first
-    """
-    centre, spread = X_train.mean(axis=0), X_train.std(axis=0)
-    # A column that only rounding keeps from being constant would be blown up to noise.
-    constant = spread <= 1e-12 * np.maximum(np.abs(centre), 1.0)
-    spread = np.where(constant, 1.0, spread)
-    return tuple(np.where(constant, 0.0, (X - centre) / spread) for X in (X_train, *others))

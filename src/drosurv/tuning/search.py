@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.late_bar import late_bar
+from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.candidates import CANDIDATE
 from drosurv.tuning.careful_budget import CarefulBudget
@@ -295,7 +295,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             for part, factors, k in tasks
         )
         out: list[list[list[dict[str, Any]]]] = [[[] for _ in folds] for _ in models]
-        with late_bar(f"{type(models[0]).__name__} search", len(tasks), show=self.verbose) as advance:
+        with bar(f"{type(models[0]).__name__} search", len(tasks), shown=self.verbose, late=True) as advance:
             for (part, _, k), rows in zip(tasks, work, strict=True):
                 for m, found in zip(part, rows, strict=True):
                     out[m][k] = found

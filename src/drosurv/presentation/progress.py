@@ -1,0 +1,66 @@
+"""A progress bar over long work."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+# A late bar stays away from work that takes less than this.
+SECONDS = 3.0
+
+
+class Told(Protocol):
+    """What a bar is told after each step of the work."""
+
+    def __call__(self, done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
+        """How many steps are done (one more if not given), and where they change what is done and of how many."""
+        ...
+
+
+@contextmanager
+def bar(
+    doing: str, of: int | None = None, *, shown: bool | None = None, late: bool = False
+) -> Iterator[Told]:
+    """Yield what to call after each step; a bar on standard error shows how far the work is.
+
+    Parameters
+    ----------
+    doing : str
+        What stands before the bar.
+    of : int, optional
+        How many steps there are, where that is known.
+    shown : bool, optional
+        Whether there is a bar; by default where standard error is a terminal.
+    late : bool
+        Whether it appears only when the work takes more than three seconds.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda done=None, doing=None, of=None: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    progress = Progress(*columns, console=console, transient=console.is_terminal)
+    task = progress.add_task(doing, total=of)
+    begin, visible = time.monotonic(), not late
+    if visible:
+        progress.start()
+
+    def told(done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
+        nonlocal visible
+        step = 1 if done is None else None
+        progress.update(task, advance=step, completed=done, description=doing, total=of)
+        if not visible and time.monotonic() - begin > SECONDS:
+            visible = True
+            progress.start()
+
+    try:
+        yield told
+    finally:
+        if visible:
+            progress.stop()

@@ -1,0 +1,29 @@
+"""Features on one scale, so that distances and penalties do not depend on their units."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Features = NDArray[np.float64]
+
+
+def standardise(X_train: Features, *others: Features) -> tuple[Features, ...]:
+    """Features scaled to mean 0 and deviation 1 by the training patients; a constant feature becomes 0.
+
+    Parameters
+    ----------
+    X_train : (..., m, d) array
+        Features of the training patients.
+    *others : (..., n, d) arrays
+        Features of others, scaled alike.
+
+    Returns
+    -------
+    tuple of arrays, the training patients' first
+    """
+    centre, spread = X_train.mean(axis=-2, keepdims=True), X_train.std(axis=-2, keepdims=True)
+    # A column that only rounding keeps from being constant would be blown up to noise.
+    constant = spread <= 1e-12 * np.maximum(np.abs(centre), 1.0)
+    spread = np.where(constant, 1.0, spread)
+    return tuple(np.where(constant, 0.0, (X - centre) / spread) for X in (X_train, *others))
