@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.losses import CoxPartial
 from drosurv.losses.baseline_hazard import log_hazard_jumps
 from drosurv.target import Target
 
@@ -19,9 +20,10 @@ def sample(seed=0, n=80):
 @pytest.mark.parametrize("shift", [0.0, 900.0])
 def test_jumps_follow_the_definition(ties, shift):
     target, scores, weight = sample()
-    slots, found = log_hazard_jumps(target, scores + shift, weight, ties)
+    loss = CoxPartial(target, ties, weight)
+    found = log_hazard_jumps(loss, scores + shift)
     risk = weight * np.exp(scores)
-    for k, (time, stratum) in enumerate(zip(slots.time, slots.stratum, strict=True)):
+    for k, (time, stratum) in enumerate(zip(loss.at, loss.slots.stratum, strict=True)):
         inside = (target.stratum == stratum) & (target.entry < time) & (target.time >= time)
         died = inside & target.event & (target.time == time)
         m = died.sum()
@@ -55,6 +57,8 @@ give("curve", cbind(rep(0:1, curve$strata), curve$time, curve$cumhaz)[curve$n.ev
 """,
         data=data,
     )
-    slots, jumps = log_hazard_jumps(target, scores * r["coef"][0, 0], weight, ties)
+    loss = CoxPartial(target, ties, weight)
+    jumps = log_hazard_jumps(loss, scores * r["coef"][0, 0])
+    slots = loss.slots
     found = np.concatenate([np.cumsum(np.exp(jumps[slots.stratum == s])) for s in (0, 1)])
     np.testing.assert_allclose(np.column_stack([slots.stratum, slots.time, found]), r["curve"], rtol=1e-7)

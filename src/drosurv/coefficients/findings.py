@@ -23,8 +23,6 @@ class Findings:
     Attributes
     ----------
     n_patients, n_events : float
-    mean, deviation : (d,) float64
-        Of the features.
     covariances : dict
         Method ("information", "sandwich", "bootstrap") to the coefficients' covariance (d, d), as far as computed.
     n_boot : int
@@ -33,18 +31,18 @@ class Findings:
         Log partial likelihoods of a plain Cox model without and with its features.
     plain_coef : (d,) float64 or None
         Of plain Cox on the same patients, for a robust model.
-    worst_mean : (d,) float64 or None
-        Means of the features under the worst-case weights of a robust model.
+    mean, deviation, worst_mean : (d,) float64 or None
+        Of the features, for a robust model; means also under its worst-case weights.
     """
 
     n_patients: float
     n_events: float
-    mean: FloatArray
-    deviation: FloatArray
     covariances: dict[str, FloatArray]
     n_boot: int = 0
     log_likelihoods: tuple[float, float] | None = None
     plain_coef: FloatArray | None = None
+    mean: FloatArray | None = None
+    deviation: FloatArray | None = None
     worst_mean: FloatArray | None = None
 
 
@@ -120,13 +118,16 @@ def _robust_notes(
     scale: FloatArray,
 ) -> list[str]:
     """What such coefficients mean, which differ most from plain Cox, and whom the difference is for."""
+    mean, deviation = findings.mean, findings.deviation
+    assert mean is not None, "a robust model comes with its features' means"
+    assert deviation is not None, "and their deviations"
     notes = [
         f"These coefficients minimise the loss of the patients for whom {title} is worst, not the average loss. "
         "exp(coef) is the hazard ratio that this model predicts with; as an estimate of the average hazard ratio take "
         "plain Cox's."
     ]
     # Per standard deviation of the feature, so that years and indicators compare.
-    change = (coef - plain) * scale * findings.deviation
+    change = (coef - plain) * scale * deviation
     most = [j for j in np.argsort(-np.abs(change))[:_TOLD] if change[j] != 0]
     if most:
         told = (
@@ -135,12 +136,7 @@ def _robust_notes(
         )
         notes.append(f"Changed most against plain Cox, per standard deviation: {', '.join(told)}.")
     if findings.worst_mean is not None:
-        moved = np.divide(
-            findings.worst_mean - findings.mean,
-            findings.deviation,
-            out=np.zeros_like(findings.mean),
-            where=findings.deviation > 0,
-        )
+        moved = np.divide(findings.worst_mean - mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
         far = [j for j in np.argsort(-np.abs(moved))[:_TOLD] if abs(moved[j]) >= 0.1]
         words = [
             f"{'more' if moved[j] > 0 else 'less'} {names[j]} ({moved[j]:+.2f} standard deviations)"

@@ -39,6 +39,5 @@ class AnyLoss(NetworkEstimator):
         if self.loss == "full":
             full = PiecewiseExponential(training.target, sample_weight=weight)
             return Recipe(full, baseline=piecewise(full), **parts)
-        return Recipe(
-            CoxPartial(training.target, self.ties, weight), baseline=cox_baseline(self.ties), **parts
-        )
+        partial = CoxPartial(training.target, self.ties, weight)
+        return Recipe(partial, baseline=cox_baseline(partial), **parts)

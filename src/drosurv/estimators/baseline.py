@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
 from drosurv.estimators.training import Training
-from drosurv.losses import PiecewiseExponential
+from drosurv.losses import CoxPartial, PiecewiseExponential
 from drosurv.losses.baseline_hazard import log_hazard_jumps
-from drosurv.losses.risk_sets import RiskSets, distinct
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -83,11 +82,13 @@ class Baseline:
 
         Everything stays in logs, so that scores of any size give a baseline.
         """
-        died = target.order[target.event[target.order]]
-        at, block = distinct(target.time[died])
-        counts = np.bincount(block, None if weight is None else weight[died])
-        log_risk = RiskSets(target.time, at, weight, target.order).log_sums(np.atleast_2d(scores))[0]
-        log_cumulative = np.logaddexp.accumulate(np.log(counts) - log_risk)
+        loss = CoxPartial(Target(target.event, target.time), weight=weight)
+        return Baseline.through(loss.at, log_hazard_jumps(loss, scores))
+
+    @staticmethod
+    def through(at: FloatArray, log_jumps: FloatArray) -> Baseline:
+        """From the logs of the jumps (K,) at event times (K,), from zero on."""
+        log_cumulative = np.logaddexp.accumulate(log_jumps)
         if at[0] > 0:
             at = np.concatenate([[0.0], at])
             log_cumulative = np.concatenate([[-np.inf], log_cumulative])
@@ -155,24 +156,23 @@ class StratifiedBaseline:
         return out
 
 
-def cox_baseline(ties: str) -> Callable[[Training, FloatArray, FloatArray], Baseline | StratifiedBaseline]:
+def cox_baseline(
+    loss: CoxPartial,
+) -> Callable[[Training, FloatArray, FloatArray], Baseline | StratifiedBaseline]:
     """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
 
     def baseline(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
-        observed = training.observation
-        risk = scores if observed.offset is None else scores + observed.offset
-        if training.target.is_plain and ties == "breslow":
-            return Baseline.breslow(training.target, risk, training.weight)
-        slots, jumps = log_hazard_jumps(training.target, risk, training.weight, ties)
-        times = np.unique(slots.time if slots.time.min() <= 0 else np.append(slots.time, 0.0))
-        log_cumulative = np.full((max(len(observed.strata), 1), len(times)), np.nan)
-        for k in np.unique(slots.stratum):
-            own = slots.stratum == k
+        jumps = log_hazard_jumps(loss, scores)
+        if loss.slots is None or training.target.stratum is None:
+            return Baseline.through(loss.at, jumps)
+        strata, stratum = training.observation.strata, loss.slots.stratum
+        times = np.unique(loss.at if loss.at.min() <= 0 else np.append(loss.at, 0.0))
+        log_cumulative = np.full((len(strata), len(times)), np.nan)
+        for k in np.unique(stratum):
+            own = stratum == k
             steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
-            log_cumulative[k] = steps[np.searchsorted(slots.time[own], times, side="right")]
-        if training.target.stratum is None:
-            return Baseline(times, log_cumulative[0])
-        return StratifiedBaseline(times, observed.strata, log_cumulative)
+            log_cumulative[k] = steps[np.searchsorted(loss.at[own], times, side="right")]
+        return StratifiedBaseline(times, strata, log_cumulative)
 
     return baseline
 

@@ -157,10 +157,15 @@ class CoefficientInference(BaseEstimator):
 
     def _tell(self, method: str) -> str | None:
         """The method to use, after computing its covariance; None where only refits can give one."""
-        used = self._method(method)
-        if used in ("information", "sandwich") and used not in self._known().covariances:
-            known = {**self._known().covariances, used: self._covariance(used)}
-            self._findings = replace(self._known(), covariances=known)
+        used, known = self._method(method), self._known()
+        wanted = used in ("information", "sandwich") and used not in known.covariances
+        if wanted or (self._maximises_likelihood and known.log_likelihoods is None):
+            # One evaluation serves the likelihoods and the covariance.
+            fit = self._fitted_cox("summary")
+            likelihoods, covariances = fit.log_likelihoods, known.covariances
+            if used is not None and wanted:
+                covariances = {**covariances, used: self._covariance(fit, used)}
+            self._findings = replace(known, log_likelihoods=likelihoods, covariances=covariances)
         return used
 
     def _method(self, method: str) -> str | None:
@@ -182,38 +187,31 @@ class CoefficientInference(BaseEstimator):
         return method
 
     def _known(self) -> Findings:
-        """Covariances of the coefficients, computed from the training data at the first call."""
+        """What is known of the coefficients so far; of a robust model's, plain Cox's and the features at once."""
         if self._findings is None:
-            training, weights = self._required("summary"), None
-            share = training.weight if training.weight is not None else np.ones(len(training.X))
-            mean = share @ training.X / share.sum()
-            deviation = np.sqrt(share @ (training.X - mean) ** 2 / share.sum())
-            plain = worst = likelihoods = None
-            if self._maximises_likelihood:
-                likelihoods = self._log_likelihoods()
-            else:
-                plain = self._plain_coefficients(training)
+            training = self._required("summary")
+            self._findings = Findings(float(training.n_patients), float(training.n_events), {})
+            if not self._maximises_likelihood:
+                share = training.weight if training.weight is not None else np.ones(len(training.X))
+                mean = share @ training.X / share.sum()
                 weights = getattr(self, "worst_case_weights_", None)
-            if weights is not None:
-                worst = weights[training.kept] @ training.X / weights.sum()
-            counts = float(training.n_patients), float(training.n_events)
-            self._findings = Findings(*counts, mean, deviation, {}, 0, likelihoods, plain, worst)
+                self._findings = replace(
+                    self._findings,
+                    plain_coef=self._plain_coefficients(training),
+                    mean=mean,
+                    deviation=np.sqrt(share @ (training.X - mean) ** 2 / share.sum()),
+                    worst_mean=None
+                    if weights is None
+                    else weights[training.kept] @ training.X / weights.sum(),
+                )
         return self._findings
 
-    def _covariance(self, method: str) -> FloatArray:
-        fit = self._fitted_cox("summary")
+    def _covariance(self, fit: FittedCox, method: str) -> FloatArray:
         if method == "information":
             return inverse_information(fit)
         training = self._required("summary")
         clusters = training.observation.clusters
         return sandwich(fit, None if clusters is None else np.unique(clusters, return_inverse=True)[1])
-
-    def _log_likelihoods(self) -> tuple[float, float]:
-        fit = self._fitted_cox("summary")
-        weight = fit.case_weight[fit.rows]
-        fitted = -float(weight @ fit.loss(fit.scores[None, :])[0])
-        null = FittedCox(fit.X, fit.target, np.zeros(len(fit.coef)), fit.ties, fit.weight, fit.offset)
-        return -float(weight @ null.loss(null.scores[None, :])[0]), fitted
 
     def _bootstrap(
         self, n_boot: int, random_state: int, n_jobs: int | None, verbose: bool

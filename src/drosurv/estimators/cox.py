@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
+from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -101,4 +100,4 @@ class CoxPH(NetworkEstimator):
         return SlabPlan(lambda spread, price: mean(spread), True, 1e-8)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return Recipe(partial_likelihood(training, self.ties), baseline=cox_baseline(self.ties))
+        return cox_recipe(training, self.ties)

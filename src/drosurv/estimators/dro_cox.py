@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.estimators.baseline import cox_baseline
-from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
+from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
@@ -68,9 +67,5 @@ class DROCox(RobustEstimator):
         return SlabPlan(ball_tilt(self.ball, self.alpha), self.ball != "cvar", self._tol)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return Recipe(
-            partial_likelihood(training, self.ties),
-            self._objective(batch, [training.mass]),
-            baseline=cox_baseline(self.ties),
-            tol=self._tol,
-        )
+        objective = self._objective(batch, [training.mass])
+        return cox_recipe(training, self.ties, objective=objective, tol=self._tol)

@@ -15,6 +15,7 @@ from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
 from drosurv.estimators.parameters import check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
@@ -203,7 +204,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:
             self.recalibration_ = self._factor(fitted.training)
-            fitted = stretched(fitted, self.recalibration_, cox_baseline(self.ties))
+            baseline = cox_baseline(partial_likelihood(fitted.training, self.ties))
+            fitted = stretched(fitted, self.recalibration_, baseline)
         super()._accept(fitted)
         if self._is_linear:
             self._keep(fitted.training)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.observation import Observation, parse_observation
+from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
 from drosurv.target import FloatArray, Target
@@ -18,6 +20,12 @@ EVERYTHING = ("entry", "strata", "clusters", "offset", "id")
 def partial_likelihood(training: Training, ties: str) -> CoxPartial:
     """Cox's loss of the training data, with whatever is known of the rows."""
     return CoxPartial(training.target, ties, training.weight, training.observation.offset)
+
+
+def cox_recipe(training: Training, ties: str, **parts: Any) -> Recipe:
+    """Cox's loss with its baseline hazard, and the other parts of a recipe."""
+    loss = partial_likelihood(training, ties)
+    return Recipe(loss, baseline=cox_baseline(loss), **parts)
 
 
 def observed_training(

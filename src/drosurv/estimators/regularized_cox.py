@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES, Penalty
 from drosurv.errors import Argument
-from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.group_labels import ReadsGroups
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.observed_training import EVERYTHING, partial_likelihood
+from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -97,10 +96,10 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         # Mass on the events alone: these baselines average over events, not over patients.
         mass = training.mass * training.target.event
-        return Recipe(
-            partial_likelihood(training, self.ties),
+        return cox_recipe(
+            training,
+            self.ties,
             mass=mass / mass.sum(),
-            baseline=cox_baseline(self.ties),
             penalty=self._prepared,
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
         )

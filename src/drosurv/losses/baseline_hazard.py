@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.losses.risk_windows import RiskWindows, Slots
-from drosurv.target import FloatArray, Target
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.target import FloatArray
 
 
-def log_hazard_jumps(
-    target: Target, scores: FloatArray, weight: FloatArray | None = None, ties: str = "breslow"
-) -> tuple[Slots, FloatArray]:
-    """Log of the jumps (K,) of the cumulative baseline hazard at the slots, the event times of each stratum.
+def log_hazard_jumps(loss: CoxPartial, scores: FloatArray) -> FloatArray:
+    """Log of the jumps (K,) of the cumulative baseline hazard at the loss's event times, stratum by stratum.
 
     .. math:: dH_k = sum_{l=0}^{m-1} wbar / (S_k - l/m D_k)
 
@@ -20,20 +18,19 @@ def log_hazard_jumps(
 
     Parameters
     ----------
-    target : Target
+    loss : CoxPartial
+        Of n patients.
     scores : (n,) float64
-        Log risks.
-    weight : (n,) float64 or None
-    ties : {"breslow", "efron"}
+        Log risks, without the loss's offset.
     """
-    slots = Slots.of(target)
-    log_risk = RiskWindows(slots, weight).log_sums(scores[None, :])[0]
-    own = np.ones(len(slots.rows)) if weight is None else weight[slots.rows]
-    count, total = np.bincount(slots.block), np.bincount(slots.block, own)
-    if ties == "breslow":
-        return slots, np.log(total) - log_risk
-    part = np.bincount(slots.block, own * np.exp(scores[slots.rows] - log_risk[slots.block]))
-    place = np.arange(len(slots.block)) - np.repeat(np.cumsum(count) - count, count)
-    left = 1.0 - (place / count[slots.block]) * part[slots.block]
-    terms = np.bincount(slots.block, 1.0 / left)
-    return slots, np.log(total / count * terms) - log_risk
+    scores = scores if loss.offset is None else scores + loss.offset
+    log_risk: FloatArray = loss.risk_sets.log_sums(scores[None, :])[0]
+    rows, block = loss.rows, loss.block
+    own = np.ones(len(rows)) if loss.weight is None else loss.weight[rows]
+    count, total = np.bincount(block), np.bincount(block, own)
+    if loss.ties == "breslow":
+        return np.log(total) - log_risk
+    part = np.bincount(block, own * np.exp(scores[rows] - log_risk[block]))
+    place = np.arange(len(block)) - np.repeat(np.cumsum(count) - count, count)
+    left = 1.0 - (place / count[block]) * part[block]
+    return np.log(total / count * np.bincount(block, 1.0 / left)) - log_risk

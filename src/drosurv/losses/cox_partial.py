@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_gram, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows, Slots
 from drosurv.losses.stacked_targets import StackedTargets
 from drosurv.target import FloatArray, IntArray, Target
@@ -55,12 +55,13 @@ class CoxPartial(Loss):
         self.n = len(target)
         self.rows: IntArray
         self.risk_sets: RiskSets | RiskWindows
+        self.slots: Slots | None = None
         if target.is_plain:
             self.rows = target.order[target.event[target.order]]
             self.at, self.block = distinct(target.time[self.rows])
             self.risk_sets = RiskSets(target.time, self.at, weight, target.order)
         else:
-            slots = Slots.of(target)
+            self.slots = slots = Slots.of(target)
             self.rows, self.at, self.block = slots.rows, slots.time, slots.block
             self.risk_sets = RiskWindows(slots, weight)
         self._efron: _EfronTies | None = None
@@ -103,17 +104,22 @@ class CoxPartial(Loss):
             means = self._efron.means(X, means)
         return means[self.block[which]] - X[self.rows[which]]
 
-    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row."""
+    def hessian(self, weights: FloatArray, X: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row.
+
+        It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
+        lose digits in it: taken from a centre (d,) they do not, and the derivative is the same.
+        """
         pull = _block_sums(weights, self.block, len(self.at))
-        means = self.risk_sets.means(X)
         if self._efron is None:
-            return _weighted_gram(X, self.risk_sets.pullback(pull)[0]) - _weighted_gram(means, pull[0])
-        terms, shares = self._efron.terms(X, means), pull[0, self.block] / self._efron.count[self.block]
+            inside = self.risk_sets.pullback(pull)[0]
+            return weighted_gram(X, inside, centre) - self.risk_sets.mean_squares(X, pull[0], centre)
+        terms = self._efron.terms(X, self.risk_sets.means(X))
+        shares = pull[0, self.block] / self._efron.count[self.block]
         own = self._efron.pullback(pull)
         inside = self.risk_sets.pullback(pull)[0]
         inside[self.rows] += own[0]
-        return _weighted_gram(X, inside) - _weighted_gram(terms, shares)
+        return weighted_gram(X, inside, centre) - weighted_gram(terms, shares, centre)
 
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
@@ -189,12 +195,6 @@ class _EfronTies:
         own = through[:, self.block] * self._share
         pull -= through * _block_sums(self._share, self.block, len(self.count))
         return own
-
-
-def _weighted_gram(X: FloatArray, weights: FloatArray) -> FloatArray:
-    """X' diag(weights) X."""
-    gram: FloatArray = X.T @ (weights[:, None] * X)
-    return gram
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

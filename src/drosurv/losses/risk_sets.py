@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -40,7 +40,7 @@ FLAT = 500.0
 _CHUNK = 1024
 
 
-def distinct(ascending: FloatArray) -> tuple[FloatArray, IntArray]:
+def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     """Distinct values (K,) of ascending times (m,), and which of them each is, (m,)."""
     new = np.ones(len(ascending), dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
@@ -104,8 +104,29 @@ class RiskSets:
         if self._means is None:
             risks, levels, sums = (saved[0] for saved in self._saved)
             self._means = np.zeros((len(self.first), X.shape[1]))
-            _risk_means(X, self.order, self.first, risks, levels, sums, self._means)
+            scale, nothing, total = np.ones(len(self.first)), np.zeros(X.shape[1]), np.zeros(X.shape[1])
+            at = X, self.order, self.first, risks, levels, sums, scale, nothing
+            _risk_means(*at, 0, len(self.first), len(self.order), total, self._means)
         return self._means
+
+    def mean_squares(
+        self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None
+    ) -> FloatArray:
+        """Sum (d, d) of the squares of these means, taken from a centre (d,), weighted by (K,)."""
+        if self._means is not None or self._saved is None or (weights < 0).any():
+            return weighted_gram(self.means(X), weights, centre)
+        # The means themselves are not wanted: a few at a time need no memory.
+        risks, levels, sums = (saved[0] for saved in self._saved)
+        d, end = X.shape[1], len(self.order)
+        total, gram = np.zeros(d), np.zeros((d, d))
+        at = X, self.order, self.first, risks, levels, sums, np.sqrt(weights)
+        for high in range(len(self.first), 0, -_CHUNK):
+            low = max(high - _CHUNK, 0)
+            part = np.zeros((high - low, d))
+            _risk_means(*at, np.zeros(d) if centre is None else centre, low, high, end, total, part)
+            gram += part.T @ part
+            end = int(self.first[low])
+        return gram
 
 
 def own_curvature(
@@ -282,21 +303,52 @@ def _risk_means(
     risk: FloatArray,
     level: FloatArray,
     sums: FloatArray,
+    scale: FloatArray,
+    centre: FloatArray,
+    low: int,
+    high: int,
+    end: int,
+    total: FloatArray,
     out: FloatArray,
 ) -> None:
-    total, at, end = np.zeros(X.shape[1]), -np.inf, order.shape[0]
-    for k in range(first.shape[0] - 1, -1, -1):
+    """Scaled means at the times from low to high, the last first; total holds the sum over the patients from end on."""
+    at = level[high] if high < first.shape[0] else -np.inf
+    for k in range(high - 1, low - 1, -1):
         if level[k] != at:
             total *= math.exp(at - level[k])
             at = level[k]
         for i in range(first[k], end):
             features = X[order[i]]
             for j in range(total.shape[0]):
-                total[j] += risk[i] * features[j]
+                total[j] += risk[i] * (features[j] - centre[j])
         end = first[k]
         if sums[k] > 0.0:
+            size = scale[k] / sums[k]
             for j in range(total.shape[0]):
-                out[k, j] = total[j] / sums[k]
+                out[k - low, j] = total[j] * size
+
+
+def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+    """X' diag(weights) X (d, d), with the features taken from a centre (d,)."""
+    centre = np.zeros(X.shape[1]) if centre is None else centre
+    if (weights < 0).any():
+        above = weighted_gram(X, np.maximum(weights, 0.0), centre)
+        return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
+    roots, gram = np.sqrt(weights), np.zeros((X.shape[1], X.shape[1]))
+    for low in range(0, len(X), _CHUNK):
+        part = _scaled(X[low : low + _CHUNK], roots[low : low + _CHUNK], centre)
+        # The product of a matrix with its own transpose is symmetric, and half the work.
+        gram += part.T @ part
+    return gram
+
+
+@numba.njit(cache=True, nogil=True)
+def _scaled(X: FloatArray, scale: FloatArray, centre: FloatArray) -> FloatArray:
+    out = np.empty(X.shape)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            out[i, j] = scale[i] * (X[i, j] - centre[j])
+    return out
 
 
 def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:

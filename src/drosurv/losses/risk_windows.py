@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from drosurv.losses.risk_sets import FLAT, exponentials, logarithms
+from drosurv.losses.risk_sets import FLAT, distinct, exponentials, logarithms, weighted_gram
+from drosurv.radix import stable_order
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -56,22 +57,34 @@ class Slots:
     def of(cls, target: Target) -> Slots:
         """The slots of a target; without strata everybody is in stratum 0."""
         stratum = np.zeros(len(target), np.intp) if target.stratum is None else target.stratum
-        times, rank = np.unique(target.time, return_inverse=True)
-        key = stratum * len(times) + rank
-        rows = np.flatnonzero(target.event)
-        rows = rows[np.argsort(key[rows], kind="stable")]
-        slots, block = np.unique(key[rows], return_inverse=True)
-        before = stratum * len(times) - 1
-        if target.entry is not None:
-            before = before + np.searchsorted(times, target.entry, side="right")
-        return cls(
-            rows,
-            block,
-            times[slots % len(times)],
-            slots // len(times),
-            np.searchsorted(slots, before, side="right"),
-            np.searchsorted(slots, key, side="right") - 1,
-        )
+        order = _by_stratum(target.order, target.stratum)
+        times, rank = distinct(target.time[target.order])
+        key = np.empty(len(target), np.intp)
+        key[target.order] = rank
+        key += stratum * len(times)
+        rows = order[target.event[order]]
+        slots, block = distinct(key[rows])
+        # Searching in ascending order keeps the places looked at in a near cache.
+        begin, end = np.empty(len(target), np.intp), np.empty(len(target), np.intp)
+        end[order] = np.searchsorted(slots, key[order], side="right") - 1
+        if target.entry is None:
+            begin = np.searchsorted(slots, np.arange(stratum.max() + 1) * len(times))[stratum]
+        else:
+            entered = stable_order(target.entry)
+            begin[entered] = np.searchsorted(times, target.entry[entered], side="right")
+            begin += stratum * len(times)
+            entered = _by_stratum(entered, target.stratum)
+            begin[entered] = np.searchsorted(slots, begin[entered])
+        return cls(rows, block, times[slots % len(times)], slots // len(times), begin, end)
+
+
+def _by_stratum(order: IntArray, stratum: IntArray | None) -> IntArray:
+    """An order of the patients, made one of stratum by stratum."""
+    if stratum is None:
+        return order
+    # Numbers of two bytes are sorted without comparisons.
+    codes = stratum.astype(np.uint16) if stratum.max() < 2**16 else stratum
+    return order[np.argsort(codes[order], kind="stable")]
 
 
 class RiskWindows:
@@ -122,6 +135,12 @@ class RiskWindows:
             _add_features(X, *self._runs, risks, heights, levels, self._means)
             self._means /= np.where(sums > 0, sums, 1.0)[:, None]
         return self._means
+
+    def mean_squares(
+        self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None
+    ) -> FloatArray:
+        """Sum (d, d) of the squares of these means, taken from a centre (d,), weighted by (K,)."""
+        return weighted_gram(self.means(X), weights, centre)
 
     def over_windows(self, values: FloatArray) -> FloatArray:
         """Sums (n, p) of values (K, p) of the slots over each patient's window: the transpose of counting."""

@@ -50,8 +50,7 @@ class FollowUp:
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> FollowUp:
         """From a target with patient weights (n,), where a whole number counts copies, and entry times (n,)."""
-        events = KaplanMeier.of(target, weight, entry=entry)
-        censoring = KaplanMeier.of(target, weight, entry=entry, of_censoring=True)
+        events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
         percentiles = _percentiles(times, None if weight is None else weight[target.event])
         return cls(events.times, censoring.survival, events.survival, percentiles)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.radix import stable_order
 from drosurv.target import FloatArray, Target
 
 
@@ -59,12 +60,18 @@ class KaplanMeier:
             Whether censoring is the event. At equal times events come first, so that whoever had the event is
             no longer at risk of being censored.
         """
-        times, at_risk, marked = _counts(
-            target, [target.event, ~target.event] if of_censoring else [target.event], weight, entry
-        )
-        if of_censoring:
-            at_risk = at_risk - marked[0]
-        gone = marked[-1]
+        return cls.both(target, weight, entry=entry)[of_censoring]
+
+    @classmethod
+    def both(
+        cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
+    ) -> tuple[KaplanMeier, KaplanMeier]:
+        """The curve of the event and that of censoring; parameters as above."""
+        times, at_risk, (died, left) = _counts(target, [target.event, ~target.event], weight, entry)
+        return cls._through(times, at_risk, died), cls._through(times, at_risk - died, left)
+
+    @classmethod
+    def _through(cls, times: FloatArray, at_risk: FloatArray, gone: FloatArray) -> KaplanMeier:
         share = np.divide(gone, at_risk, out=np.zeros(len(times)), where=gone > 0)
         survival = np.cumprod(np.maximum(1.0 - share, 0.0), dtype=np.float64)
         return cls(times, survival, gone, at_risk)
@@ -233,7 +240,7 @@ def _counts(
     at_risk = np.cumsum(mass[::-1])[::-1][first]
     if entry is not None:
         starts = entry[order]
-        by_entry = np.argsort(starts, kind="stable")
+        by_entry = stable_order(starts)
         later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
         at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
     return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]

@@ -160,9 +160,10 @@ class Criterion:
 
     def curvature(self, X: FloatArray, entries: FloatArray, at: Evaluation) -> tuple[FloatArray, FloatArray]:
         """Second derivatives in (theta, extra) for scores X theta: with the weights held fixed, and following."""
-        fixed = self.loss.hessian(self.loss_weights(at), X)
+        weights = self.loss_weights(at)
         bend = self.objective.curvature(entries[0], self.mass, at)
         if bend is None:
+            fixed = self.loss.hessian(weights, X)
             return fixed, fixed
         # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
         active = np.flatnonzero(bend.diagonal)
@@ -172,6 +173,8 @@ class Criterion:
         else:
             own = self.loss.jacobian(X, np.arange(len(self.loss.rows)))
             rows = self._averaged(self.loss.everyone(own.T))[:, active].T
+        # After the jacobian, whose risk-weighted means it shares.
+        fixed = self.loss.hessian(weights, X)
         following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
         sides = bend.vectors[:, active] @ rows
         return fixed, following + sides.T @ (bend.scales[:, None] * sides)
