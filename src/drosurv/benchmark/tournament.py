@@ -103,7 +103,7 @@ def run_benchmark(
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if splits < 1:
         raise ValueError(f"splits must be at least 1, got {splits}.")
-    jobs = joblib.cpu_count() if jobs is None else jobs
+    jobs = joblib.effective_n_jobs(-1) if jobs is None else jobs
     fingerprints, unavailable = _fingerprints(names)
     # Large datasets first: the last units to end should be short ones.
     ordered = sorted(fingerprints, key=lambda name: -card(name).patients * card(name).features)

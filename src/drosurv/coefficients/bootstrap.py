@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray, IntArray
 
 # A replicate may fail where it holds too few events; a table from fewer than this share of them says little.
@@ -42,17 +42,18 @@ def bootstrap_coefficients(
     """
     n_clusters = int(clusters.max()) + 1
     streams = seed_sequence(random_state)
-    found: list[FloatArray | None] = [None] * n_boot
 
-    def replicate(number: int) -> None:
+    def replicate(number: int) -> FloatArray | None:
         drawn = replicate_rng(streams, number).integers(0, n_clusters, n_clusters)
         counts = np.bincount(drawn, minlength=n_clusters)[clusters]
-        found[number] = refit(counts.astype(np.float64))
+        return refit(counts.astype(np.float64))
+
+    draws = []
+    for coef in in_parallel(replicate, n_boot, threads):
+        if coef is not None and np.isfinite(coef).all():
+            draws.append(coef)
         if on_done is not None:
             on_done()
-
-    in_threads(replicate, n_boot, threads)
-    draws = [coef for coef in found if coef is not None and np.isfinite(coef).all()]
     if len(draws) < max(2, _ENOUGH * n_boot):
         raise ValueError(
             f"only {len(draws)} of {n_boot} bootstrap refits have a solution: there are too few events for so many "

@@ -15,7 +15,7 @@ from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_r
 from drosurv.evaluation.patients import Patients, hazards_exist
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import Draws, largest_difference, permutation_test
-from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray
 
@@ -183,18 +183,21 @@ class Panel:
         values = np.empty((1 + replicates, len(places)))
         weights = np.ones((1 + replicates, n), dtype=np.uint16)
 
-        def draw(row: int) -> None:
-            if row > 0:
+        def draw(row: int) -> tuple[IntArray, list[float]]:
+            if row == 0:
+                times = np.ones(n, dtype=np.int64)
+            else:
                 rows = replicate_rng(streams, row - 1).integers(n, size=n)
-                weights[row] = np.bincount(rows, minlength=n)
-            weight = weights[row].astype(np.float64)
-            values[row] = [value for part in parts for value in part.values(weight, resampled=row > 0)]
-            if row > 0:
-                advance()
+                times = np.bincount(rows, minlength=n)
+            weight = times.astype(np.float64)
+            return times, [value for part in parts for value in part.values(weight, resampled=row > 0)]
 
         # What the patients share (sorted pairs, curves) is made once, before threads ask for it.
-        in_threads(draw, 1, 1)
-        in_threads(lambda replicate: draw(1 + replicate), replicates, threads)
+        ((_, values[0]),) = in_parallel(draw, 1, 1)
+        drawn = in_parallel(lambda replicate: draw(1 + replicate), replicates, threads)
+        for row, (times, found) in enumerate(drawn, 1):
+            weights[row], values[row] = times, found
+            advance()
         return Sheet(places, values[0], values[1:], weights[1:])
 
     def overall(self, sheet: Sheet) -> dict[str, Number]:

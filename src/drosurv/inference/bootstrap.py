@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
 Statistic = Callable[[Any], Any]
@@ -163,16 +163,14 @@ def bootstrap(
         raise ValueError(f"resample must be 'weights' or 'rows', got {resample!r}.")
     everyone = np.ones(n) if resample == "weights" else np.arange(n)
     estimate = np.atleast_1d(np.asarray(statistic(everyone), dtype=np.float64))
-    draws = np.empty((replicates, len(estimate)))
     streams = seed_sequence(random_state)
 
-    def draw(replicate: int) -> None:
+    def draw(replicate: int) -> FloatArray:
         rows = replicate_rng(streams, replicate).integers(n, size=n)
         drawn = np.bincount(rows, minlength=n).astype(np.float64) if resample == "weights" else rows
-        draws[replicate] = statistic(drawn)
+        return np.atleast_1d(np.asarray(statistic(drawn), dtype=np.float64))
 
-    in_threads(draw, replicates, threads)
-    return Replicates(estimate, draws)
+    return Replicates(estimate, np.stack(list(in_parallel(draw, replicates, threads))))
 
 
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method) -> Interval:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.groups import Groups, ratio_by_group
-from drosurv.inference.resampling import in_threads, replicate_rng, seed_sequence
+from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
 
@@ -120,13 +120,12 @@ def share_at_least(
     if np.isnan(observed):
         return float("nan")
     streams = seed_sequence(random_state)
-    permuted: FloatArray = np.empty(permutations)
 
-    def permute(k: int) -> None:
+    def permute(k: int) -> float:
         codes = replicate_rng(streams, k).permutation(groups.codes)
-        permuted[k] = statistic(Groups(codes, groups.labels, groups.name))
+        return statistic(Groups(codes, groups.labels, groups.name))
 
-    in_threads(permute, permutations, threads)
+    permuted: FloatArray = np.fromiter(in_parallel(permute, permutations, threads), float, permutations)
     known = permuted[~np.isnan(permuted)]
     # Sums taken in another order may differ in the last digits from the value they equal.
     return (1 + int((known >= observed - 1e-12 * abs(observed)).sum())) / (1 + len(known))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
+import joblib
 import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import UndefinedMetricWarning
+
+T = TypeVar("T")
+_PORTIONS = 8
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
@@ -28,20 +33,30 @@ def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(streams.entropy, spawn_key=key)))
 
 
-def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
-    """Call ``work`` on 0 ... count - 1, in threads; undefined values there are counted, not warned of."""
-    from sklearn.exceptions import UndefinedMetricWarning
+def in_parallel(work: Callable[[int], T], count: int, threads: int | None) -> Iterator[T]:
+    """What ``work`` gives for 0 ... count - 1, in order; undefined values there are counted, not warned of.
 
-    n_threads = max(1, min(threads or os.cpu_count() or 1, count))
-
-    def share(first: int) -> None:
-        for item in range(first, count, n_threads):
-            work(item)
-
+    In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster.
+    """
+    numbers = range(count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
+        n_threads = 1 if threads == 1 or count < 2 else joblib.effective_n_jobs(threads or -1)
         if n_threads == 1:
-            share(0)
+            yield from map(work, numbers)
             return
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(share, range(n_threads)))
+        # Several portions for each thread, so that all end at about the same time.
+        size = -(-count // (_PORTIONS * n_threads))
+        portions = [numbers[k : k + size] for k in range(0, count, size)]
+        pool = Parallel(n_threads, prefer="threads", batch_size=1, return_as="generator")
+        for found in pool(delayed(_portion)(work, portion, os.getpid()) for portion in portions):
+            yield from found
+
+
+def _portion(work: Callable[[int], T], numbers: range, home: int) -> list[T]:
+    if os.getpid() == home:
+        # Threads share the filters of their process, which are set where they were started.
+        return [work(number) for number in numbers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return [work(number) for number in numbers]

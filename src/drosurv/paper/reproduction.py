@@ -188,7 +188,7 @@ def reproduce(
 
 
 def _default_jobs(device: str) -> int:
-    cores: int = joblib.cpu_count()
+    cores: int = joblib.effective_n_jobs(-1)
     return cores if device == "cpu" else min(cores, SCORING_JOBS)
 
 

@@ -7,17 +7,15 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
-from threading import Thread
+from functools import cache, partial
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
+from joblib import Parallel, delayed
+
+from drosurv.errors import ArgumentError
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task
 
@@ -86,15 +84,15 @@ def work_through(
     store : Store
         Where finished units are, and where new ones go.
     evaluate : callable
-        Takes a unit, returns the result that the store accepts. With more than one job it
-        must be importable by name (a module's function, or a ``functools.partial`` of one).
+        Takes a unit, returns the result that the store accepts.
     train : callable, optional
         Trains units of one kind, all at once and in this process, as an accelerator wants
         it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.
     n_jobs : int
-        Processes; 1 works in this one.
+        Processes; 1 works in this one. Under a ``joblib.parallel_config`` its backend decides: with Dask's, units
+        are evaluated by the workers of a cluster, and stored here.
     seconds : float, optional
-        Start no unit later than this; those left wait for the next call. Not together with `train`.
+        Take up no unit later than this; those left wait for the next call. Not together with `train`.
     report : callable, optional
         Called with a :class:`Progress` at the start and after every unit.
 
@@ -103,7 +101,7 @@ def work_through(
     Outcome
     """
     if n_jobs < 1:
-        raise ValueError(f"n_jobs must be at least 1, got {n_jobs}.")
+        raise ArgumentError.must("n_jobs", "be at least 1", n_jobs)
     units = list(dict.fromkeys(units))
     clock = _Clock(n_jobs)
     waiting = []
@@ -122,13 +120,16 @@ def work_through(
             report(Progress(len(units) - len(left), len(units), unit, clock.seconds_left(list(left))))
 
     tell(None)
-    if train is not None:
-        ends = _bundled(waiting, store, train, evaluate, n_jobs)
-    elif n_jobs == 1 or len(waiting) < 2:
-        ends = _serial(_in_time(waiting, seconds), store, evaluate)
+    finish = delayed(partial(_finish, os.getpid()))
+    jobs = min(n_jobs, max(len(waiting), 1))
+    if train is None:
+        # No more than the processes can take: what has not been handed out can still be left for the next run.
+        ends = _worked((finish(unit, evaluate) for unit in _in_time(waiting, seconds)), jobs, "n_jobs")
     else:
-        ends = _parallel(_in_time(waiting, seconds), store, evaluate, min(n_jobs, len(waiting)))
-    for unit, cost, failure in ends:
+        # What is trained and waits to be scored is held in memory, so training does not run far ahead.
+        ends = _worked(_trained(waiting, train, evaluate, finish), jobs, "4 * n_jobs")
+    for unit, found in ends:
+        cost, failure = _kept(store, unit, found)
         del left[unit]
         clock.learn(unit, cost)
         if failure is not None:
@@ -137,11 +138,9 @@ def work_through(
     return Outcome(reused, len(waiting) - len(failures) - len(left), tuple(failures), len(left))
 
 
-# Trained units that may wait to be scored, per process.
-_AHEAD = 4
 # Seconds of training in the process that trains for all, and of the rest.
 _Cost = tuple[float, float]
-_End = tuple[Task, _Cost | None, Failure | None]
+_End = tuple[Task, dict[str, Any] | Failure]
 
 
 def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
@@ -153,102 +152,80 @@ def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
         yield unit
 
 
-def _serial(units: Iterator[Task], store: Store, evaluate: Evaluate) -> Iterator[_End]:
-    for unit in units:
-        yield _finish(unit, store, evaluate)
-
-
-def _parallel(units: Iterator[Task], store: Store, evaluate: Evaluate, n_jobs: int) -> Iterator[_End]:
-    with _workers(n_jobs) as pool:
-        # No more than the processes can take: what has not been handed out can still be left for the next run.
-        pending = {pool.submit(_finish, unit, store, evaluate) for unit in islice(units, n_jobs)}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            pending |= {pool.submit(_finish, unit, store, evaluate) for unit in islice(units, len(done))}
-            yield from (future.result() for future in done)
-
-
-def _bundled(
-    units: Sequence[Task], store: Store, train: Train, evaluate: Evaluate, n_jobs: int
-) -> Iterator[_End]:
+def _trained(
+    units: Sequence[Task], train: Train, evaluate: Evaluate, finish: Callable[..., Any]
+) -> Iterator[Any]:
+    """Tasks that score units, each kind of which is trained here and at once when its first is asked for."""
     bundles: dict[tuple[str, ...], list[Task]] = {}
     for unit in units:
         bundles.setdefault(unit.kind, []).append(unit)
-    with _workers(n_jobs) as pool:
-        pending: set[Future[_End]] = set()
-        for bundle in bundles.values():
-            start = time.perf_counter()
-            try:
-                trained = train(bundle)
-            except Exception as error:
-                yield from ((unit, None, _failure(unit, error)) for unit in bundle)
-                continue
-            share = (time.perf_counter() - start) / len(bundle)
-            for unit, given in zip(bundle, trained, strict=True):
-                pending.add(pool.submit(_finish, unit, store, partial(evaluate, trained=given), share))
-            # Waiting scores are held in memory, so training does not run far ahead.
-            while len(pending) > _AHEAD * n_jobs:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
-        for future in as_completed(pending):
-            yield future.result()
+    for bundle in bundles.values():
+        start = time.perf_counter()
+        try:
+            trained = train(bundle)
+        except Exception as error:
+            failures = [_failure(unit, error) for unit in bundle]
+            yield from (delayed(_failed)(failure) for failure in failures)
+            continue
+        share = (time.perf_counter() - start) / len(bundle)
+        for unit, given in zip(bundle, trained, strict=True):
+            yield finish(unit, partial(evaluate, trained=given), share)
 
 
-class _Here(Executor):
-    """Does the work in this process, when it is asked for."""
-
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(work(*arguments, **options))
-        return future
+def _failed(failure: Failure) -> _End:
+    return failure.unit, failure
 
 
-@contextmanager
-def _workers(n: int) -> Iterator[Executor]:
-    if n == 1:
-        yield _Here()
-        return
-    # Forking a process that holds torch's threads or a GPU hangs; fresh interpreters do not.
-    pool = ProcessPoolExecutor(n, get_context("spawn"), initializer=_prepare_worker)
+def _worked(tasks: Iterator[Any], n_jobs: int, ahead: str) -> Iterator[_End]:
+    """What tasks give, in the order in which they end: in processes, or where joblib's active backend says."""
+    pool = Parallel(n_jobs, batch_size=1, pre_dispatch=ahead, return_as="generator_unordered")
     try:
-        yield pool
+        yield from pool(tasks)
     except BrokenProcessPool as error:
         raise RuntimeError(
             "a worker process was killed, most often for lack of memory. What was finished is stored: run "
             "again to continue, with fewer jobs."
         ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
-def _prepare_worker() -> None:
-    """Keep a worker to one thread, and from living on when the process that it works for is killed."""
-    # Parallelism is across units: threads inside one would only compete.
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # Ctrl-C reaches every process of a terminal; the one that started the workers decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_leave_with, args=(parent,), daemon=True).start()
-
-
-def _leave_with(parent: BaseProcess) -> None:
-    """Wait for the end of the parent. Whole workers end with it: their queue is never closed by a kill."""
-    parent.join()
-    os._exit(1)
-
-
-def _finish(unit: Task, store: Store, evaluate: Evaluate, training: float = 0.0) -> _End:
-    """Evaluate and store a unit on whose training some seconds were already spent."""
+def _finish(home: int, unit: Task, evaluate: Evaluate, training: float = 0.0) -> _End:
+    """Evaluate a unit on whose training some seconds were already spent, for the process `home`."""
+    _end_with(home)
     start = time.perf_counter()
     try:
         result = dict(evaluate(unit))
-        seconds = time.perf_counter() - start + training
-        result |= {"seconds": seconds, "training_seconds": training}
-        store.put(unit, result)
     except Exception as error:
-        return unit, None, _failure(unit, error)
-    return unit, _cost(result), None
+        return unit, _failure(unit, error)
+    return unit, result | {"seconds": time.perf_counter() - start + training, "training_seconds": training}
+
+
+@cache
+def _end_with(home: int) -> None:
+    """Keep a worker of this machine from living on when the process that it works for is killed."""
+    # The workers of a cluster work in other threads, and know themselves when to end.
+    if os.getpid() == home or os.getppid() != home or current_thread() is not main_thread():
+        return
+    # Ctrl-C reaches every process of a terminal; the one that started the workers decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_watch, args=(home,), daemon=True).start()
+
+
+def _watch(home: int) -> None:
+    """Wait for another parent: no queue is closed by a kill."""
+    while os.getppid() == home:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _kept(store: Store, unit: Task, found: dict[str, Any] | Failure) -> tuple[_Cost | None, Failure | None]:
+    """Store a result; a result that the store refuses is a failure."""
+    if isinstance(found, Failure):
+        return None, found
+    try:
+        store.put(unit, found)
+    except Exception as error:
+        return None, _failure(unit, error)
+    return _cost(found), None
 
 
 def _cost(result: Mapping[str, Any]) -> _Cost | None:

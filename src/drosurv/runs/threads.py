@@ -8,14 +8,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_thread(*, with_torch: bool) -> Iterator[None]:
-    """Keep numerical libraries to one thread: tensors here are small, and parallelism is across units.
+    """Keep numerical libraries and joblib to one thread: tensors here are small, and parallelism is across units.
 
     Scoring takes no torch, and does not load it: its libraries would be most of a worker's memory.
     """
+    from joblib import parallel_config
     from threadpoolctl import threadpool_limits
 
     if not with_torch:
-        with threadpool_limits(1):
+        with threadpool_limits(1), parallel_config("sequential"):
             yield
         return
     import torch
@@ -23,7 +24,7 @@ def one_thread(*, with_torch: bool) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), parallel_config("sequential"):
             yield
     finally:
         torch.set_num_threads(before)

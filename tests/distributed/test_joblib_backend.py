@@ -1,0 +1,86 @@
+"""Grids, bootstraps and long runs go to a cluster when joblib is told to use it, and give the same numbers."""
+
+import os
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import CoxPH, DROCox, evaluation
+from drosurv.benchmark import run_benchmark
+from drosurv.datasets import make_hidden_minority
+from drosurv.inference import bootstrap
+from drosurv.paper import Protocol, reproduce
+from drosurv.tuning import BestScore, GridSearch
+
+DATA = make_hidden_minority(300, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes of a cluster, which joblib uses inside the block."""
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        distributed.Client(workers),
+    ):
+        yield lambda: joblib.parallel_config(backend="dask")
+
+
+def test_replicates_of_a_bootstrap_are_computed_by_the_workers(cluster):
+    def where(weight):
+        return [os.getpid(), weight[0]]
+
+    here = bootstrap(where, 30, replicates=40, random_state=0)
+    with cluster():
+        there = bootstrap(where, 30, replicates=40, random_state=0)
+    assert set(here.draws[:, 0]) == {os.getpid()}
+    assert len(set(there.draws[:, 0]) - {os.getpid()}) == 2
+    np.testing.assert_array_equal(here.draws[:, 1], there.draws[:, 1])
+
+
+def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(cluster):
+    model = CoxPH().fit(DATA.X, DATA.y)
+
+    def numbers():
+        found = evaluation.evaluate(
+            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=20, min_group=20
+        )
+        return found.to_frame(), model.summary(method="bootstrap", n_boot=20)
+
+    here = numbers()
+    with cluster():
+        there = numbers()
+    for own, other in zip(here, there, strict=True):
+        pd.testing.assert_frame_equal(own, other)
+
+
+def test_a_grid_search_chooses_the_same(cluster):
+    def search():
+        grid = GridSearch(DROCox(), {"alpha": [0.2, 0.5]}, rule=BestScore(), cv=2, random_state=0)
+        return grid.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive_features).results_
+
+    here = search()
+    with cluster():
+        there = search()
+    pd.testing.assert_frame_equal(here, there)
+
+
+def test_the_reproduction_and_the_benchmark_store_what_the_workers_found(cluster, tmp_path):
+    fast = {
+        "only": ["flc-age"],
+        "methods": ["cox"],
+        "repeats": 2,
+        "protocol": Protocol(max_iter=2, bootstrap=2),
+    }
+    small = {"datasets": ["flc"], "methods": ["null"], "splits": 1}
+    with cluster():
+        rebuilt = reproduce(tmp_path / "paper", device="cpu", **fast)
+        compared = run_benchmark(tmp_path / "benchmark", **small)
+    assert (rebuilt.outcome.computed, rebuilt.outcome.failures) == (2, ())
+    assert (compared.outcome.computed, compared.outcome.failures) == (2, ())
+    again = reproduce(tmp_path / "paper", device="cpu", jobs=1, **fast)
+    assert (again.outcome.reused, again.outcome.computed) == (2, 0)
+    alone = reproduce(tmp_path / "alone", device="cpu", jobs=1, **fast)
+    pd.testing.assert_frame_equal(rebuilt.tabulation.summary, alone.tabulation.summary)
