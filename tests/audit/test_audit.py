@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from drosurv.audit import audit, audit_flc
-from drosurv.datasets import make_hidden_minority
+from drosurv.audit import audit
+from drosurv.datasets import load_flc, make_hidden_minority, split
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
@@ -197,10 +197,20 @@ def test_steps_are_told(model, train, held_out):
     assert told == [("DROCox, alpha 1 (plain Cox)", 2), ("DROCox, alpha 0.5", 2)]
 
 
-def test_the_demonstration_audits_flc_by_age_and_gender():
+def test_real_patients_with_text_columns_are_audited_by_age_and_gender():
+    train, _, test = split(load_flc(), 0, impute=False)
+    flc = make_pipeline(TableEncoder(), DROCox(alpha=0.3)).fit(train.X, train.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = audit_flc(alpha=0.3, alpha_path=(1.0,), n_bootstrap=0, search_rules=False)
+        report = audit_of(
+            flc,
+            test,
+            X_train=train.X,
+            y_train=train.y,
+            alpha_path=(1.0,),
+            n_bootstrap=0,
+            search_rules=False,
+        )
     assert report.parts["trade-off"].facts["attributes"] == ["age", "gender"]
     assert [model.alpha for model in report.models] == [1.0, 0.3]
     assert report.audited.alpha == 0.3

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run():
     app = typer.Typer(cls=PlainMessages)
     app.command()(fit)
@@ -21,9 +22,10 @@ def run():
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-@pytest.fixture
-def files(run, tmp_path):
+@pytest.fixture(scope="module")
+def files(run, tmp_path_factory):
     """A model, the patients kept away from it, and the table with all of them."""
+    tmp_path = tmp_path_factory.mktemp("files")
     data = make_hidden_minority(n_samples=500, random_state=0)
     table = pd.DataFrame(
         {
@@ -41,9 +43,10 @@ def files(run, tmp_path):
     return tmp_path / "model", tmp_path / "test.csv", tmp_path / "all.csv"
 
 
-@pytest.fixture
-def exported(tmp_path):
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
     """A vendor's export: predictions beside what happened, as R would write it."""
+    tmp_path = tmp_path_factory.mktemp("exported")
     data = make_hidden_minority(n_samples=300, random_state=4)
     survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=[0.5, 1.0, 2.0])
     table = pd.DataFrame(survival.round(4), columns=["X0.5", "X1", "X2"]).assign(
@@ -81,6 +84,8 @@ def test_it_writes_the_page_and_says_what_it_found(run, files, tmp_path):
     html = out.read_text()
     assert "DROCox, alpha 0.5, on test.csv" in html
     assert "DROCox, alpha 1 (plain Cox)" in html
+    # The column's name says what times count.
+    assert re.search(r"free of the event at [\d,.]+ days", result.stdout)
 
 
 def test_the_suffix_says_what_is_written(run, files, tmp_path):
@@ -122,13 +127,29 @@ def test_bad_options_end_in_one_line(run, files, tmp_path, options, message):
     assert not (tmp_path / "report.html").exists()
 
 
-def test_inputs_are_not_overwritten(run, files):
+def test_inputs_are_not_overwritten(run, files, tmp_path):
     model, test, _ = files
-    html = test.with_suffix(".html")
-    test.rename(html)
+    html = tmp_path / "test.html"
+    html.write_bytes(test.read_bytes())
     result = run("audit", model, html, "-o", html)
     assert result.exit_code == 2
     assert "would be overwritten" in result.stderr
+
+
+def test_a_model_that_plain_cox_dominates_is_warned_of(run, tmp_path):
+    data = make_hidden_minority(800, random_state=0)
+    data.X.assign(t=data.y["time"], died=data.y["event"].astype(int)).to_csv(tmp_path / "all.csv")
+    timid, held = tmp_path / "timid", tmp_path / "held.csv"
+    options = ["--time", "t", "--event", "died", "--model", "cox", "--set", "l2=3", "--no-recalibrate"]
+    kept = ["--hold-out", held, "--hold-out-share", "0.5", "-o", timid]
+    fitted = run("fit", tmp_path / "all.csv", *options, *kept)
+    assert fitted.exit_code == 0, fitted.output
+    result = run("audit", timid, held, "--bootstrap", "60", "--no-rules", "-o", tmp_path / "report.json")
+    assert result.exit_code == 0, result.output
+    assert "Plain Cox is the better choice" in result.stdout
+    for words in ("nobody worse: use plain Cox", "differences between patients are understated"):
+        assert words in result.stdout
+        assert words in " ".join(result.stderr.split())
 
 
 def test_predictions_of_any_program_are_audited_without_a_model(run, exported, tmp_path):

@@ -7,9 +7,10 @@ from sksurv.metrics import concordance_index_censored
 
 from drosurv import CoxPH
 from drosurv.audit import audit_predictions, prediction_columns
-from drosurv.audit.foreign import interpolated, mortality, nearest_quartiles, until
+from drosurv.audit.foreign import between_times, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.target import parse_target
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
@@ -97,16 +98,17 @@ def test_between_predicted_times_the_hazard_is_constant():
     rate = np.array([0.3, 1.2])
     times = np.array([1.0, 3.0, 4.0])
     y = np.array([(True, t) for t in (0.5, 1.5, 2.2, 3.7)], dtype=[("event", bool), ("time", float)])
-    found = interpolated(Predictions(None, np.exp(-np.outer(rate, times)), times), parse_target(y))
+    grid = PredictionGrid.parse((times, np.exp(-np.outer(rate, times))), 2)
+    found = between_times(grid, parse_target(y))
     # Exponential survival has a constant hazard everywhere, so the interpolation must give it back.
     np.testing.assert_allclose(found.survival, np.exp(-np.outer(rate, found.times)), rtol=1e-12)
     assert {0.5, 1.5, 2.2, 3.7} <= set(found.times.tolist())
 
 
-def test_mortality_is_the_log_hazard_ratio_up_to_a_constant():
-    risk = np.array([-1.0, 0.0, 2.0])
-    survival = np.exp(-np.outer(np.exp(risk), [0.01, 0.2, 0.5]))
-    np.testing.assert_allclose(np.diff(mortality(survival)), np.diff(risk))
+def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
+    risk, times = np.array([-1.0, 0.0, 2.0]), np.array([0.01, 0.2, 0.5])
+    grid = PredictionGrid.parse((times, np.exp(-np.outer(np.exp(risk), times))), 3)
+    np.testing.assert_allclose(np.diff(grid.log_risk(times)), np.diff(risk))
 
 
 def test_follow_up_ends_where_the_predictions_do():
@@ -125,10 +127,10 @@ def test_follow_up_ends_where_the_predictions_do():
         (
             [[0.9, 0.8], [0.9, 0.95]],
             [1, 2],
-            "must not rise with time, but do for 1 patients, the first in row 1",
+            "cannot rise with time, but does for 1 patients, the first in row 1",
         ),
         ([[90, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
-        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be increasing"),
+        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "a column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
         (None, None, "predictions or risk is needed"),

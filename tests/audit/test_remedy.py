@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, DROCox
-from drosurv.audit.remedy import find_remedy
-from drosurv.audit.sections.remedy import SECTION, collect
+from drosurv.audit.evidence import Case
+from drosurv.audit.sections.remedy import SECTION, find_remedy
 from drosurv.audit.stops import Stop
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.target import parse_target
 
 
 def sample(seed, minority=0.25, n=1200):
@@ -15,14 +14,8 @@ def sample(seed, minority=0.25, n=1200):
 
 
 def remedy_of(stops, test, follow_up):
-    return find_remedy(stops, test.y, parse_target(test.y), follow_up, test.X, 0.95, 0)
-
-
-class Found:
-    """Evidence with nothing but a remedy."""
-
-    def __init__(self, remedy):
-        self.remedy = remedy
+    case = Case(stops=tuple(stops), y=test.y, follow_up=follow_up, sensitive_features=None, features=test.X)
+    return find_remedy(case)
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +23,15 @@ def planted():
     train, test = sample(0), sample(1)
     plain, robust = CoxPH().fit(train.X, train.y), DROCox(alpha=0.3).fit(train.X, train.y)
     stops = [Stop("Cox", None, plain, test.X, None, True), Stop("DROCox", 0.3, robust, test.X, None, False)]
-    return remedy_of(stops, test, plain.follow_up_), test
+    return remedy_of(stops, test, plain.follow_up_)
 
 
 def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):
-    remedy, _test = planted
-    groups = {row["group"] for row in remedy.rows}
+    found = planted.table("remedies").rows
+    groups = {row["group"] for row in found}
     assert len(groups) >= 1
     assert all("x5" in group for group in groups)
-    rows = {row["remedy"]: row for row in remedy.rows if row["group"] == remedy.rows[0]["group"]}
+    rows = {row["remedy"]: row for row in found if row["group"] == found[0]["group"]}
     assert list(rows) == [
         "as it is",
         "repair",
@@ -54,11 +47,9 @@ def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):
 
 
 def test_the_section_says_it_in_words_and_in_a_table(planted):
-    remedy, _ = planted
-    part = collect(Found(remedy))
-    assert [statement.text for statement in part.statements] == list(remedy.words)
-    assert part.table("remedies").rows == remedy.rows
-    assert collect(Found(None)) is None
+    assert all(statement.concern for statement in planted.statements)
+    assert any("x5" in statement.text for statement in planted.statements)
+    assert "measured on patients not used for them" in planted.facts["note"]
     assert SECTION.heading == "Remedy"
 
 
@@ -67,13 +58,13 @@ def test_where_nothing_is_wrong_the_section_says_what_would_have_been_found():
     times = np.linspace(0.05, 4, 60)
     survival = np.exp(-np.outer(np.exp(test.truth["log_risk"]), times))
     model = Predictions(test.truth["log_risk"], survival, times)
-    remedy = remedy_of([Stop("elsewhere", None, model, None, None, True)], test, test.y)
-    assert remedy.rows == ()
-    (statement,) = collect(Found(remedy)).statements
+    part = remedy_of([Stop("elsewhere", None, model)], test, test.y)
+    assert part.tables == ()
+    (statement,) = part.statements
     assert "would probably have been found" in statement.text
 
 
 def test_a_model_without_curves_has_no_remedy():
     test = sample(3, n=200)
     model = Predictions(np.zeros(200))
-    assert remedy_of([Stop("ranks", None, model, None, None, True)], test, test.y) is None
+    assert remedy_of([Stop("ranks", None, model)], test, test.y) is None

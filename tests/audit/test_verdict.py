@@ -1,6 +1,7 @@
 """The first screen: verdicts follow from the numbers, and patients of 100 from who is in which group."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from drosurv import CoxPH, DROCox
 from drosurv.audit import audit
-from drosurv.audit.sections.verdict import _verdict
+from drosurv.audit.sections.verdict import Grounds, verdict
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
@@ -28,7 +29,7 @@ def gap(beyond):
     return GroupGap("sex", ("f", 0.6), ("m", 0.7), 0.0, 0.2, 0.01 if beyond else 0.4, 0.01, 1, beyond)
 
 
-def evidence(*standings):
+def beside_cox(*standings):
     """Plain Cox as the reference, beside which the groups stand so."""
     table = pd.DataFrame(
         {
@@ -37,7 +38,7 @@ def evidence(*standings):
             "verdict": [group.reference for group in standings],
         }
     )
-    return SimpleNamespace(reference="plain Cox", against=AgainstPlain(table, 1.0, 0.9, 1.1, 1.0))
+    return AgainstPlain(table, 1.0, 0.9, 1.1, 1.0)
 
 
 MEN = standing("sex", "m")
@@ -73,14 +74,22 @@ OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
     ],
 )
 def test_the_gravest_finding_gives_the_verdict(everybody, women, beyond, off, status, words):
-    found, text = _verdict(evidence(everybody, women, MEN), everybody, [women, MEN], gap(beyond), off)
+    against = beside_cox(everybody, women, MEN)
+    found, text = verdict(Grounds(everybody, [women, MEN], gap(beyond), off, None, against))
     assert found == status
     assert words in text
 
 
+def test_a_slope_far_from_1_is_said_in_the_verdict():
+    slope = SimpleNamespace(value=5.08, low=3.0, high=7.0)
+    status, text = verdict(Grounds(standing(), [MEN, MEN], gap(False), slope=slope))
+    assert status == "miscalibrated"
+    assert "too timid for patients as a whole: differences between patients are understated" in text
+
+
 def test_without_groups_or_without_two_large_ones_nothing_is_claimed():
-    assert _verdict(evidence(standing()), standing(), [], None, [])[0] == "no_groups"
-    assert _verdict(evidence(standing(), MEN), standing(), [MEN], None, [])[0] == "too_few"
+    assert verdict(Grounds(standing(), []))[0] == "no_groups"
+    assert verdict(Grounds(standing(), [MEN], against=beside_cox(standing(), MEN)))[0] == "too_few"
 
 
 def test_a_patient_counts_by_the_worst_of_his_groups():
@@ -99,6 +108,36 @@ def test_a_patient_counts_by_the_worst_of_his_groups():
     assert found["worse"] == pytest.approx(100 * worse.mean(), abs=1)
     assert found["not shown"] == pytest.approx(100 * unclear.mean(), abs=1)
     assert sum(found.values()) == 100
+
+
+@pytest.fixture(scope="module")
+def dominated():
+    train, test = make_hidden_minority(500, random_state=0), make_hidden_minority(500, random_state=1)
+    return audit(
+        CoxPH(l2=3.0).fit(train.X, train.y),
+        test.X,
+        test.y,
+        sensitive_features=test.sensitive_features,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(),
+        n_bootstrap=60,
+        search_rules=False,
+    )
+
+
+def test_a_model_that_plain_cox_dominates_is_told_so_by_the_verdict(dominated):
+    said = {statement.code: statement for statement in dominated.statements}
+    assert said["dominated"].text.endswith("and nobody worse: use plain Cox.")
+    assert dominated.parts["verdict"].facts["status"] in ("dominated", "harm")
+    assert said["slope"].concern
+    assert "Rescale the risk scores, which are too timid" in dominated.to_markdown()
+
+
+def test_where_no_unit_is_known_a_time_is_a_time(dominated):
+    assert re.search(r"free of the event at time [\d.]+;", dominated.parts["verdict"].statements[2].text)
+    assert re.search(r">at time [\d.]+<", dominated.to_html())
+    assert " time:" not in dominated.to_html()
 
 
 @pytest.fixture(scope="module")

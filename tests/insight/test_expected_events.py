@@ -118,14 +118,18 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         (
             [1.0, 2.0],
             [[0.9, 1.2]] * 2,
-            "got 1.2 for row 0 at time 2; a cumulative hazard H is the probability",
+            "got 1.2 for row 0 at time 2: percentages .* a cumulative hazard H is the probability",
         ),
-        ([1.0, 2.0], [[0.9, np.nan]] * 2, "between 0 and 1, got nan"),
-        ([1.0, 2.0], [[0.9, 0.8], [0.5, 0.6]], "that of row 1 does after time 1, from 0.5 to 0.6"),
+        ([1.0, 2.0], [[0.9, np.nan]] * 2, "from 0 to 1, got nan"),
+        (
+            [1.0, 2.0],
+            [[0.9, 0.8], [0.5, 0.6]],
+            "for 1 patients, the first in row 1 after time 1, from 0.5 to 0.6",
+        ),
         ([2.0, 1.0], [[0.9, 0.8]] * 2, "increasing"),
         ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),
-        ([1.0], [[0.9, 0.8]] * 2, r"got shapes \(1,\) and \(2, 2\)"),
-        ([1.0], [[0.9]] * 3, r"survival \(2, m\), one row per patient"),
+        ([1.0], [[0.9, 0.8]] * 2, r"each of the 1 times; got shape \(2, 2\)"),
+        ([1.0], [[0.9]] * 3, r"a row for each of the 2 patients .* got shape \(3, 1\)"),
     ],
 )
 def test_predictions_that_are_none_are_refused(times, survival, message):

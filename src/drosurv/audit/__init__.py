@@ -1,11 +1,10 @@
 """The audit report: data first, pages second."""
 
-from drosurv.audit.alpha_path import ALPHAS, train_alpha_path
 from drosurv.audit.audit import audit
-from drosurv.audit.demonstration import audit_flc
 from drosurv.audit.foreign import audit_predictions
 from drosurv.audit.prediction_columns import PredictionColumns, prediction_columns
 from drosurv.audit.report import AuditReport, ModelAudit
+from drosurv.audit.stops import ALPHAS, train_alpha_path
 
 __all__ = [
     "ALPHAS",
@@ -13,7 +12,6 @@ __all__ = [
     "ModelAudit",
     "PredictionColumns",
     "audit",
-    "audit_flc",
     "audit_predictions",
     "prediction_columns",
     "train_alpha_path",

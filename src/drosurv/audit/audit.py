@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.audit.alpha_path import final_estimator, prepared
-from drosurv.audit.case import Case, Options, report_on
 from drosurv.audit.cross_fit import CROSS_FITTED, Folds, cross_fitted, cross_fitted_cox
+from drosurv.audit.evidence import Case
 from drosurv.audit.report import AuditReport
-from drosurv.audit.stops import Stop, find_stops
+from drosurv.audit.report_on import report_on
+from drosurv.audit.stops import Stop, find_stops, has_rows
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators import CoxPH
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.predictions import predict_risk, training_follow_up, unwrapped
+from drosurv.evaluation.predictions import (
+    final_step,
+    predict_risk,
+    prepared,
+    training_follow_up,
+    unwrapped,
+)
 from drosurv.presentation import written
-from drosurv.target import Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +84,8 @@ def audit(
     features : DataFrame, (n, d'), optional
         Columns that the rules may speak about, in units and names that readers know; by default X.
     title, data_name, time_title : str
-        What the report is called, what the data are called, and what the times count, such as "days".
+        What the report is called, what the data are called, and what the times count, such as "days" ("time" where
+        nobody knows).
     n_bootstrap, n_bootstrap_path : int
         Bootstrap replicates and permutations for the audited model, and for each model of the slider.
     level : float
@@ -109,76 +117,63 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
-    options = Options(
-        title,
-        data_name,
-        time_title,
-        n_bootstrap,
-        n_bootstrap_path,
-        level,
-        search_rules,
-        random_state,
-        on_step,
-        dict(also or {}),
-    )
-    target = parse_target(y)
+    how: dict[str, Any] = {
+        "sensitive_features": sensitive_features,
+        "reference_name": reference_name,
+        "features": features if features is not None else X if hasattr(X, "columns") else np.asarray(X),
+        "title": title,
+        "data_name": data_name,
+        "time_unit": "" if time_title == "time" else time_title,
+        "n_bootstrap": n_bootstrap,
+        "n_bootstrap_path": n_bootstrap_path,
+        "level": level,
+        "search_rules": search_rules,
+        "random_state": random_state,
+        "on_step": on_step,
+        "also": dict(also or {}),
+    }
     model = unwrapped(model)
-    shown = _readable(X) if features is None else features
     if folds is not None:
-        case = _recipe_case(model, X, y, target, folds, sensitive_features, shown, random_state)
-        return report_on(case, options)
+        return report_on(_recipe_case(model, X, y, folds, how))
     follow_up = y_train if y_train is not None else training_follow_up(model)
-    estimator = final_estimator(model)
+    estimator = final_step(model)
     if follow_up is None:
-        raise ValueError(
-            f"y_train is needed: {type(estimator).__name__} does not keep the training patients' follow-up. Pass the "
-            "training target."
+        raise ArgumentError(
+            Argument("y_train"),
+            f" is needed: {type(estimator).__name__} does not keep the training patients' follow-up. Pass the "
+            "training target.",
         )
     stops, skipped = find_stops(model, X, X_train, y_train, alpha_path)
-    compared, why = _reference(model, X, X_train, y_train, reference, len(target))
-    case = Case(
-        stops=stops,
-        y=y,
-        target=target,
-        follow_up=follow_up,
-        sensitive_features=sensitive_features,
-        reference=compared,
-        reference_name=reference_name,
-        features=shown,
-        data=_trained_on(estimator, prepared(model, X)),
-        model=model_settings(estimator),
-        missing=(*skipped, *why),
+    compared, why = _reference(model, X, X_train, y_train, reference, len(y))
+    return report_on(
+        Case(
+            stops=stops,
+            y=y,
+            follow_up=follow_up,
+            reference=compared,
+            data=_trained_on(estimator, prepared(model, X)),
+            model=model_settings(estimator),
+            missing=(*skipped, *why),
+            **how,
+        )
     )
-    return report_on(case, options)
 
 
-def _recipe_case(
-    model: Any,
-    X: Any,
-    y: Any,
-    target: Target,
-    folds: Folds,
-    sensitive_features: Any,
-    features: Any,
-    random_state: int,
-) -> Case:
-    predictions = cross_fitted(model, X, y, folds, random_state)
-    cox = cross_fitted_cox(model, X, y, folds, random_state)
-    estimator = final_estimator(model)
-    stop = Stop(f"{type(estimator).__name__}, cross-fitted", None, predictions, None, None, True)
+def _recipe_case(model: Any, X: Any, y: Any, folds: Folds, how: dict[str, Any]) -> Case:
+    """A recipe, and plain Cox, trained on folds of the audited patients."""
+    estimator, seed = final_step(model), how["random_state"]
+    cox = cross_fitted_cox(model, X, y, folds, seed)
+    name = f"{type(estimator).__name__}, cross-fitted"
     return Case(
-        stops=(stop,),
+        stops=(Stop(name, None, cross_fitted(model, X, y, folds, seed)),),
         y=y,
-        target=target,
         follow_up=y,
-        sensitive_features=sensitive_features,
         reference=None if cox is None else (cox, None),
-        reference_name="plain Cox",
-        features=features,
         data={"Features": written(np.shape(X)[1], "count")},
         model={**model_settings(estimator), "Folds": folds if isinstance(folds, int) else len(folds)},
         missing=() if cox is not None else ("Plain Cox could not be trained on these features.",),
         limits=CROSS_FITTED,
+        **how | {"reference_name": "plain Cox"},
     )
 
 
@@ -187,21 +182,18 @@ def _reference(
 ) -> tuple[tuple[Any, Any] | None, tuple[str, ...]]:
     """The reference and its features; or None, and why there is none."""
     if reference is not None:
-        if hasattr(reference, "steps"):
-            return (reference, X) if hasattr(reference, "predict_survival_function") else (
-                predict_risk(reference, X, n, name="reference"),
-                None,
-            ), ()
-        return (reference, prepared(model, X)), ()
+        if not hasattr(reference, "steps"):
+            return (reference, prepared(model, X)), ()
+        if hasattr(reference, "predict_survival_function"):
+            return (reference, X), ()
+        return (predict_risk(reference, X, n, name="reference"), None), ()
     left_out = "The model is not compared with plain Cox: "
-    if X_train is None or getattr(getattr(y_train, "dtype", None), "names", None) is None:
+    if X_train is None or not has_rows(y_train):
         return None, (f"{left_out}no training patients were given.",)
     # Once for all models, which are compared with the same plain Cox however each prepares its patients.
     both = standardised_features(prepared(model, X), prepared(model, X_train))
     if both.train is None or both.test is None:
         return None, (f"{left_out}the features hold text or missing values.",)
-    from drosurv.estimators import CoxPH
-
     return (CoxPH().fit(both.train, y_train), both.test), ()
 
 
@@ -219,16 +211,7 @@ def model_settings(estimator: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
     if hasattr(estimator, "get_params"):
         settings |= estimator.get_params(deep=False)
-    for fitted, name in (
-        ("status_", "Training ended"),
-        ("n_iter_", "Iterations"),
-        ("objective_", "Objective"),
-    ):
-        if hasattr(estimator, fitted):
-            settings[name] = getattr(estimator, fitted)
-    return settings
-
-
-def _readable(X: Any) -> Any:
-    """Columns with names that readers know, or the bare columns."""
-    return X if hasattr(X, "columns") else np.asarray(X)
+    ended = {"status_": "Training ended", "n_iter_": "Iterations", "objective_": "Objective"}
+    return settings | {
+        name: getattr(estimator, fitted) for fitted, name in ended.items() if hasattr(estimator, fitted)
+    }

@@ -7,11 +7,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from drosurv.audit.alpha_path import final_estimator, prepared
-from drosurv.errors import ArgumentError
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators import CoxPH
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.predictions import gives_curves, predict_curves, predict_risk
+from drosurv.evaluation.predictions import (
+    final_step,
+    gives_curves,
+    predict_curves,
+    predict_risk,
+    prepared,
+    take,
+)
+from drosurv.inference import draw_folds
 from drosurv.target import FloatArray, IntArray, parse_target
 
 Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
@@ -51,16 +59,18 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -
     target = parse_target(y)
     parts = fold_parts(target.event, folds, random_state) if isinstance(folds, int) else folds
     if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(target))):
-        raise ValueError("folds must predict every patient once: the rows to predict are not all rows.")
+        raise ArgumentError(
+            Argument("folds"), " must predict every patient once: the rows to predict are not all rows."
+        )
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves = True
     for train, test in parts:
-        model = clone(recipe).fit(_rows(X, train), y[train])
-        estimator, seen = final_estimator(model), prepared(model, _rows(X, test))
+        model = clone(recipe).fit(take(X, train), y[train])
+        estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.
-        risk[test] = score - np.mean(predict_risk(estimator, prepared(model, _rows(X, train)), len(train)))
+        risk[test] = score - np.mean(predict_risk(estimator, prepared(model, take(X, train)), len(train)))
         if curves := curves and gives_curves(estimator):
             found = predict_curves(estimator, seen, len(test))
             assert found is not None
@@ -71,17 +81,11 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -
 def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
     from sklearn.base import clone
-    from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from drosurv.estimators import CoxPH
-
-    steps = [(name, clone(step)) for name, step in recipe.steps[:-1]] if hasattr(recipe, "steps") else []
-    plain = (
-        Pipeline([*steps, ("scale", StandardScaler()), ("cox", CoxPH())])
-        if steps
-        else make_pipeline(StandardScaler(), CoxPH())
-    )
+    steps = [(name, clone(step)) for name, step in getattr(recipe, "steps", ())[:-1]]
+    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", CoxPH())])
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None
@@ -95,9 +99,7 @@ def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
-    order = np.lexsort((np.random.default_rng(random_state).random(len(event)), event))
-    numbers: IntArray = np.empty(len(event), dtype=np.intp)
-    numbers[order] = np.arange(len(event)) % folds
+    numbers = draw_folds(len(event), folds, np.random.default_rng(random_state), event)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]
 
 
@@ -108,7 +110,3 @@ def curve_times(event_times: FloatArray) -> FloatArray:
         return distinct
     chosen: FloatArray = np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
     return chosen
-
-
-def _rows(X: Any, rows: IntArray) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]

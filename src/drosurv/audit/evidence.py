@@ -1,88 +1,109 @@
-"""What an audit has computed: the models, their evaluations, and everything that sections are written from."""
+"""What is audited and what was computed of it: everything that sections are written from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.observed_survival import Bands
-from drosurv.audit.remedy import Remedy
 from drosurv.audit.stops import Stop
-from drosurv.target import Target
+from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from drosurv.evaluation import AgainstPlain, EvaluationResult
     from drosurv.evaluation.attributes import Attribute
     from drosurv.insight import WorstOff
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Everything that the sections of a report are written from.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case:
+    """What is audited, and how; options as in :func:`~drosurv.audit.audit`.
 
     Attributes
     ----------
-    target : Target
+    stops : tuple of Stop
+        The audited model, and those to compare it with.
+    y : structured array, (n,)
         What happened to the audited patients.
-    attributes : sequence of Attribute
-        Their groups.
-    stops, results : tuples of equal length
-        The models, and their evaluations.
-    start : int
-        Which of them is under audit.
-    level : float
-        Of the intervals.
+    follow_up : structured array or FollowUp
+        Of the training patients.
+    reference : pair of fitted model, Predictions or (n,) array, and features; or None
+        What the audited model is compared with, and what it takes.
+    features : DataFrame or array, optional
+        What rules may speak about.
+    data, model : mapping
+        Names and values for the method card.
+    missing, limits : tuple of str
+        What could not be computed, and what the report cannot say.
+    horizons : (h,) float64, optional
+        When calibration is looked at; by default at quartiles of the event times.
     time_unit : str
-        What times count, such as "days".
-    reference : str
-        What the reference model is called; empty without one.
-    reference_result : EvaluationResult or None
-        Its evaluation on the same patients, without intervals.
-    against : AgainstPlain or None
-        The audited model beside the reference, everybody and each group; None without intervals or a reference.
-    bands : dict
-        Observed survival of each group with its interval.
-    worst_off : WorstOff or None
-        Rules for those served worst.
-    not_searched : str
-        Why there are no rules; empty where there are.
-    settings, data, model : mapping
-        Names and values for the method card: of the audit, of the patients, and of the audited model.
-    missing : tuple of str
-        What could not be computed, and why.
-    limits : tuple of str
-        What the report cannot say, beside what no report can.
-    also : mapping
-        What further sections read, by their key.
-    remedy : Remedy or None
-        What would help those whom the audited model is wrong about.
+        What times count, such as "days"; empty where nobody said.
     """
 
-    target: Target
-    attributes: Sequence[Attribute]
     stops: tuple[Stop, ...]
-    results: tuple[EvaluationResult, ...]
-    level: float
-    time_unit: str
-    reference: str
-    reference_result: EvaluationResult | None
-    against: AgainstPlain | None
-    bands: Bands
-    worst_off: WorstOff | None
-    not_searched: str
-    settings: Mapping[str, Any]
-    data: Mapping[str, Any]
-    model: Mapping[str, Any]
+    y: Any
+    follow_up: Any
+    sensitive_features: Any
+    reference: tuple[Any, Any] | None = None
+    reference_name: str = "plain Cox"
+    features: pd.DataFrame | FloatArray | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+    horizons: FloatArray | None = None
+    title: str | None = None
+    data_name: str = ""
+    time_unit: str = ""
+    n_bootstrap: int = 500
+    n_bootstrap_path: int = 100
+    level: float = 0.95
+    search_rules: bool = True
+    random_state: int = 0
+    on_step: Callable[[str, int], None] | None = None
     also: Mapping[str, Any] = field(default_factory=dict)
-    remedy: Remedy | None = None
+
+    @cached_property
+    def target(self) -> Target:
+        """What happened to the audited patients."""
+        return parse_target(self.y)
 
     @property
     def start(self) -> int:
         """Number of the audited model."""
         return next(k for k, stop in enumerate(self.stops) if stop.audited)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(Case):
+    """A case with what was computed of it.
+
+    Attributes
+    ----------
+    attributes : sequence of Attribute
+        The groups of the audited patients.
+    results : tuple of EvaluationResult
+        Of every stop.
+    reference_result : EvaluationResult or None
+        Of the reference on the same patients, without intervals.
+    against : AgainstPlain or None
+        The audited model beside the reference, everybody and each group; None without intervals or a reference.
+    worst_off : WorstOff or None
+        Rules for those served worst.
+    not_searched : str
+        Why there are no rules; empty where there are.
+    """
+
+    attributes: Sequence[Attribute]
+    results: tuple[EvaluationResult, ...]
+    reference_result: EvaluationResult | None
+    against: AgainstPlain | None
+    worst_off: WorstOff | None
+    not_searched: str
 
     @property
     def audited(self) -> EvaluationResult:

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.audit.case import Case, Options, report_on
 from drosurv.audit.cross_fit import curve_times
+from drosurv.audit.evidence import Case
 from drosurv.audit.report import AuditReport
+from drosurv.audit.report_on import report_on
 from drosurv.audit.stops import Stop
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
-from drosurv.presentation import written
+from drosurv.insight.prediction_grid import PredictionGrid
+from drosurv.presentation import moment
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEAST_SURVIVAL = 1e-12
 OWN_FOLLOW_UP = (
     "The training patients are not known. What no model would predict, and how patients are censored, is taken from "
     "the audited patients themselves, which is a little kinder to no model than it would be elsewhere.",
@@ -93,13 +95,14 @@ def audit_predictions(
     'Predictions'
     """
     said, missing = as_predictions(predictions, times, risk, len(y))
+    unit = "" if time_title == "time" else time_title
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
-    if said.times is not None and not isinstance(predictions, Predictions):
-        y, ends = until(y, float(said.times[-1]), time_title)
-        horizons = nearest_quartiles(parse_target(y), said.times)
-        said = interpolated(said, parse_target(y))
-    target = parse_target(y)
+    if isinstance(said, PredictionGrid):
+        y, ends = until(y, float(said.times[-1]), unit)
+        target = parse_target(y)
+        horizons = nearest_quartiles(target, said.times[said.times > 0])
+        said = between_times(said, target, risk)
     if features is None:
         missing = (*missing, "Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
@@ -107,38 +110,35 @@ def audit_predictions(
     facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
     if horizons is not None:
         facts["Times looked at"] = horizons.tolist()
-    case = Case(
-        stops=(Stop(name, None, said, None, None, True),),
-        y=y,
-        target=target,
-        follow_up=y if y_train is None else y_train,
-        sensitive_features=sensitive_features,
-        reference=None if reference is None else (reference, None),
-        reference_name=reference_name,
-        features=features,
-        data={},
-        model=facts,
-        missing=missing,
-        limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
-        horizons=horizons,
+    return report_on(
+        Case(
+            stops=(Stop(name, None, said),),
+            y=y,
+            follow_up=y if y_train is None else y_train,
+            sensitive_features=sensitive_features,
+            reference=None if reference is None else (reference, None),
+            reference_name=reference_name,
+            features=features,
+            model=facts,
+            missing=missing,
+            limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
+            horizons=horizons,
+            title=title,
+            data_name=data_name,
+            time_unit=unit,
+            n_bootstrap=n_bootstrap,
+            level=level,
+            search_rules=search_rules,
+            random_state=random_state,
+            also=dict(also or {}),
+        )
     )
-    options = Options(
-        title,
-        data_name,
-        time_title,
-        n_bootstrap,
-        0,
-        level,
-        search_rules,
-        random_state,
-        None,
-        dict(also or {}),
-    )
-    return report_on(case, options)
 
 
-def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> tuple[Predictions, tuple[str, ...]]:
-    """Predictions as the evaluation takes them, and what cannot be computed from them."""
+def as_predictions(
+    predictions: Any, times: Any, risk: Any, n: int
+) -> tuple[Predictions | PredictionGrid, tuple[str, ...]]:
+    """Predictions as they were given, checked, and what cannot be computed from them."""
     if isinstance(predictions, Predictions):
         return predictions, ()
     if times is None and hasattr(predictions, "columns"):
@@ -147,39 +147,16 @@ def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> tuple[Pre
     if values is None or values.ndim == 1:
         scores = risk if values is None else values
         if scores is None:
-            raise ValueError(
-                "predictions or risk is needed: pass predicted survival at times, or risk scores."
+            raise ArgumentError(
+                Argument("predictions"),
+                " or risk is needed: pass predicted survival at times, or risk scores.",
             )
         return Predictions(scores), (
             "Brier scores, likelihood gains and calibration need predicted survival: only risk scores were given.",
         )
     if times is None:
-        raise ValueError("times is needed: pass the time of each column of predictions.")
-    grid = np.asarray(times, dtype=np.float64)
-    check_survival(values, grid, n)
-    return Predictions(mortality(values) if risk is None else risk, values, grid), ()
-
-
-def check_survival(values: FloatArray, times: FloatArray, n: int) -> None:
-    """Raise unless the values are survival probabilities of n patients at the times."""
-    if values.shape != (n, len(times)):
-        raise ValueError(
-            f"predictions must have a row for each of the {n} patients and a column for each of the {len(times)} "
-            f"times; got shape {values.shape}."
-        )
-    if len(times) == 0 or not (np.diff(times) > 0).all() or times[0] < 0:
-        raise ValueError(f"times must be increasing and not negative, got {times.tolist()}.")
-    if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
-        raise ValueError(
-            "predictions must be probabilities of survival from 0 to 1, without gaps: percentages are to be divided by "
-            "100, and risks of the event to be subtracted from 1."
-        )
-    rises = np.flatnonzero((np.diff(values, axis=1) > 1e-6).any(axis=1))
-    if len(rises):
-        raise ValueError(
-            f"predictions must not rise with time, but do for {len(rises):,} patients, the first in row {rises[0]}: "
-            "are these risks of the event? Subtract them from 1."
-        )
+        raise ArgumentError(Argument("times"), " is needed: pass the time of each column of predictions.")
+    return PredictionGrid.parse((times, values), n), ()
 
 
 def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
@@ -192,7 +169,7 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     cut[event] &= ~later
     cut[time] = np.minimum(y[time], end)
     return cut, (
-        f"The predictions end at {written(end, 'time')} {time_unit}. What happened later to {int(later.sum()):,} "
+        f"The predictions end at {moment(end, time_unit)}. What happened later to {int(later.sum()):,} "
         "patients is not looked at.",
     )
 
@@ -204,37 +181,21 @@ def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
     return chosen
 
 
-def interpolated(said: Predictions, target: Target) -> Predictions:
-    """Curves between the predicted times: the hazard is taken to be constant there.
+def between_times(grid: PredictionGrid, target: Target, risk: Any = None) -> Predictions:
+    """Curves also between the predicted times, where the hazard is taken to be constant.
 
     A curve at a few times, read as a step function, would say that nobody dies between them.
     """
-    grid = np.union1d(said.times, curve_times(target.time[target.event]))
-    hazard = -np.log(np.maximum(said.survival, _LEAST_SURVIVAL))
-    known = np.concatenate([[0.0], said.times])
-    start = np.concatenate([np.zeros((len(hazard), 1)), hazard], axis=1)
-    if said.times[0] == 0:
-        known, start = said.times, hazard
-    place = np.clip(np.searchsorted(known, grid, side="right") - 1, 0, len(known) - 2)
-    share = (grid - known[place]) / (known[place + 1] - known[place])
-    between = start[:, place] + share * (start[:, place + 1] - start[:, place])
-    return Predictions(said.risk, np.exp(-between), grid)
-
-
-def mortality(survival: FloatArray) -> FloatArray:
-    """Risk scores of survival curves, (n, k) -> (n,): the log of the mean cumulative hazard.
-
-    Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
-    """
-    hazard = -np.log(np.maximum(survival, _LEAST_SURVIVAL)).mean(axis=1)
-    scores: FloatArray = np.log(np.maximum(hazard, _LEAST_SURVIVAL))
-    return scores
+    own = grid.times[grid.times > 0]
+    times = np.union1d(own, curve_times(target.time[target.event]))
+    return Predictions(grid.log_risk(own) if risk is None else risk, np.exp(-grid.at(times)), times)
 
 
 def _times_of(columns: Any) -> FloatArray:
     try:
         return np.array([float(name) for name in columns])
     except (TypeError, ValueError):
-        raise ValueError(
-            f"times is needed: the columns of predictions are not named by times: {[str(name) for name in columns]}."
+        raise ArgumentError(
+            Argument("times"),
+            f" is needed: the columns of predictions are not named by times: {[str(name) for name in columns]}.",
         ) from None

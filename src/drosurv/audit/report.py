@@ -174,10 +174,10 @@ class AuditReport:
 
 
 def _markdown(part: Part, shown: int) -> Iterator[str]:
-    said = [*part.statements, *(part.said_by_model[shown] if part.said_by_model else ())]
+    said = [*part.statements, *part.said_of(shown)]
     if said:
         yield "\n".join(f"- {literal(statement.text)}" for statement in said)
-    for table in (*(part.by_model[shown] if part.by_model else ()), *part.tables):
+    for table in (*part.tables_of(shown), *part.tables):
         if len(table):
             yield table.to_markdown().rstrip()
     for name, heading in _LISTS.items():

@@ -1,13 +1,20 @@
-"""The stops of the slider: the audited model among its relatives."""
+"""The stops of the slider: the audited model among its relatives, which protect other shares of patients."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from drosurv.audit.alpha_path import ALPHAS, final_estimator, is_of_a_family, prepared, train_alpha_path
-from drosurv.estimators import DROCox
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
+from drosurv.estimators.grid import fit_grid
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.evaluation.predictions import final_step, prepared
+
+ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
+_FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +38,9 @@ class Stop:
     name: str
     alpha: float | None
     model: Any
-    X: Any
-    X_train: Any
-    audited: bool
-
-    @property
-    def label(self) -> str:
-        """What stands below the slider."""
-        return "audited" if self.alpha is None else f"{self.alpha:g}"
+    X: Any = None
+    X_train: Any = None
+    audited: bool = True
 
 
 def find_stops(
@@ -52,39 +54,118 @@ def find_stops(
 
     def stop(fitted: Any, alpha: float | None, audited: bool) -> Stop:
         seen = None if X_train is None else prepared(fitted, X_train)
-        return Stop(_name(fitted, alpha), alpha, final_estimator(fitted), prepared(fitted, X), seen, audited)
+        estimator = final_step(fitted)
+        return Stop(_name(estimator, alpha), alpha, estimator, prepared(fitted, X), seen, audited)
 
-    skipped: tuple[str, ...] = ()
+    skipped: list[str] = []
     if not isinstance(alpha_path, Mapping):
         alphas = ALPHAS if alpha_path is None else alpha_path
-        can_train = (
-            X_train is not None and getattr(getattr(y_train, "dtype", None), "names", None) is not None
-        )
+        can_train = X_train is not None and has_rows(y_train)
         if len(alphas) and alpha_path is not None and not can_train:
-            raise ValueError(
-                "alpha_path names shares to train models at, which needs training patients: pass X_train and y_train."
+            raise ArgumentError(
+                Argument("alpha_path"),
+                " names shares to train models at, which needs training patients: pass X_train and y_train.",
             )
-        alpha_path = {}
-        if can_train and len(alphas):
-            alpha_path = train_alpha_path(model, X_train, y_train, alphas)
-            skipped = tuple(
-                f"The slider has no alpha {alpha:g}: the model cannot be trained at that share of these patients."
-                for alpha in sorted(set(map(float, alphas)), reverse=True)
-                if alpha not in alpha_path
-            )
+        path = train_alpha_path(model, X_train, y_train, alphas) if can_train and len(alphas) else {}
+        skipped = [
+            f"The slider has no alpha {alpha:g}: the model cannot be trained at that share of these patients."
+            for alpha in sorted(set(map(float, alphas)), reverse=True)
+            if path and alpha not in path
+        ]
+        alpha_path = path
     others = [stop(fitted, float(alpha), False) for alpha, fitted in alpha_path.items()]
-    estimator = final_estimator(model)
-    on_path = is_of_a_family(estimator) and all(type(other.model) is type(estimator) for other in others)
-    alpha = float(estimator.alpha) if on_path else None
-    audited = stop(model, alpha, True)
-    if alpha is None:
-        return (audited, *sorted(others, key=lambda other: -(other.alpha or 0.0))), skipped
-    kept = [other for other in others if other.alpha != alpha]
-    return tuple(sorted([audited, *kept], key=lambda other: -(other.alpha or 0.0))), skipped
+    family = type(final_step(model))
+    on_path = family in _FAMILIES and all(type(other.model) is family for other in others)
+    alpha = float(final_step(model).alpha) if on_path else None
+    # None is larger than every share, so that a model without one comes first.
+    ordered = sorted(
+        [stop(model, alpha, True), *(other for other in others if other.alpha != alpha)],
+        key=lambda stop: -2.0 if stop.alpha is None else -stop.alpha,
+    )
+    return tuple(ordered), tuple(skipped)
 
 
-def _name(model: Any, alpha: float | None) -> str:
-    estimator = final_estimator(model)
+def has_rows(y_train: Any) -> bool:
+    """Whether a training target has a row per patient, to train on, or is only what is known of their follow-up."""
+    return getattr(getattr(y_train, "dtype", None), "names", None) is not None
+
+
+def train_alpha_path(
+    model: Any, X_train: Any, y_train: Any, alphas: Sequence[float] = ALPHAS
+) -> dict[float, Any]:
+    """Train a model's family at every alpha, on the model's own preparation of the data.
+
+    Parameters
+    ----------
+    model : fitted model or Pipeline
+        A ``DROCox``, ``DROCoxSplit`` or ``SubgroupRobustCox`` gives models of its own class and settings; any other
+        a ``DROCox`` with the settings that both have. The steps of a Pipeline before the model are used as fitted.
+    X_train : DataFrame or array, (n, d)
+        Training features, as `model` takes them.
+    y_train : structured array, (n,)
+        Training target.
+    alphas : sequence of float
+        Shares of patients to protect, in (0, 1].
+
+    Returns
+    -------
+    dict
+        Alpha to fitted model, from the largest alpha to the smallest. A share that this family cannot be trained at,
+        such as one of fewer patients than its smallest group, is left out.
+
+    Examples
+    --------
+    >>> from drosurv import DROCox
+    >>> from drosurv.audit import train_alpha_path
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> data = make_hidden_minority(300, random_state=0)
+    >>> path = train_alpha_path(DROCox().fit(data.X, data.y), data.X, data.y, alphas=(0.2, 1.0))
+    >>> [(alpha, model.alpha) for alpha, model in path.items()]
+    [(1.0, 1.0), (0.2, 0.2)]
+    """
+    estimator = final_step(model)
+    family = next((cls for cls in _FAMILIES if type(estimator) is cls), DROCox)
+    wanted = sorted(set(map(float, alphas)), reverse=True)
+    path = {alpha: _relative(estimator, family, alpha) for alpha in wanted}
+    fitted = _fitted(path, prepared(model, X_train), y_train)
+    return {alpha: _with_preparation(model, found) for alpha, found in fitted.items()}
+
+
+def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
+    """The models that can be trained; if none can, the first error."""
+    try:
+        fit_grid(list(path.values()), X, y)
+        return path
+    except ValueError as first:
+        # A batch fails as a whole: tell the shares that fail from those that do not.
+        kept = {}
+        for alpha, estimator in path.items():
+            with suppress(ValueError):
+                kept[alpha] = estimator.fit(X, y)
+        if not kept:
+            raise first
+        return kept
+
+
+def _relative(estimator: Any, family: type, alpha: float) -> Any:
+    """An unfitted model of a family with the settings that the estimator has too."""
+    ours = estimator.get_params(deep=False) if isinstance(estimator, NetworkEstimator) else {}
+    if type(estimator) is not family:
+        # The family's default tolerance suits its objective.
+        ours.pop("tol", None)
+    shared = {name: ours[name] for name in family().get_params() if name in ours}
+    return family(**{**shared, "alpha": alpha, "verbose": False})
+
+
+def _with_preparation(model: Any, estimator: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    if not hasattr(model, "steps"):
+        return estimator
+    return Pipeline([*model.steps[:-1], (model.steps[-1][0], estimator)])
+
+
+def _name(estimator: Any, alpha: float | None) -> str:
     name = type(estimator).__name__
     if alpha is None:
         return name

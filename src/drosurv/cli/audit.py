@@ -21,6 +21,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs
 from drosurv.errors import Argument, ArgumentError
+from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,9 @@ def audit(
     alphas: Annotated[
         list[str] | None, typer.Option(help="Shares of patients to protect on the slider, such as 1,0.5,0.2.")
     ] = None,
-    time_unit: Annotated[str | None, typer.Option(help="What the times count, such as days.")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="What the times count, such as days, if the column does not say it.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
     rules: Annotated[bool, typer.Option(help="Search for rules that describe who is worst off.")] = True,
     bootstrap: Annotated[
@@ -147,6 +150,9 @@ def audit(
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
+    for statement in report.statements:
+        if statement.code in ("dominated", "slope"):
+            say("Warning", statement.text)
     if as_json:
         typer.echo(report.to_json())
     else:
@@ -189,7 +195,7 @@ def _of_predictions(
         sensitive_features=table.sensitive_features if groups else None,
         features=found.features if found.features.shape[1] else None,
         data_name=path.name,
-        time_title=time_unit or table.columns.time_name,
+        time_title=time_unit or unit_in(table.columns.time_name),
         **shown,
     )
 
@@ -238,7 +244,7 @@ def _of_model(
             features=opened.readable(table.frame, groups),
             data_name=data.name,
             on_step=lambda name, steps: told(doing=name, of=steps),
-            **{**shown, "time_title": shown["time_title"] or table.columns.time_name},
+            **{**shown, "time_title": shown["time_title"] or unit_in(table.columns.time_name)},
             **given,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,10 +10,11 @@ import numpy as np
 
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import ALL, EVERYONE, Panel
+from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import widening
-from drosurv.presentation import Statement, written
+from drosurv.presentation import Statement, group_name, listing, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,8 @@ class AgainstPlain:
         Calibration slope of the model, with its interval.
     plain_slope : float
         That of plain Cox.
+    reference : str
+        What plain Cox, or the model in its place, is called.
     """
 
     table: pd.DataFrame
@@ -49,6 +51,7 @@ class AgainstPlain:
     slope_low: float
     slope_high: float
     plain_slope: float
+    reference: str = "plain Cox"
 
     def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
         """How the model serves a group beside plain Cox; worse if it is worse in anything."""
@@ -61,7 +64,7 @@ class AgainstPlain:
     def _groups(self, verdict: str) -> tuple[str, ...]:
         rows = self.table[self.table["verdict"] == verdict]
         named = [
-            "everybody" if attribute == EVERYONE else f"{attribute} {group}"
+            "everybody" if attribute == EVERYONE else group_name(str(attribute), str(group))
             for attribute, group in zip(rows["attribute"], rows["group"], strict=True)
         ]
         return tuple(dict.fromkeys(named))
@@ -84,53 +87,36 @@ class AgainstPlain:
     @property
     def slope_is_far(self) -> bool:
         """Whether the calibration slope is far from 1, and surely not 1."""
-        far = not SLOPES[0] <= self.slope <= SLOPES[1]
-        return far and (self.slope_low > 1 or self.slope_high < 1)
+        return is_far_from_1(self.slope, self.slope_low, self.slope_high)
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What the comparison says, in plain words; a concern where the model should not be used as it is."""
-        found = []
+        found, other = [], self.reference
         if self.table.empty:
-            text = "The model cannot be compared with plain Cox: these patients have no comparable pair."
+            text = f"The model cannot be compared with {other}: these patients have no comparable pair."
             found.append(Statement("against_plain", text))
         elif self.dominated:
-            found.append(
-                Statement(
-                    "dominated",
-                    f"Plain Cox, trained on the same patients, serves {_listed(self.worse)} better than this model "
-                    f"({self._largest('worse')}), and nobody worse: use plain Cox.",
-                    True,
-                )
+            text = (
+                f"{other[:1].upper()}{other[1:]} serves {listing(self.worse, 4)} better than this model "
+                f"({self._largest('worse')}), and nobody worse: use {other}."
             )
+            found.append(Statement("dominated", text, True))
         elif self.better:
-            but = f", and {_listed(self.worse)} worse ({self._largest('worse')})" if self.worse else ""
-            found.append(
-                Statement(
-                    "against_plain",
-                    f"The model serves {_listed(self.better)} better than plain Cox trained on the same patients "
-                    f"({self._largest('better')}){but}.",
-                    bool(self.worse),
-                )
-            )
+            but = f", and {listing(self.worse, 4)} worse ({self._largest('worse')})" if self.worse else ""
+            text = f"The model serves {listing(self.better, 4)} better than {other} ({self._largest('better')}){but}."
+            found.append(Statement("against_plain", text, bool(self.worse)))
         else:
-            found.append(
-                Statement(
-                    "against_plain",
-                    "The model and plain Cox, trained on the same patients, serve every group alike, within chance.",
-                )
-            )
+            text = f"The model and {other} serve every group alike, within chance."
+            found.append(Statement("against_plain", text))
         if self.slope_is_far:
             timid = self.slope > 1
-            found.append(
-                Statement(
-                    "slope",
-                    f"Its calibration slope is {written(self.slope)} (plain Cox: {written(self.plain_slope)}; 1 is "
-                    f"right): differences between patients are {'under' if timid else 'over'}stated, so do not read "
-                    "its survival curves as probabilities without recalibrating.",
-                    True,
-                )
+            text = (
+                f"Its calibration slope is {written(self.slope)} ({other}: {written(self.plain_slope)}; 1 is right): "
+                f"differences between patients are {'under' if timid else 'over'}stated, so do not read its survival "
+                "curves as probabilities without recalibrating."
             )
+            found.append(Statement("slope", text, True))
         return tuple(found)
 
     def __str__(self) -> str:
@@ -142,6 +128,11 @@ class AgainstPlain:
         row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
         metric = CATALOGUE[str(row["metric"])]
         return f"{metric.label} {written(float(row['model']))} against {written(float(row['plain']))}"
+
+
+def is_far_from_1(slope: float, low: float, high: float) -> bool:
+    """Whether a calibration slope with this interval is far from 1, and surely not 1."""
+    return not SLOPES[0] <= slope <= SLOPES[1] and (low > 1 or high < 1)
 
 
 def against_plain(
@@ -197,12 +188,12 @@ def against_plain(
     >>> found.dominated, found.slope_is_far
     (True, True)
     """
-    steps, last = _split(model)
-    ready_train, ready = (X_train, X) if steps is None else (steps.transform(X_train), steps.transform(X))
-    plain = _plain_like(last).fit(ready_train, y_train)
+    from drosurv.estimators import CoxPH
+
+    plain = CoxPH(ties=getattr(final_step(model), "ties", "breslow")).fit(prepared(model, X_train), y_train)
     return beside(
         (model, X),
-        (plain, ready),
+        (plain, prepared(model, X)),
         y,
         groups,
         y_train=y_train,
@@ -226,6 +217,7 @@ def beside(
     min_group: int = 50,
     random_state: Any = 0,
     threads: int | None = None,
+    name: str = "plain Cox",
 ) -> AgainstPlain:
     """Compare two models that are trained already; otherwise as :func:`against_plain`.
 
@@ -235,6 +227,8 @@ def beside(
         What to judge, and what to hold it against.
     y_train : structured array or FollowUp
         Training target, behind censoring weights and the null model.
+    name : str
+        What the second model is called.
     """
     import pandas as pd
 
@@ -248,7 +242,7 @@ def beside(
     table = pd.DataFrame([_row(place, sheets[0], sheets[1], reach) for place in places], columns=_COLUMNS)
     slopes = [panel.overall(sheet)["calibration_slope"] for panel, sheet in zip(panels, sheets, strict=True)]
     interval = slopes[0].interval(level)
-    return AgainstPlain(table, slopes[0].estimate, interval.low, interval.high, slopes[1].estimate)
+    return AgainstPlain(table, slopes[0].estimate, interval.low, interval.high, slopes[1].estimate, name)
 
 
 def _row(place: Place, model: Sheet, plain: Sheet, reach: float) -> dict[str, Any]:
@@ -285,21 +279,3 @@ def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[
         and place in plain
         and np.isfinite([model[place].estimate, plain[place].estimate]).all()
     ]
-
-
-def _split(model: Any) -> tuple[Any, Any]:
-    """The fitted steps before a pipeline's last one, or None, and the last one."""
-    steps = getattr(model, "steps", None)
-    return (model[:-1], steps[-1][1]) if steps and len(steps) > 1 else (None, model)
-
-
-def _plain_like(model: Any) -> Any:
-    """Plain Cox, with the model's way of handling ties."""
-    from drosurv.estimators import CoxPH
-
-    return CoxPH(ties=getattr(model, "ties", "breslow"))
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -154,7 +154,7 @@ def evaluate(
         rows=rows,
         calibration=calibration_table(panel, scoring.calibration_times, level),
         d_calibration=d_calibration_table(panel),
-        survival=survival_table(panel, scoring.curve_times),
+        survival=survival_table(panel, scoring.curve_times, level),
         cross_group=cross_group_table(panel),
         control=control,
         notes=(*panel.notes, *(() if control is None else control.notes)),

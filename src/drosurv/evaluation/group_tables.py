@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.evaluation.engine import ALL, EVERYONE, Panel
 from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration
-from drosurv.metrics.nonparametric import kaplan_meier
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -55,19 +55,21 @@ def d_calibration_table(panel: Panel) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["attribute", "group", "bin_low", "bin_high", "share"])
 
 
-def survival_table(panel: Panel, times: FloatArray) -> pd.DataFrame:
+def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFrame:
     """Mean predicted survival and Kaplan-Meier over time, of everybody and of every group.
 
     Returns
     -------
     DataFrame
-        ``attribute``, ``group``, ``time``, ``predicted``, ``observed``; NaN where nobody is observed any longer;
-        empty without survival curves.
+        ``attribute``, ``group``, ``time``, ``predicted``, ``observed`` with its interval ``low`` to ``high``; NaN
+        where nobody is observed any longer; empty without survival curves.
     """
     import pandas as pd
 
     tables = []
     for attribute, group, patients in _everybody_and_groups(panel):
+        observed = KaplanMeier.of(patients.target)
+        low, high = observed.interval(times, level)
         tables.append(
             pd.DataFrame(
                 {
@@ -75,7 +77,9 @@ def survival_table(panel: Panel, times: FloatArray) -> pd.DataFrame:
                     "group": group,
                     "time": times,
                     "predicted": patients.curves.at(times).mean(axis=0),
-                    "observed": kaplan_meier(patients.target, times),
+                    "observed": observed.at(times),
+                    "low": low,
+                    "high": high,
                 }
             )
         )

@@ -59,7 +59,7 @@ class ModelCurves:
     @property
     def jumps(self) -> FloatArray | None:
         """The times of the model's baseline; None for a model without one."""
-        times = getattr(_final_step(self.model), "unique_times_", None)
+        times = getattr(final_step(self.model), "unique_times_", None)
         return None if times is None else np.asarray(times, dtype=np.float64)
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class ModelCurves:
         # A part of the patients at a time: a model makes several arrays of the size of what it returns.
         for start in range(0, self.n, _ROWS):
             rows = slice(start, min(start + _ROWS, self.n))
-            found[rows] = _survival_at(self.model, _take(self.X, rows), times)
+            found[rows] = _survival_at(self.model, take(self.X, rows), times)
         return found
 
     def at_own(self, times: FloatArray) -> FloatArray:
@@ -82,7 +82,7 @@ class ModelCurves:
         for start in range(0, self.n, _CHUNK):
             rows = order[start : start + _CHUNK]
             distinct, place = np.unique(times[rows], return_inverse=True)
-            values = _survival_at(self.model, _take(self.X, rows), distinct)
+            values = _survival_at(self.model, take(self.X, rows), distinct)
             found[rows] = values[np.arange(len(rows)), place]
         return found
 
@@ -173,7 +173,7 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     model = unwrapped(model)
     if not hasattr(model, "predict_survival_function"):
         return None
-    method = getattr(_final_step(model), "predict_survival_function", None)
+    method = getattr(final_step(model), "predict_survival_function", None)
     if method is not None and "times" in signature(method).parameters:
         return ModelCurves(model, X, n)
     return parse_survival(model.predict_survival_function(X), n)
@@ -195,7 +195,7 @@ def model_name(model: Any) -> str:
 
 def training_follow_up(model: Any) -> Any:
     """The training patients' follow-up that a fitted model of this library keeps, or None."""
-    return getattr(_final_step(unwrapped(model)), "follow_up_", None)
+    return getattr(final_step(unwrapped(model)), "follow_up_", None)
 
 
 def unwrapped(model: Any) -> Any:
@@ -205,18 +205,25 @@ def unwrapped(model: Any) -> Any:
     return model
 
 
-def _final_step(model: Any) -> Any:
+def final_step(model: Any) -> Any:
+    """The model itself, or the last step of a Pipeline."""
     steps = getattr(model, "steps", None)
     return model if not steps else steps[-1][1]
+
+
+def prepared(model: Any, X: Any) -> Any:
+    """The features that the last step of a Pipeline takes; X itself for other models."""
+    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Rows of an array or table."""
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 
 def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
     values: FloatArray = np.asarray(model.predict_survival_function(X, times=times), dtype=np.float64)
     return values
-
-
-def _take(X: Any, rows: Any) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 
 def _check_rows(X: Any, n: int, name: str) -> None:

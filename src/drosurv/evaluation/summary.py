@@ -18,12 +18,12 @@ from drosurv.presentation import (
     gap_statements,
     harm_statements,
     imparity_statements,
+    moment,
     overall_statement,
     plain,
     plain_rows,
     shrinkage_statements,
     small_group_statements,
-    written,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def statements(
     own = {row.metric: row for row in rows if row.kind == "overall"}
     first = own["concordance_index"]
     numbers = [(label, own[metric].text) for metric, label in _OVERALL.items() if metric in own]
-    at = f"{written(horizon, 'time')} {time_unit}" if time_unit else f"time {written(horizon, 'time')}"
     return (
         overall_statement(first.n, first.events, numbers),
         *gap_statements(
@@ -72,7 +71,9 @@ def statements(
         ),
         *imparity_statements(judged_gaps(rows, "concordance_imparity", level)),
         *harm_statements(judged_gains(rows, level), some_small=bool(small)),
-        *calibration_statements(judged_calibration(calibration, set(small), horizon, level), at),
+        *calibration_statements(
+            judged_calibration(calibration, set(small), horizon, level), moment(horizon, time_unit)
+        ),
         *_shrinkage(own, control, reference),
         *small_group_statements(list(dict.fromkeys(small))),
     )

@@ -42,6 +42,7 @@ from drosurv.inference.bootstrap import (
     no_difference_p_value,
 )
 from drosurv.inference.comparison import PairedComparison, paired_comparison
+from drosurv.inference.folds import draw_folds
 from drosurv.inference.gaps import (
     Extreme,
     Gap,
@@ -72,6 +73,7 @@ __all__ = [
     "PermutationTest",
     "Replicates",
     "bootstrap",
+    "draw_folds",
     "gap_intervals",
     "holm",
     "in_standard_errors",

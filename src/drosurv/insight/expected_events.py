@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.evaluation.predictions import take
 from drosurv.insight.curves import predicted_curves
 from drosurv.insight.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
 from drosurv.target import FloatArray, IntArray, Target
@@ -137,8 +138,3 @@ def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -
     # Beyond the grid, and beyond certain death, the model says nothing: its patients are censored there.
     seen = target.event & (target.time <= grid.times[-1]) & (hazard < LARGEST_HAZARD)
     return Expected(seen.astype(np.float64), hazard, grid.log_risk(times))
-
-
-def take(X: Any, rows: Any) -> Any:
-    """Rows of an array or table."""
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
 
 # A model that is certain of death is followed until its cumulative hazard reaches this, and no further.
@@ -34,31 +35,31 @@ class PredictionGrid:
     def parse(pair: tuple[Any, ...], n: int) -> PredictionGrid:
         """From a pair (times, survival) for n patients."""
         if len(pair) != 2:
-            raise ValueError(f"predictions must be a pair (times, survival), got {len(pair)} items.")
+            raise _wrong(f" must be a pair (times, survival), got {len(pair)} items.")
         times = np.asarray(pair[0], dtype=np.float64)
         survival = np.asarray(pair[1], dtype=np.float64)
         if times.ndim != 1 or survival.shape != (n, len(times)) or len(times) == 0:
-            raise ValueError(
-                f"predictions must be times (m,) and survival ({n}, m), one row per patient; got shapes "
-                f"{times.shape} and {survival.shape}."
+            raise _wrong(
+                f" must have a row for each of the {n} patients and a column for each of the {times.size} times; got "
+                f"shape {survival.shape}."
             )
         if not np.isfinite(times).all() or times[0] < 0 or not (np.diff(times) > 0).all():
-            raise ValueError(
-                f"times of predictions must be finite, not negative and increasing, got {times}."
-            )
+            raise ArgumentError.must("times", "be finite, not negative and increasing", times.tolist())
         wrong = ~((survival >= -_ROUNDING) & (survival <= 1 + _ROUNDING))
         if wrong.any():
             row, column = (int(place) for place in np.argwhere(wrong)[0])
-            raise ValueError(
-                f"predictions must be survival probabilities between 0 and 1, got {survival[row, column]:g} for "
-                f"row {row} at time {times[column]:g}; a cumulative hazard H is the probability exp(-H)."
+            raise _wrong(
+                f" must be survival probabilities from 0 to 1, got {survival[row, column]:g} for row {row} at time "
+                f"{times[column]:g}: percentages are to be divided by 100, and a cumulative hazard H is the "
+                "probability exp(-H)."
             )
         rising = np.diff(survival, axis=1) > _ROUNDING
         if rising.any():
             row, column = (int(place) for place in np.argwhere(rising)[0])
-            raise ValueError(
-                f"survival cannot rise with time, but that of row {row} does after time {times[column]:g}, from "
-                f"{survival[row, column]:g} to {survival[row, column + 1]:g}; check the order of the columns."
+            raise _wrong(
+                f": survival cannot rise with time, but does for {int(rising.any(axis=1).sum()):,} patients, the first "
+                f"in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+                f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
             )
         hazard = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
         hazard = np.maximum.accumulate(hazard, axis=1)
@@ -76,8 +77,19 @@ class PredictionGrid:
         own: FloatArray = (1 - share) * self.hazard[rows, before] + share * self.hazard[rows, after]
         return own
 
+    def at(self, times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n, k) at common times."""
+        found: FloatArray = np.stack([self.at_own(np.full(len(self.hazard), time)) for time in times], axis=1)
+        return found
+
     def log_risk(self, times: FloatArray) -> FloatArray:
-        """Log of each patient's mean cumulative hazard at common times, (n,)."""
-        at_times = [self.at_own(np.full(len(self.hazard), time)) for time in times]
-        risk: FloatArray = np.log(np.maximum(np.mean(at_times, axis=0), SMALLEST_HAZARD))
+        """Log of each patient's mean cumulative hazard at common times, (n,).
+
+        Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
+        """
+        risk: FloatArray = np.log(np.maximum(self.at(times).mean(axis=1), SMALLEST_HAZARD))
         return risk
+
+
+def _wrong(what: str) -> ArgumentError:
+    return ArgumentError(Argument("predictions"), what)

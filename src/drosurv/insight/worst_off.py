@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import Argument, ArgumentError
+from drosurv.inference import draw_folds
 from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
@@ -117,11 +118,12 @@ def worst_off(
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
     if not 0.5 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}.")
+        raise ArgumentError.must("confidence", "lie between 0.5 and 1", confidence)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
-        raise ValueError(
-            f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group}; "
-            "use n_folds >= 2 and a smaller min_group, or more patients."
+        raise ArgumentError(
+            f"{len(target)} patients in {n_folds} folds cannot hold two groups of ",
+            Argument("min_group", min_group),
+            "; use n_folds >= 2 and a smaller min_group, or more patients.",
         )
     coded = CodedTable.from_table(table)
     finder: GroupFinder
@@ -136,7 +138,7 @@ def worst_off(
     search = _Search(coded, finder)
     rng = np.random.default_rng(random_state)
     rules, covered = search.rules()
-    checked, values, again = search.check(covered, _folds(target, n_folds, rng))
+    checked, values, again = search.check(covered, draw_folds(len(target), n_folds, rng, target.event))
     everyone = np.ones(len(target), dtype=np.bool_)
     stability = search.stability(covered, n_bootstraps, rng)
     # The confidence is shared over the rules, since each had its chance to look harmful.
@@ -239,16 +241,10 @@ def _overlap(first: BoolArray, second: BoolArray) -> float:
     return float((first & second).sum() / max((first | second).sum(), 1))
 
 
-def _folds(target: Target, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """A random fold for each patient, events spread evenly over the folds."""
-    order = np.lexsort((rng.random(len(target)), target.event))
-    folds = np.empty(len(target), dtype=np.intp)
-    folds[order] = np.arange(len(target)) % n_folds
-    return folds
-
-
 def _given_harm(harm: Any, n: int) -> FloatArray:
     values = np.asarray(harm, dtype=np.float64)
     if values.shape != (n,) or not np.isfinite(values).all():
-        raise ValueError(f"harm must be {n} finite numbers, one per patient; got shape {values.shape}.")
+        raise ArgumentError(
+            Argument("harm"), f" must be {n} finite numbers, one per patient; got shape {values.shape}."
+        )
     return values

@@ -29,6 +29,7 @@ from drosurv.presentation.sentences import (
 )
 from drosurv.presentation.table import Column, Table, plain_rows
 from drosurv.presentation.text import Text, text
+from drosurv.presentation.times import moment, unit_in
 
 __all__ = [
     "NOTHING",
@@ -53,6 +54,7 @@ __all__ = [
     "listing",
     "literal",
     "markdown_table",
+    "moment",
     "overall_statement",
     "p_text",
     "percent",
@@ -61,6 +63,7 @@ __all__ = [
     "shrinkage_statements",
     "small_group_statements",
     "text",
+    "unit_in",
     "with_interval",
     "written",
 ]

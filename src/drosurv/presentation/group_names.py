@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _CUT = re.compile(rf"(?P<column>.+?)\s*>\s*(?P<cut>{_NUMBER})")
@@ -42,13 +43,15 @@ def group_name(attribute: str, group: str) -> str:
     Examples
     --------
     >>> from drosurv.presentation import group_name
-    >>> group_name("age>65", ">65"), group_name("sex", "f")
-    ('age over 65', 'sex f')
+    >>> group_name("age>65", ">65"), group_name("sex", "f"), group_name("diabetes", "1")
+    ('age over 65', 'sex f', 'diabetes = 1')
     """
-    return f"{attribute_name(attribute)} {label_name(attribute, group)}"
+    # A bare code would read as part of the name, or as a count.
+    sign = "= " if re.fullmatch(_NUMBER, group) else ""
+    return f"{attribute_name(attribute)} {sign}{label_name(attribute, group)}"
 
 
-def listing(names: list[str], most: int = 8) -> str:
+def listing(names: Sequence[str], most: int = 8) -> str:
     """Names in a row, the last after "and"; those beyond `most` are only counted.
 
     Examples
@@ -57,7 +60,7 @@ def listing(names: list[str], most: int = 8) -> str:
     >>> listing(["a", "b", "c"]), listing(["a", "b", "c"], most=1)
     ('a, b and c', 'a and 2 more')
     """
-    shown = names[:most]
+    shown = list(names[:most])
     if len(names) > most:
         shown = [*shown, f"{len(names) - most} more"]
     *others, last = shown or [""]

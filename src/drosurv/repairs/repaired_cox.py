@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
+from drosurv.evaluation.predictions import take
+from drosurv.inference import draw_folds
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import (
@@ -22,11 +24,10 @@ from drosurv.insight.expected_events import (
     expected_of_fitted,
     expected_of_frozen,
     reference_times,
-    take,
 )
 from drosurv.metrics import FollowUp
 from drosurv.repairs.baseline_factor import BaselineFactor
-from drosurv.repairs.finding import Attempt, RepairSettings, draw_folds, find_repairs
+from drosurv.repairs.finding import Attempt, RepairSettings, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
 from drosurv.repairs.repaired_predictions import RepairedPredictions, curve_times, hazards_of

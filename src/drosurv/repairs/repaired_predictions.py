@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import HeldStepFunction
+from drosurv.evaluation.predictions import take
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import predicted_curves
-from drosurv.insight.expected_events import log_risk, take
+from drosurv.insight.expected_events import log_risk
 from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.target import FloatArray, Target
 

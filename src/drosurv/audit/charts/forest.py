@@ -9,7 +9,7 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.strip import Strip
-from drosurv.presentation import NOTHING, Column, Table, written
+from drosurv.presentation import NOTHING, Column, Table, moment, written
 
 Row = dict[str, Any]
 
@@ -154,9 +154,7 @@ def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]
     ]
     axis = Axis.over("", [0.0, *differences], count=2)
     horizons = list(dict.fromkeys(row["horizon"] for table in tables for row in table.rows))
-    measures = tuple(
-        StripColumn(f"at {written(horizon, 'time')} {time_unit}", axis, 0.0) for horizon in horizons
-    )
+    measures = tuple(StripColumn(f"at {moment(horizon, time_unit)}", axis, 0.0) for horizon in horizons)
     forests = []
     for table in tables:
         found = {(row["attribute"], row["group"], row["horizon"]): row for row in table.rows}

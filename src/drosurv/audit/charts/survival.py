@@ -8,25 +8,30 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
-from drosurv.presentation import Column, Table, written
+from drosurv.presentation import Column, Table, moment, written
 
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
 _OBSERVED = Column("observed", "observed", "share", ("low", "high"))
 
 
-def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
+def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
     """One chart per group, all on the same axes.
 
     Parameters
     ----------
     survival : Table
         Rows ``attribute``, ``group``, ``time``, ``predicted``, ``observed``, ``low``, ``high``.
-    time_title : str
-        What the times are.
+    unit : str
+        What times count; empty where nobody said.
     """
     x = Axis.over(
-        time_title, [row["time"] for row in survival.rows], kind="time", count=4, include=(0.0,), margin=0.0
+        unit or "time",
+        [row["time"] for row in survival.rows],
+        kind="time",
+        count=4,
+        include=(0.0,),
+        margin=0.0,
     )
     shown = [
         row[key] for row in survival.rows for key in ("predicted", "observed", "low") if row[key] is not None
@@ -41,9 +46,7 @@ def survival_charts(survival: Table, time_title: str) -> tuple[Chart, ...]:
     )
     frame = Frame(x, y)
     groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
-    return tuple(
-        _chart(frame, time_title, attribute, group, list(rows)) for (attribute, group), rows in groups
-    )
+    return tuple(_chart(frame, unit, attribute, group, list(rows)) for (attribute, group), rows in groups)
 
 
 def _chart(frame: Frame, unit: str, attribute: str, group: str, rows: Sequence[dict[str, Any]]) -> Chart:
@@ -71,4 +74,4 @@ def _chart(frame: Frame, unit: str, attribute: str, group: str, rows: Sequence[d
 
 def _reading(row: dict[str, Any], unit: str) -> str:
     predicted = written(row["predicted"], "share")
-    return f"{written(row['time'], 'time')} {unit}: predicted {predicted}, observed {_OBSERVED.cell(row)}"
+    return f"{moment(row['time'], unit)}: predicted {predicted}, observed {_OBSERVED.cell(row)}"

@@ -93,7 +93,7 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
             frame.down(row[up.key]),
             f"{row['model']}: {up.label} {up.cell(row)}; {across.label} {across.cell(row)}",
             role="path",
-            label=row["stop"],
+            label="audited" if row["alpha"] is None else f"{row['alpha']:g}",
             stop=stop,
             drawn=True,
             reach=_reach(frame, row, across, up),

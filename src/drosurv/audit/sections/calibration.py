@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from drosurv.audit.charts.chart import Chart
 from drosurv.audit.charts.forest import Forest, calibration_forests
 from drosurv.audit.charts.survival import survival_charts
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.observed_survival import Bands
 from drosurv.audit.sections.groups import EVERYONE
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
@@ -34,7 +32,7 @@ def collect(evidence: Evidence) -> Part:
     return Part(
         by_model=tuple(
             (
-                survival_table(result, evidence.bands, evidence.time_unit),
+                survival_table(result, evidence.time_unit),
                 calibration_table(result, evidence.time_unit),
             )
             for result in evidence.results
@@ -45,31 +43,25 @@ def collect(evidence: Evidence) -> Part:
 
 def calibration_table(result: EvaluationResult, time_unit: str) -> Table:
     """Predicted against observed survival at the horizons."""
-    columns = (
-        *_GROUP,
-        Column("horizon", f"Time ({time_unit})", "time"),
-        *_SHARES,
-        Column("at_risk", "At risk", "count"),
-    )
+    columns = (*_GROUP, _time("horizon", time_unit), *_SHARES, Column("at_risk", "At risk", "count"))
     small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
     rows = tuple(
         {**_named(row), "note": "small" if (row["attribute"], row["group"]) in small else ""}
         for row in plain_rows(result.calibration)
     )
-    caption = (
-        f"Predicted less observed survival, in percentage points, at quartiles of event times ({time_unit})"
-    )
+    caption = "Predicted less observed survival, in percentage points, at quartiles of event times"
     return Table("calibration", caption, columns, rows)
 
 
-def survival_table(result: EvaluationResult, bands: Bands, time_unit: str) -> Table:
-    """Mean predicted survival and Kaplan-Meier over time, with the band of each group's observed curve."""
-    rows = []
-    for key, curve in groupby(plain_rows(result.survival), key=lambda row: (row["attribute"], row["group"])):
-        for row, band in zip(curve, plain_rows(bands[key]), strict=True):
-            rows.append(_named({**row, "low": band["low"], "high": band["high"]}))
-    columns = (*_GROUP, Column("time", f"Time ({time_unit})", "time"), *_SHARES)
-    return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, tuple(rows))
+def survival_table(result: EvaluationResult, time_unit: str) -> Table:
+    """Mean predicted survival and Kaplan-Meier over time, with its interval."""
+    rows = tuple(map(_named, plain_rows(result.survival)))
+    columns = (*_GROUP, _time("time", time_unit), *_SHARES)
+    return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, rows)
+
+
+def _time(key: str, unit: str) -> Column:
+    return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
 def draw(part: Part) -> list[Drawings]:

@@ -31,7 +31,7 @@ BY_GROUP = (
 def collect(evidence: Evidence) -> Part:
     """One table of groups per model, and what is said of it."""
     said = tuple(
-        result.statements(reference=evidence.reference, time_unit=evidence.time_unit)
+        result.statements(reference=evidence.reference_name, time_unit=evidence.time_unit)
         for result in evidence.results
     )
     return Part(by_model=tuple((group_table(result),) for result in evidence.results), said_by_model=said)

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from drosurv._version import __version__
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Table, plain
+from drosurv.presentation import Column, Table, attribute_name, label_name, moment, plain, written
 
 # Entries of a setting that are written out.
 _LONGEST = 12
@@ -40,15 +42,40 @@ def collect(evidence: Evidence) -> Part:
     }
     return Part(
         tables=(
-            pairs("data", "Patients of this report", "Fact", evidence.data),
+            pairs("data", "Patients of this report", "Fact", {**_patients(evidence), **evidence.data}),
             pairs("settings", "Audited model and its settings", "Setting", evidence.model),
-            pairs("audit", "How the audit was done", "Setting", {**evidence.settings, **software}),
+            pairs("audit", "How the audit was done", "Setting", {**_settings(evidence), **software}),
         ),
         facts={
             "missing": list(evidence.missing),
             "limits": [*evidence.limits, *LIMITS, *([COMPARED] if len(evidence.stops) > 1 else [])],
         },
     )
+
+
+def _patients(evidence: Evidence) -> dict[str, str]:
+    """Facts of the audited patients."""
+    target, events = evidence.target, evidence.target.n_events
+    return {
+        "Patients": written(len(target), "count"),
+        "Events": f"{written(events, 'count')} ({written(events / len(target), 'share')})",
+        "Median time observed": moment(float(np.median(target.time)), evidence.time_unit),
+        "Longest time observed": moment(float(target.time.max()), evidence.time_unit),
+        **{
+            f"Groups by {attribute_name(a.name)}": ", ".join(label_name(a.name, label) for label in a.labels)
+            for a in evidence.attributes
+        },
+    }
+
+
+def _settings(evidence: Evidence) -> dict[str, Any]:
+    compared = min(evidence.n_bootstrap, evidence.n_bootstrap_path)
+    return {
+        "Bootstrap replicates, audited model": evidence.n_bootstrap,
+        **({"Bootstrap replicates, models compared": compared} if len(evidence.stops) > 1 else {}),
+        "Level of intervals": evidence.level,
+        "Seed": evidence.random_state,
+    }
 
 
 def pairs(key: str, caption: str, heading: str, values: Mapping[str, Any]) -> Table:

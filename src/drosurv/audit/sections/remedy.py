@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Statement, Table
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from drosurv.audit.evidence import Case, Evidence
+from drosurv.audit.sections.section import Part, Section
+from drosurv.evaluation.predictions import Predictions, predict_curves
+from drosurv.inference import draw_folds
+from drosurv.insight import Estimate
+from drosurv.insight.expected_events import Expected, expected_of_frozen, reference_times
+from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
+from drosurv.metrics import likelihood_gains
+from drosurv.presentation import Column, Statement, Table
+from drosurv.repairs import RepairedCox, repair
+from drosurv.target import BoolArray, FloatArray
+
+FOLDS = 5
+TREES: dict[str, Any] = {
+    "max_bins": 32,
+    "max_iter": 60,
+    "learning_rate": 0.05,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 30,
+}
 COLUMNS = (
     Column("group", "Group"),
     Column("remedy", "Remedy"),
@@ -21,13 +42,127 @@ NOTE = (
 
 
 def collect(evidence: Evidence) -> Part | None:
-    """The repairs in words, and every remedy on the same groups."""
-    found = evidence.remedy
-    if found is None:
+    """The repairs in words, and every remedy on the same groups; only where rules were searched."""
+    if evidence.worst_off is None:
         return None
-    said = [Statement("remedy", text, True) for text in found.words] or [Statement("remedy", found.status)]
-    tables = (Table("remedies", "Remedies side by side", COLUMNS, found.rows),) if found.rows else ()
-    return Part(statements=tuple(said), tables=tables, facts={"note": NOTE} if found.rows else {})
+    return find_remedy(evidence)
+
+
+def find_remedy(case: Case) -> Part | None:
+    """Repair the audited model with the audited patients, and hold other remedies against it.
+
+    None for a model without survival curves. Everything is learnt and measured on folds of the audited patients, each
+    patient by what was learnt without him; models trained more robustly are measured as they are.
+    """
+    audited, target, features = case.stops[case.start], case.target, case.features
+    model = _frozen(audited.model)
+    curves = predict_curves(audited.model, audited.X, len(target))
+    if model is None or curves is None:
+        return None
+    X = features if audited.X is None else audited.X
+    repaired = repair(model, X, case.y, features=features, frozen=True, random_state=case.random_state)
+    groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
+    said = [Statement("remedy", text, True) for text in repaired.in_words()]
+    if not groups:
+        return Part(statements=tuple(said or [Statement("remedy", repaired.status_)]))
+    times = reference_times(target)
+    expected = expected_of_frozen(model, X, target, times)
+    folds = draw_folds(len(target), FOLDS, np.random.default_rng(case.random_state))
+    measured = _corrections(repaired, expected, folds, features)
+    gains = likelihood_gains(case.follow_up, target, curves)
+    for stop in case.stops:
+        theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
+        other = _frozen(stop.model)
+        if theirs is not None and other is not None:
+            hazard = expected_of_frozen(other, X if stop.X is None else stop.X, target, times).hazard
+            gained = likelihood_gains(case.follow_up, target, theirs)
+            measured[f"robust training, {stop.name}"] = (hazard, gained - gains)
+    rows = tuple(
+        _row(who, name, inside, expected.events, *found, case.level)
+        for who, inside in groups
+        for name, found in measured.items()
+    )
+    table = Table("remedies", "Remedies side by side", COLUMNS, rows)
+    return Part(statements=tuple(said), tables=(table,), facts={"note": NOTE})
+
+
+def _frozen(model: Any) -> Any:
+    """A model, or predictions, as a repair takes them; None without curves."""
+    if not isinstance(model, Predictions):
+        return model if hasattr(model, "predict_survival_function") else None
+    if model.survival is None or model.times is None:
+        return None
+    return (np.asarray(model.times, dtype=np.float64), np.asarray(model.survival, dtype=np.float64))
+
+
+def _corrections(
+    repaired: RepairedCox, expected: Expected, folds: Any, features: Any
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Expected events and gains (n,) of each patient under corrections learnt without him."""
+    n = len(folds)
+    risk = expected.log_risk - expected.log_risk.mean()
+    Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
+
+    def level_and_slope(rows: BoolArray) -> FloatArray:
+        effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
+        changed: FloatArray = Z @ effects
+        return changed
+
+    def held_out(learnt: Callable[[BoolArray], FloatArray]) -> FloatArray:
+        r = np.zeros(n)
+        for fold in range(FOLDS):
+            r[folds == fold] = learnt(folds != fold)[folds == fold]
+        return r
+
+    table = _numbers(features, expected.log_risk)
+    ratios = {
+        "as it is": np.zeros(n),
+        "repair": repaired.held_out_,
+        "recalibration of everyone": held_out(level_and_slope),
+        "flexible correction (boosted trees)": held_out(lambda rows: _trees(table, expected, rows)),
+    }
+    return {
+        name: (expected.hazard * np.exp(r), likelihood_gains_of(r, expected.events, expected.hazard))
+        for name, r in ratios.items()
+    }
+
+
+def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
+    """Log hazard ratios (n,) by boosted Poisson trees, learnt from some rows."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    hazard = np.maximum(expected.hazard, 1e-4)
+    trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
+    trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
+    r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
+    return r
+
+
+def _numbers(features: Any, log_risk: FloatArray) -> FloatArray:
+    import pandas as pd
+
+    numbers = pd.get_dummies(pd.DataFrame(features), dtype=np.float64)
+    return np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), log_risk])
+
+
+def _row(
+    who: str,
+    name: str,
+    inside: BoolArray,
+    events: FloatArray,
+    hazard: FloatArray,
+    gains: FloatArray,
+    level: float,
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"group": who, "remedy": name, "patients": int(inside.sum())}
+    named = {
+        "ratio": Estimate.ratio(float(events[inside].sum()), float(hazard[inside].sum()), level),
+        "gain": Estimate.mean(gains[inside], level),
+        "elsewhere": Estimate.mean(gains[~inside], level),
+    }
+    for key, found in named.items():
+        row |= {key: found.value, f"{key}_low": found.low, f"{key}_high": found.high}
+    return row
 
 
 SECTION = Section(

@@ -34,6 +34,14 @@ class Part:
     said_by_model: tuple[tuple[Statement, ...], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def tables_of(self, model: int) -> tuple[Table, ...]:
+        """The tables of one model."""
+        return self.by_model[model] if self.by_model else ()
+
+    def said_of(self, model: int) -> tuple[Statement, ...]:
+        """What is said of one model."""
+        return self.said_by_model[model] if self.said_by_model else ()
+
     def of(self, model: int, key: str) -> Table:
         """A table of one model."""
         return next(table for table in self.by_model[model] if table.key == key)

@@ -21,10 +21,10 @@ def collect(evidence: Evidence) -> Part:
     """One row per model, the shrinking reference, and each model's disparities beside it."""
     names = [attribute.name for attribute in evidence.attributes]
     tables = [trade_off_table(evidence.stops, evidence.results, names)]
-    control = control_table(evidence.audited, names, evidence.reference)
+    control = control_table(evidence.audited, names, evidence.reference_name)
     return Part(
         tables=tuple([*tables, control] if control is not None else tables),
-        by_model=tuple((shrinkage_table(result, evidence.reference),) for result in evidence.results),
+        by_model=tuple((shrinkage_table(result, evidence.reference_name),) for result in evidence.results),
         facts={"attributes": names},
     )
 
@@ -104,7 +104,7 @@ def _scaled(value: float | None, scale: float) -> float | None:
 
 
 def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha, "stop": stop.label}
+    found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha}
     for metric in ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope"):
         found |= _numbers(result.select(metric=metric, kind="overall"), metric)
     for name in attributes:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.standing import EVERYBODY, WORST_FIRST, Standing, per_100, standings
-from drosurv.evaluation import AgainstPlain
-from drosurv.evaluation.against_plain import SLOPES
+from drosurv.audit.standing import WORST_FIRST, Standing, per_100, standings
+from drosurv.evaluation.against_plain import is_far_from_1
+from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.presentation import (
     Column,
@@ -20,105 +20,142 @@ from drosurv.presentation import (
     Table,
     group_name,
     listing,
+    moment,
     plain,
-    plain_rows,
     written,
 )
 from drosurv.presentation.sentences import chance_text, gap_text
 
-# A calibration slope outside of these says that risks are too bold or too timid.
-BOLD, TIMID = SLOPES
+if TYPE_CHECKING:
+    from drosurv.evaluation import AgainstPlain
+
 SERVED = {
     "worse": "in groups shown to be worse served",
     "not shown": "in groups where no difference is shown",
     "too few": "in groups too small to be judged",
     "better": "in groups shown to be better served",
 }
+# As a cell of the table says it.
+WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
+
+
+class Grounds(NamedTuple):
+    """What the verdict is reached from.
+
+    Attributes
+    ----------
+    everybody, named : Standing, list of Standing
+        How all patients stand, and each group.
+    gap : GroupGap or None
+        The largest between two groups.
+    off : sequence of GroupNumber
+        Groups whose predicted survival is off beyond chance.
+    slope : Row or None
+        The calibration slope, where it is far from 1 beyond chance.
+    against : AgainstPlain or None
+        The model beside the reference.
+    """
+
+    everybody: Standing
+    named: list[Standing]
+    gap: GroupGap | None = None
+    off: Sequence[GroupNumber] = ()
+    slope: Row | None = None
+    against: AgainstPlain | None = None
+
+    def stand(self, status: str) -> list[str]:
+        """Names of the groups that stand so against no model."""
+        return [group.name for group in self.named if group.no_model == status]
+
+
+def find(evidence: Evidence) -> Grounds:
+    """Read the findings off the evidence."""
+    result = evidence.audited
+    level = result.settings.level
+    everybody, *named = standings(evidence)
+    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
+    judged = judged_calibration(result.calibration, small, result.settings.horizon, level)
+    slopes = result.select(metric="calibration_slope", kind="overall")
+    return Grounds(
+        everybody,
+        named,
+        next(iter(judged_gaps(result.rows, "concordance_index", level)), None),
+        [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
+        next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
+        evidence.against,
+    )
 
 
 def collect(evidence: Evidence) -> Part:
     """Verdict, natural frequencies, certainty and next steps."""
-    result = evidence.audited
-    level = result.settings.level
-    groups = standings(evidence)
-    everybody, named = groups[0], groups[1:]
-    gap = next(iter(judged_gaps(result.rows, "concordance_index", level)), None)
-    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
-    off = [
-        number
-        for number in judged_calibration(result.calibration, small, result.settings.horizon, level)
-        if number.low_adjusted > 0 or number.high_adjusted < 0
-    ]
-    status, headline = _verdict(evidence, everybody, named, gap, off)
-    at = f"{written(result.settings.horizon, 'time')} {evidence.time_unit}"
-    shares = {"no_model": per_100(evidence, groups, "no_model")}
-    if evidence.against is not None:
-        shares["reference"] = per_100(evidence, groups, "reference")
-    statements = [
+    result, found = evidence.audited, find(evidence)
+    groups = [found.everybody, *found.named]
+    status, headline = verdict(found)
+    at = moment(result.settings.horizon, evidence.time_unit)
+    statements = (
         Statement("verdict", headline, status not in ("clear", "unclear")),
-        *_effects(evidence, everybody, at),
-        *_certainty(evidence, named, gap),
-        *(Statement("next_step", text) for text in _next_steps(evidence, everybody, named, gap, off, status)),
-    ]
+        *_effects(evidence, found.everybody, at),
+        *_certainty(evidence, found),
+        *(Statement("next_step", text) for text in _next_steps(found, status)),
+    )
+    stands: tuple[Literal["no_model", "reference"], ...] = ("no_model", "reference")
     return Part(
-        statements=tuple(statements),
+        statements=statements,
         tables=(_table(evidence, groups, at),),
         facts={
             "status": status,
-            "per_100": shares,
+            "per_100": {
+                of: per_100(evidence, groups, of) for of in stands[: 1 + (evidence.against is not None)]
+            },
             "groups": [_record(group) for group in groups],
             "gaps": [
-                {**{name: plain(value) for name, value in vars(found).items()}, "size": plain(found.size)}
-                for found in judged_gaps(result.rows, "concordance_index", level)
+                {**{name: plain(value) for name, value in vars(gap).items()}, "size": plain(gap.size)}
+                for gap in judged_gaps(result.rows, "concordance_index", result.settings.level)
             ],
-            "reference": evidence.reference,
+            "reference": evidence.reference_name,
             "horizon": plain(result.settings.horizon),
             "ranks_only": not len(result.calibration),
         },
     )
 
 
-def _verdict(
-    evidence: Evidence,
-    everybody: Standing,
-    named: list[Standing],
-    gap: GroupGap | None,
-    off: list[GroupNumber],
-) -> tuple[str, str]:
-    harmed = [group.name for group in named if group.no_model == "worse"]
-    unclear = [group.name for group in named if group.no_model == "not shown"]
-    lost = [group.name for group in (everybody, *named) if group.reference == "worse"]
-    if not named:
-        return "no_groups", "No groups were named, so this page cannot say whom the model serves."
-    if everybody.no_model == "too few":
+def verdict(found: Grounds) -> tuple[str, str]:
+    """The gravest finding: its code, and what it says."""
+    everybody, named, against = found.everybody, found.named, found.against
+    if named and everybody.no_model == "too few":
         return "untested", "No intervals were computed, so this page cannot tell a difference from noise."
     if everybody.no_model == "worse":
         return "harm", "Predictions are worse than giving every patient the same curve."
-    if harmed:
+    if harmed := found.stand("worse"):
         return "harm", (
             f"Not fit for {listing(harmed, 3)}: there, predictions are worse than giving every patient the same curve."
         )
-    if evidence.against is not None and evidence.against.dominated:
-        who = "patients as a whole are served worse"
-        if everybody.reference != "worse":
-            who = f"{listing(lost, 3)} {'is' if len(lost) == 1 else 'are'} served worse"
-        better = f"{_first_upper(evidence.reference)} is the better choice"
-        return "dominated", f"{better}: nobody is shown to gain from this model, and {who}."
-    if gap is None:
+    if against is not None and against.dominated:
+        lost = [group.name for group in named if group.reference == "worse"]
+        who = f"{listing(lost, 3)} {'is' if len(lost) == 1 else 'are'}"
+        if everybody.reference == "worse":
+            who = "patients as a whole are"
+        better = f"{_first_upper(against.reference)} is the better choice"
+        return "dominated", f"{better}: nobody is shown to gain from this model, and {who} served worse."
+    if not named:
+        return "no_groups", "No groups were named, so this page cannot say whom the model serves."
+    if found.gap is None:
         return "too_few", "Too few patients: no two groups are large enough to be compared."
-    if gap.beyond_chance:
-        return (
-            "unequal",
-            f"Not equally good for all: {group_name(gap.attribute, gap.worst[0])} is served worst.",
+    if found.gap.beyond_chance:
+        worst = group_name(found.gap.attribute, found.gap.worst[0])
+        return "unequal", f"Not equally good for all: {worst} is served worst."
+    if found.slope is not None:
+        return "miscalibrated", (
+            f"The predicted probabilities are too {_way(found.slope)} for patients as a whole: differences between "
+            f"patients are {'over' if found.slope.value < 1 else 'under'}stated."
         )
-    if off:
-        return (
-            "miscalibrated",
-            f"The predicted probabilities are off for {_some([n.who for n in off], named)}.",
-        )
+    if found.off:
+        whom = _some([number.who for number in found.off], named)
+        return "miscalibrated", f"The predicted probabilities are off for {whom}."
+    unclear = found.stand("not shown")
     if unclear or everybody.no_model == "not shown":
-        who = _some(unclear, named) if unclear else "all patients together"
-        return "unclear", f"No harm is shown, but a benefit over no model is not shown either for {who}."
+        whom = _some(unclear, named) if unclear else "all patients together"
+        return "unclear", f"No harm is shown, but a benefit over no model is not shown either for {whom}."
     return "clear", (
         "No group is seen to be badly served: every group that can be judged is better served than without a model, "
         "and no gap is beyond chance."
@@ -128,7 +165,7 @@ def _verdict(
 def _effects(evidence: Evidence, everybody: Standing, at: str) -> list[Statement]:
     """What the model does on the whole, in numbers per 100."""
     theirs = everybody.reference_c_index
-    reference = "" if isnan(theirs) else f"{evidence.reference} {_per_100(theirs)}, "
+    reference = "" if isnan(theirs) else f"{evidence.reference_name} {_per_100(theirs)}, "
     ranked, low, high = everybody.c_index
     sure = "" if isnan(low) else f" ({_per_100(low)} to {_per_100(high)})"
     found = [
@@ -149,79 +186,54 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> list[Statement
     return found
 
 
-def _certainty(evidence: Evidence, named: list[Standing], gap: GroupGap | None) -> list[Statement]:
-    n, events = len(evidence.target), evidence.target.n_events
-    judged = [group for group in named if group.no_model != "too few"]
-    text = f"Judged on {n:,} patients with {events:,} events"
-    if named:
-        text += f"; {len(judged)} of {len(named)} groups are large enough to be judged"
-    found = [Statement("size", f"{text}.")]
-    if evidence.against is not None:
-        found += [Statement("against", text) for text in _difference(evidence.against, evidence.reference)]
-    if gap is not None:
+def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
+    text = f"Judged on {len(evidence.target):,} patients with {evidence.target.n_events:,} events"
+    if found.named:
+        judged = len(found.named) - len(found.stand("too few"))
+        text += f"; {judged} of {len(found.named)} groups are large enough to be judged"
+    said = [Statement("size", f"{text}.")]
+    if found.against is not None:
+        said += found.against.statements
+    if (gap := found.gap) is not None:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
         told = f"{_first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
-        found.append(Statement("gap", told, gap.beyond_chance))
-    return found
+        said.append(Statement("gap", told, gap.beyond_chance))
+    return said
 
 
-def _difference(against: AgainstPlain, reference: str) -> Iterator[str]:
-    """The model less the reference, all patients together: in likelihood, or in ranking where one has no curves."""
-    rows = {row["metric"]: row for row in plain_rows(against.table) if row["attribute"] == EVERYBODY[0]}
-    if row := rows.get("likelihood_gain"):
-        what, size = "the log likelihood per patient", written(abs(row["difference"]))
-    elif row := rows.get("concordance_index"):
-        what, size = "the share of pairs ranked rightly", written(abs(row["difference"]), "share")
-    else:
-        return
-    way = "higher" if row["difference"] > 0 else "lower"
-    near, far = sorted((abs(row["low"]), abs(row["high"])))
-    sure = f" ({written(near)} to {written(far)})" if row["verdict"] else ", which may be chance"
-    yield f"Against {reference}, {what} is {size} {way}{sure}."
-
-
-def _next_steps(
-    evidence: Evidence,
-    everybody: Standing,
-    named: list[Standing],
-    gap: GroupGap | None,
-    off: list[GroupNumber],
-    status: str,
-) -> list[str]:
-    harmed = [group.name for group in named if group.no_model == "worse"]
-    unsure = [group.name for group in named if group.no_model in ("not shown", "too few")]
-    found = []
-    if harmed:
-        found.append(
+def _next_steps(found: Grounds, status: str) -> list[str]:
+    steps = []
+    if harmed := found.stand("worse"):
+        steps.append(
             f"Do not use the predictions for {listing(harmed, 3)} as they are. Correct the model there, then audit it "
             "again on other patients."
         )
-    if status == "dominated":
-        found.append(f"Use {evidence.reference}, or write down what this model is preferred for.")
-    if off:
-        found.append(
-            f"Recalibrate before anybody is told a probability, above all for {_some([n.who for n in off], named)}."
+    if status == "dominated" and found.against is not None:
+        steps.append(f"Use {found.against.reference}, or write down what this model is preferred for.")
+    if found.off:
+        whom = _some([number.who for number in found.off], found.named)
+        steps.append(f"Recalibrate before anybody is told a probability, above all for {whom}.")
+    if found.slope is not None:
+        steps.append(
+            f"Rescale the risk scores, which are too {_way(found.slope)} on the whole (slope "
+            f"{written(found.slope.value)}; 1 is right)."
         )
-    (slope,) = evidence.audited.select(metric="calibration_slope", kind="overall") or (None,)
-    if slope is not None and not BOLD <= slope.value <= TIMID and not isnan(slope.value):
-        way = "bold" if slope.value < BOLD else "timid"
-        found.append(
-            f"Rescale the risk scores, which are too {way} on the whole (slope {written(slope.value)}; 1 is right)."
+    if found.gap is not None and found.gap.beyond_chance:
+        worst = group_name(found.gap.attribute, found.gap.worst[0])
+        steps.append(
+            f"Find out why {worst} is ranked less well: what is not measured there, or measured otherwise?"
         )
-    if gap is not None and gap.beyond_chance:
-        found.append(
-            f"Find out why {group_name(gap.attribute, gap.worst[0])} is ranked less well: what is not measured there, "
-            "or measured otherwise?"
-        )
+    unsure = [group.name for group in found.named if group.no_model in ("not shown", "too few")]
     if unsure:
-        found.append(f"Collect more patients of {_some(unsure, named)}: no benefit is shown for them yet.")
+        whom = _some(unsure, found.named)
+        steps.append(f"Collect more patients of {whom}: no benefit is shown for them yet.")
     if status == "no_groups":
-        found.append("Name groups, such as sex and age, and audit again.")
+        steps.append("Name groups, such as sex and age, and audit again.")
     if status == "clear":
-        found.append(
+        steps.append(
             "Nothing on this page speaks against use for these groups. It says nothing about other patients."
         )
-    return [*found[:4], "Audit again when the model, the patients or their care change."]
+    return [*steps[:4], "Audit again when the model, the patients or their care change."]
 
 
 def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
@@ -231,15 +243,15 @@ def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
         Column("ranked", "Pairs of 100 ranked rightly", "count"),
     ]
     if any(not isnan(group.reference_c_index) for group in groups):
-        columns.append(Column("ranked_by_reference", f"by {evidence.reference}", "count"))
+        columns.append(Column("ranked_by_reference", f"The same by {evidence.reference_name}", "count"))
     if any(not isnan(group.expected) for group in groups):
         columns += [
-            Column("expected", f"Of 100, free of the event at {at}: expected", "count"),
-            Column("observed", "observed", "count"),
+            Column("expected", f"Of 100, expected free of the event at {at}", "count"),
+            Column("observed", "Of 100, observed free of it", "count"),
         ]
     columns.append(Column("no_model", "Against no model"))
     if evidence.against is not None:
-        columns.append(Column("reference", f"Against {evidence.reference}"))
+        columns.append(Column("reference", f"Against {evidence.reference_name}"))
     rows = tuple(_row(group) for group in groups)
     return Table("verdict", "What the model does for whom", tuple(columns), rows)
 
@@ -252,8 +264,8 @@ def _row(group: Standing) -> dict[str, Any]:
         "ranked_by_reference": plain(100 * group.reference_c_index),
         "expected": plain(100 * group.expected),
         "observed": plain(100 * group.observed),
-        "no_model": group.no_model,
-        "reference": group.reference,
+        "no_model": WORDS.get(group.no_model, group.no_model),
+        "reference": WORDS.get(group.reference, group.reference),
     }
 
 
@@ -264,6 +276,11 @@ def _record(group: Standing) -> dict[str, Any]:
 
 def _per_100(share: float) -> str:
     return written(100 * share, "count")
+
+
+def _way(slope: Row) -> str:
+    """Of a slope far from 1."""
+    return "bold" if slope.value < 1 else "timid"
 
 
 def _some(names: list[str], groups: list[Standing]) -> str:
@@ -305,7 +322,9 @@ SECTION = Section(
   </div>
   <div>
     <h3>How sure</h3>
-    {% for statement in said if statement.code in ("size", "against", "gap") %}<p>{{ statement.text }}</p>{% endfor %}
+    {% for statement in said if statement.code not in ("verdict", "ranking", "expectation", "next_step") %}
+    <p>{{ statement.text }}</p>
+    {% endfor %}
     <h3>What to do next</h3>
     <ol class="steps">
     {% for statement in said if statement.code == "next_step" %}<li>{{ statement.text }}</li>{% endfor %}
