@@ -154,7 +154,7 @@ def test_a_models_module_rests_on_the_processor_after_training():
 def test_a_missing_accelerator_is_reported(monkeypatch, make, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     one = sample(0)
-    with pytest.raises(ValueError, match=f"device='{device}'.*no CUDA device; use device='cpu'"):
+    with pytest.raises(ValueError, match=f"device='{device}'.*no CUDA device; use 'cpu'"):
         make(device).fit(one.X, one.y)
 
 

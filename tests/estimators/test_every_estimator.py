@@ -12,6 +12,7 @@ from sksurv.metrics import concordance_index_censored
 
 import drosurv
 from drosurv import Surv
+from drosurv.errors import ArgumentError
 
 NAMES = ["age", "sex", "dose"]
 RNG = np.random.default_rng(0)
@@ -33,8 +34,11 @@ def quick(cls, **parameters):
 
 
 def fit(model, X=X, y=Y, groups=GROUPS, **arguments):
-    takes_groups = getattr(model, "_reads_groups", False)
-    return model.fit(X, y, **arguments, **({"sensitive_features": groups} if takes_groups else {}))
+    return model.fit(X, y, **arguments, **({"sensitive_features": groups} if takes_groups(model) else {}))
+
+
+def takes_groups(model):
+    return getattr(model, "_compares_groups", None) is not None
 
 
 _fitted = {}
@@ -49,6 +53,13 @@ def fitted(cls):
 @pytest.fixture(params=CLASSES, ids=lambda cls: cls.__name__)
 def cls(request):
     return request.param
+
+
+def test_groups_that_have_no_part_in_training_are_refused(cls):
+    model = quick(cls)
+    if not takes_groups(model):
+        with pytest.raises((ArgumentError, TypeError), match="sensitive_features"):
+            model.fit(X, Y, sensitive_features=GROUPS)
 
 
 def test_construction_computes_nothing_and_parameters_round_trip(cls):

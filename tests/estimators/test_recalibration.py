@@ -129,7 +129,7 @@ MODELS = [
 def test_scores_are_stretched_and_nothing_else_changes(plain, tmp_path):
     if plain.network == "trees":
         pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
-    groups = {"sensitive_features": GROUPS} if plain._reads_groups else {}
+    groups = {"sensitive_features": GROUPS} if plain._compares_groups is not None else {}
     plain.fit(X, Y, **groups)
     model = clone(plain).set_params(recalibrate=True).fit(X, Y, **groups)
     b = model.recalibration_

@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from drosurv import CoxPH, RegularizedCox, datasets, metrics
 from drosurv.disparities import PENALTIES
+from drosurv.errors import ArgumentError
 from drosurv.estimators.grid import fit_grid
 from drosurv.target import Surv
 
@@ -244,13 +245,10 @@ def test_missing_groups_are_asked_for(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(GROUPED)))
-def test_groups_that_are_not_used_are_warned_of(name):
+def test_groups_that_would_not_be_used_are_refused(name):
     X, y, groups = patients()
-    model = RegularizedCox(name, max_iter=5, random_state=0)
-    with pytest.warns(UserWarning, match=f"penalty='{name}' uses no groups") as caught:
-        warned = model.fit(X, y, sensitive_features=groups).coef_
-    assert caught[0].filename == __file__
-    np.testing.assert_array_equal(warned, model.fit(X, y).coef_)
+    with pytest.raises(ArgumentError, match="sensitive_features would have no part in RegularizedCox"):
+        RegularizedCox(name).fit(X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(

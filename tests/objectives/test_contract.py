@@ -308,7 +308,7 @@ def test_alpha_outside_its_range_is_refused(member, alpha):
         lambda: worst_case_weights(torch.ones(3), alpha, ball=member.ball),
         lambda: power(torch.ones(3), alpha),
     ):
-        with pytest.raises(ValueError, match=r"alpha is the smallest share .* \(0, 1\]; got"):
+        with pytest.raises(ValueError, match=r"alpha must lie in \(0, 1\], as the smallest share .* got"):
             make()
 
 

@@ -91,5 +91,5 @@ def test_high_orders_near_the_entropic_value_at_risk():
 
 def test_orders_below_one_or_without_end_are_refused():
     for p in (0.5, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="p is the order of the objective and must be at least 1"):
+        with pytest.raises(ValueError, match="p must be at least 1 and finite"):
             power(torch.ones(3), 0.5, p)

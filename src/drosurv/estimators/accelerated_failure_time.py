@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import checked_times
 from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
@@ -67,8 +67,7 @@ class AcceleratedFailureTime(RobustEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.distribution not in DISTRIBUTIONS:
-            raise ArgumentError.must("distribution", f"be one of {DISTRIBUTIONS}", self.distribution)
+        check_choice("distribution", self.distribution, DISTRIBUTIONS)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = LogTime(training.target, self.distribution, training.weight)

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Curves, StratifiedBaseline, step_functions
 from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.group_labels import with_groups
 from drosurv.estimators.observation import numbers
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_times import PredictedTimes
@@ -56,15 +58,15 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """How it is trained."""
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for parameters that make no sense; called when fitting begins."""
+        """Raise ArgumentError for parameters that make no sense; called when fitting begins."""
 
     def _describe(self, fitted: Fitted) -> None:
         """Set what only this kind of model reports of its training."""
 
     @property
-    def _reads_groups(self) -> bool:
-        """Whether training reads group labels."""
-        return False
+    def _compares_groups(self) -> str | Argument | None:
+        """What compares groups in training, for messages; None where nothing does."""
+        return None
 
     def _seed(self) -> int:
         return 0
@@ -75,6 +77,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        sensitive_features: Any = None,
         entry: ArrayLike | None = None,
         strata: Any = None,
         clusters: Any = None,
@@ -93,6 +96,8 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
             Weights; a patient of weight 2 counts as two (but two tied events differ under ``ties="efron"``).
+        sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
+            Group labels, for models that are trained with groups; several columns define groups by their combinations.
         entry : (n,) array, optional
             Times from which the rows are under observation (left truncation): a row is at risk at t only if
             entry < t <= time.
@@ -111,7 +116,8 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         self
         """
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        training = self._observed(self._training(X, y, sample_weight), y, observed)
+        training = self._training(X, y, sample_weight, sensitive_features)
+        training = self._observed(training, y, observed)
         if not self._trains_elsewhere(training):
             fit_together([[self]], [training])
         return self
@@ -139,27 +145,48 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             # The last fit may have been of another network. A fit that fails leaves no model behind.
             self.__dict__.pop(earlier, None)
         self._check_parameters()
+        self._check_groups(sensitive_features)
         X = validate_data(self, enter(self, X, y, fit=True), dtype=self._precision(X), ensure_min_samples=2)
         target = parse_target(y)
         if len(target) != len(X):
-            raise ValueError(f"X and y must have the same number of rows, got {len(X)} and {len(target)}.")
+            raise ArgumentError(
+                Argument("X"), f" and y must have the same number of rows, got {len(X)} and {len(target)}."
+            )
         n_rows, weight, kept = len(X), None, np.arange(len(X))
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             kept = np.flatnonzero(given > 0)
             X, target, weight = X[kept], target.take(kept), given[kept]
             if not target.event.any():
-                raise ValueError("sample_weight leaves no patient with an event; every event has weight 0.")
+                raise ArgumentError(
+                    Argument("sample_weight"), " leaves no patient with an event; every event has weight 0."
+                )
             if (weight == 1.0).all():
                 weight = None
         if np.ptp(target.time) == 0:
-            raise ValueError(
-                f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from."
+            raise ArgumentError(
+                Argument("y"),
+                f" has a single time, {target.time[0]}, for every patient: there is no order to learn from.",
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         given_names = getattr(self, "feature_names_in_", None)
         names = None if given_names is None else [str(name) for name in given_names]
-        return Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
+        training = Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
+        return training if sensitive_features is None else with_groups(training, sensitive_features)
+
+    def _check_groups(self, sensitive_features: Any) -> None:
+        """Groups are given where training compares them, and only there: nobody is to believe that they had a part."""
+        groups, needed_by = Argument("sensitive_features"), self._compares_groups
+        if needed_by is None and sensitive_features is not None:
+            raise ArgumentError(
+                groups,
+                f" would have no part in {type(self).__name__}, which compares no groups as it is set: leave it out, "
+                "or use GroupDROCox.",
+            )
+        if needed_by is not None and sensitive_features is None:
+            raise ArgumentError(
+                needed_by, " compares groups: pass ", groups, " to fit (one label per patient)."
+            )
 
     def _precision(self, X: Any) -> Any:
         """What features become at the door."""
@@ -227,7 +254,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             # Coefficients hold their factor already.
             scores = network_scores(self.network_, features) * getattr(self, "recalibration_", 1.0)
         if self._has_offset and offset is None:
-            raise ValueError("the model was fitted with an offset: give offset=..., zeros for none.")
+            raise ArgumentError(
+                "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
+            )
         return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
     def predict_survival_function(
@@ -284,7 +313,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         if isinstance(self._baseline, StratifiedBaseline):
             return self._baseline.cumulative_hazard(scores, times, self._baseline.codes(strata, len(scores)))
         if strata is not None:
-            raise ValueError("the model was fitted without strata; leave strata out.")
+            raise ArgumentError("the model was fitted without strata; leave ", Argument("strata"), " out.")
         return self._baseline.cumulative_hazard(scores, times)
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:

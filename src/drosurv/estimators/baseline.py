@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, PiecewiseExponential
 from drosurv.losses.baseline_hazard import log_hazard_jumps
@@ -39,7 +40,7 @@ class HeldStepFunction(StepFunction):
         """Value at one time or at many."""
         times = np.asarray(x, dtype=np.float64)
         if not np.isfinite(times).all() or (times < 0).any():
-            raise ValueError(f"times must be finite and not negative, got {x!r}.")
+            raise ArgumentError.must("times", "be finite and not negative", x)
         held = np.searchsorted(self.x, np.maximum(times, self.x[0]), side="right") - 1
         value = self.y[held]
         return float(value) if times.ndim == 0 else value
@@ -57,7 +58,7 @@ def checked_times(times: ArrayLike) -> FloatArray:
     """The times of curves, checked."""
     wanted = np.asarray(times, dtype=np.float64)
     if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted < 0).any():
-        raise ValueError(f"times must be a list of finite times >= 0, got {times!r}.")
+        raise ArgumentError.must("times", "be a list of finite times >= 0", times)
     return wanted
 
 
@@ -126,16 +127,19 @@ class StratifiedBaseline:
     def codes(self, labels: Any, n: int) -> IntArray:
         """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
         if labels is None:
-            raise ValueError(
-                f"the model was fitted with strata {list(self.strata)}: give strata=..., one for each patient."
+            raise ArgumentError(
+                f"the model was fitted with strata {list(self.strata)}: give ",
+                Argument("strata"),
+                ", one for each patient.",
             )
         given = np.asarray(labels, dtype=object)
         if given.shape != (n,):
-            raise ValueError(f"strata must have one label per row, shape ({n},), got {given.shape}.")
+            raise ArgumentError.must("strata", f"have one label per row, shape ({n},)", given.shape)
         place = {label: k for k, label in enumerate(self.strata)}
         unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
         if unknown:
-            raise ValueError(f"strata contains {unknown[0]!r}, but the model knows {list(self.strata)}.")
+            known = list(self.strata)
+            raise ArgumentError(Argument("strata"), f" contains {unknown[0]!r}, but the model knows {known}.")
         found = np.array([place[label] for label in given.tolist()], dtype=np.intp)
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):

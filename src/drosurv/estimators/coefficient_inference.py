@@ -28,8 +28,10 @@ from drosurv.coefficients import (
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
+from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
@@ -115,8 +117,7 @@ class CoefficientInference(BaseEstimator):
         """
         check_is_fitted(self)
         self._check_linear("summary")
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+        check_choice("method", method, METHODS)
         if method == "bootstrap":
             talks = bool(getattr(self, "verbose", False)) if verbose is None else verbose
             covariance, refits = self._bootstrap(n_boot, random_state, n_jobs, talks)
@@ -135,8 +136,7 @@ class CoefficientInference(BaseEstimator):
         kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
             The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
         """
-        if kind not in _RESIDUALS:
-            raise ValueError(f"kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
+        check_choice("kind", kind, list(_RESIDUALS))
         return _RESIDUALS[kind](self._fitted_cox("residuals"))
 
     def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
@@ -181,8 +181,11 @@ class CoefficientInference(BaseEstimator):
             clustered = training.weight is not None or training.observation.clusters is not None
             return "sandwich" if clustered else "information"
         if method in ("information", "sandwich") and not self._maximises_likelihood:
-            raise ValueError(
-                f"method={method!r} speaks of plain Cox, not of {self._title()}: use method='bootstrap'."
+            raise ArgumentError(
+                Argument("method", method),
+                f" speaks of plain Cox, not of {self._title()}: use ",
+                Argument("method", "bootstrap"),
+                ".",
             )
         return method
 
@@ -263,7 +266,11 @@ class CoefficientInference(BaseEstimator):
 
     def _check_linear(self, asked: str) -> None:
         if not hasattr(self, "coef_"):
-            raise ValueError(f"{asked} speaks of coefficients, which network={self.network!r} does not have.")
+            raise ArgumentError(
+                f"{asked} speaks of coefficients, which ",
+                Argument("network", self.network),
+                " does not have.",
+            )
 
     def _required(self, asked: str) -> Training:
         if self._kept_training is None:

@@ -43,7 +43,9 @@ def resolve_device(device: str, worthwhile: bool) -> str:
     if device == "auto":
         return "cuda" if available else "cpu"
     if torch.device(device).type == "cuda" and not available:
-        raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='cpu'.")
+        raise ArgumentError(
+            Argument("device", device), " was asked for, but torch sees no CUDA device; use 'cpu'."
+        )
     return device
 
 

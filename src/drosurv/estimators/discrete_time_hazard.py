@@ -9,9 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import checked_times
-from drosurv.estimators.parameters import check_count
+from drosurv.estimators.parameters import check_choice, check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
@@ -70,8 +69,7 @@ class DiscreteTimeHazard(RobustEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
-        if self.link not in LINKS:
-            raise ArgumentError.must("link", f"be one of {LINKS}", self.link)
+        check_choice("link", self.link, LINKS)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = DiscreteHazard(training.target, self.n_intervals, self.link, training.weight)

@@ -8,8 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.estimators.halves import halves
 from drosurv.estimators.over_slabs import SlabPlan
+from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
@@ -58,11 +60,10 @@ class DROCoxSplit(RobustEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.sides not in ("both", "one"):
-            raise ValueError(f"sides must be 'both' or 'one', got {self.sides!r}.")
+        check_choice("sides", self.sides, ("both", "one"))
         n1: object = self.n1
         if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
-            raise ValueError(f"n1 is D1's share of the patients and must lie in (0, 1), got {self.n1!r}.")
+            raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
         both = self.sides == "both"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.device import train_on_device
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
@@ -276,8 +277,10 @@ def _by_steps(
     for b, network in enumerate(networks):
         scores = network_scores(network, training.X, recipe.loss.n_outputs)
         if not np.isfinite(scores).all():
-            raise ValueError(
-                f"training diverged to infinite scores; lower lr (now {schedule.lr[b]}) or standardise the features."
+            raise ArgumentError(
+                "training diverged to infinite scores; lower ",
+                Argument("lr"),
+                f" (now {schedule.lr[b]}) or standardise the features.",
             )
         own = np.zeros(0) if extra is None else extra[b]
         rest = (schedule.max_iter, "steps_done", np.nan, history[b])

@@ -142,8 +142,8 @@ def _error(train: Callable[..., None], *arguments: Any) -> ValueError | None:
 
 
 def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
-    # Only estimators that read group labels get them: the others would warn that they ignore them.
-    groups = sample.sensitive_features if estimator._reads_groups else None
+    # Only estimators that compare groups get them: the others refuse labels that have no part in them.
+    groups = sample.sensitive_features if estimator._compares_groups is not None else None
     return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.estimators.group_labels import ReadsGroups
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.parameters import check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
@@ -18,7 +18,7 @@ from drosurv.objectives import CVaR
 
 
 @dataclass(eq=False, repr=False)
-class GroupDROCox(ReadsGroups, SubgroupEstimator):
+class GroupDROCox(SubgroupEstimator):
     """Cox model trained on the average loss of the worst of known groups: the upper bound for models that must guess.
 
     Parameters
@@ -58,6 +58,10 @@ class GroupDROCox(ReadsGroups, SubgroupEstimator):
     _: KW_ONLY
     n_intervals: int = 20
 
+    @property
+    def _compares_groups(self) -> str:
+        return type(self).__name__
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.alpha is not None:
@@ -66,8 +70,9 @@ class GroupDROCox(ReadsGroups, SubgroupEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         assert training.codes is not None, "groups are required"
         if training.n_groups < 2:
-            raise ValueError(
-                "sensitive_features holds a single group: there is nothing to compare. Use CoxPH."
+            raise ArgumentError(
+                Argument("sensitive_features"),
+                " holds a single group: there is nothing to compare. Use CoxPH.",
             )
         share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(training.codes, sample_weight=training.weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import BoolArray
 
 
@@ -32,11 +33,13 @@ def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> Bool
         place = np.arange(n)
         picked = np.floor((place + 1) * n1 + 1e-9) > np.floor(place * n1 + 1e-9)
         in_first[ordered[picked]] = True
+    share = Argument("n1", n1)
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
-            raise ValueError(f"n1={n1} leaves {name} empty among {n} patients; choose n1 nearer to 0.5.")
+            raise ArgumentError(share, f" leaves {name} empty among {n} patients; choose one nearer to 0.5.")
     if not event[in_first].any() or (both and not event[~in_first].any()):
-        raise ValueError(
-            f"n1={n1} leaves a half without any event among {int(event.sum())} events; choose n1 nearer to 0.5."
+        raise ArgumentError(
+            share,
+            f" leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5.",
         )
     return in_first

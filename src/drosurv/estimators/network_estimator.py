@@ -17,10 +17,11 @@ from drosurv.estimators.device import check_device, resolve_device
 from drosurv.estimators.fitting import Fitted, train
 from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
-from drosurv.estimators.parameters import check_count, check_number, check_widths
+from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
+from drosurv.losses.cox_partial import TIES
 from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
 from drosurv.target import BoolArray
@@ -68,8 +69,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     _own_curves = ""
 
     def _check_parameters(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
+        check_choice("solver", self.solver, SOLVERS)
         if not callable(self.network) and self.network not in NETWORKS:
             raise ArgumentError.must(
                 "network", f"be one of {NETWORKS} or a callable that builds a torch.nn.Module", self.network
@@ -79,18 +79,25 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             if self.solver != "auto":
                 raise ArgumentError.must("solver", "be 'auto' for trees, which are grown", self.solver)
         if self.solver == "convex" and not self._is_linear:
-            raise ValueError(
-                "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'."
+            raise ArgumentError(
+                Argument("solver", "convex"),
+                " needs ",
+                Argument("network", "linear"),
+                ": other networks are not convex. Use ",
+                Argument("solver", "adam"),
+                ".",
             )
         if self.solver == "convex" and not self._convex:
-            raise ValueError(
-                f"solver='convex' cannot train {type(self).__name__}: its criterion is not convex. Use solver='adam'."
+            raise ArgumentError(
+                Argument("solver", "convex"),
+                f" cannot train {type(self).__name__}: its criterion is not convex. Use ",
+                Argument("solver", "adam"),
+                ".",
             )
-        if self.ties not in ("breslow", "efron"):
-            raise ValueError(f"ties must be 'breslow' or 'efron', got {self.ties!r}.")
+        check_choice("ties", self.ties, TIES)
         if self._no_ties and self.ties != "breslow":
-            raise ValueError(
-                f"ties must be 'breslow' for {self._no_ties}, which has no ties, got {self.ties!r}."
+            raise ArgumentError.must(
+                "ties", f"be 'breslow' for {self._no_ties}, which has no ties", self.ties
             )
         check_count("max_iter", self.max_iter)
         check_number("lr", self.lr, positive=True)
@@ -102,9 +109,13 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size, least=2)
             if self.device not in ("auto", "cpu"):
-                raise ValueError(
-                    f"batch_size={self.batch_size} trains on the CPU, but device={self.device!r}; "
-                    "use device='cpu', or batch_size=None."
+                raise ArgumentError(
+                    Argument("batch_size", self.batch_size),
+                    " trains on the CPU, but ",
+                    Argument("device", self.device),
+                    "; use ",
+                    Argument("device", "cpu"),
+                    ", or no batches.",
                 )
         if not 0 < self.validation_fraction < 1:
             raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
@@ -190,7 +201,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
 
         if isinstance(self.random_state, (int, np.integer)):
             if not 0 <= self.random_state < 2**32:
-                raise ValueError(f"random_state must lie between 0 and 2**32 - 1, got {self.random_state}.")
+                raise ArgumentError.must("random_state", "lie between 0 and 2**32 - 1", self.random_state)
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 

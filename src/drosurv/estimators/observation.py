@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -101,14 +102,15 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     """Finite numbers (n,) of an argument."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold numbers, got {array.dtype}.")
+        raise ArgumentError(Argument(name), f" must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)
     if array.shape != (n,):
-        raise ValueError(f"{name} must have one value per row, shape ({n},), got {array.shape}.")
+        raise ArgumentError.must(name, f"have one value per row, shape ({n},)", array.shape)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
-        raise ValueError(
-            f"{name} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair those rows."
+        raise ArgumentError(
+            Argument(name),
+            f" contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair those rows.",
         )
     return array
 
@@ -117,12 +119,13 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
     series = pd.Series(values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values))
     if len(series) != n or np.ndim(values) != 1:
-        raise ValueError(f"{name} must have one label per row, shape ({n},), got {np.shape(values)}.")
+        raise ArgumentError.must(name, f"have one label per row, shape ({n},)", np.shape(values))
     missing = np.flatnonzero(series.isna())
     if len(missing):
-        raise ValueError(
-            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom those rows "
-            "belong with. Drop them, or give each a label of its own."
+        raise ArgumentError(
+            Argument(name),
+            f" contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom those rows belong "
+            "with. Drop them, or give each a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -133,9 +136,10 @@ def _entry(entry: Any, target: Target) -> FloatArray:
     late = np.flatnonzero(since >= target.time)
     if len(late):
         row = late[0]
-        raise ValueError(
-            f"entry must be before the time of the row; it is not in {len(late)} rows (first at row {row}: entry "
-            f"{since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct its times."
+        raise ArgumentError(
+            Argument("entry"),
+            f" must be before the time of the row; it is not in {len(late)} rows (first at row {row}: entry "
+            f"{since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct its times.",
         )
     return since
 
@@ -162,16 +166,21 @@ def _check_rows_of_patients(
         return
     if entry is None:
         first = order[np.flatnonzero(same)[0]]
-        raise ValueError(
-            f"id names several rows for {labels[patient[first]]!r}, but there are no entry times: give each row's "
-            "start, fit(X, y, entry=start, id=...)."
+        raise ArgumentError(
+            Argument("id"),
+            f" names several rows for {labels[patient[first]]!r}, but there are no entry times: give each row's start "
+            "as ",
+            Argument("entry"),
+            ".",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
     if over.any():
         later = order[1:][over][0]
         earlier = order[:-1][over][0]
-        raise ValueError(
-            f"rows {earlier} and {later} of id {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
+        raise ArgumentError(
+            f"rows {earlier} and {later} of ",
+            Argument("id"),
+            f" {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
             f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
-            "at one time."
+            "at one time.",
         )

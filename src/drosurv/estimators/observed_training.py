@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.observation import Observation, parse_observation
 from drosurv.estimators.recipe import Recipe
@@ -55,9 +56,10 @@ def observed_training(
     """
     undefined = [argument for argument in given if argument not in known]
     if undefined:
-        raise ValueError(
-            f"{name} has no definition for {undefined[0]}: its loss knows no such thing. "
-            "Use CoxPH, DROCox or RegularizedCox."
+        raise ArgumentError(
+            f"{name} has no definition for ",
+            Argument(undefined[0]),
+            ": its loss knows no such thing. Use CoxPH, DROCox or RegularizedCox.",
         )
     observation = parse_observation(target, **given).take(training.kept)
     mass = training.mass
@@ -66,9 +68,10 @@ def observed_training(
         if events.max() <= 1:
             mass = _mass_of_patients(observation, training)
         elif robust:
-            raise ValueError(
-                f"{name} weighs patients by their loss, and one id has {int(events.max())} events: give one event "
-                "per id, or use CoxPH."
+            raise ArgumentError(
+                f"{name} weighs patients by their loss, and one ",
+                Argument("id"),
+                f" has {int(events.max())} events: give one event per id, or use CoxPH.",
             )
     return replace(training, target=observation.observe(training.target), mass=mass, observation=observation)
 

@@ -11,6 +11,12 @@ import numpy as np
 from drosurv.errors import ArgumentError
 
 
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Reject what is none of the choices."""
+    if value not in choices:
+        raise ArgumentError.must(name, f"be one of {choices}", value)
+
+
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Reject what is not a whole number of at least `least`."""
     if not isinstance(value, Integral) or value < least:

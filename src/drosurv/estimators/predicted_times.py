@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 
 # Survival curves of this many numbers are held at a time.
@@ -46,7 +47,7 @@ class PredictedTimes:
             Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
         """
         if not 0 < q < 1:
-            raise ValueError(f"q must lie between 0 and 1, got {q}.")
+            raise ArgumentError.must("q", "lie between 0 and 1", q)
         times = self.unique_times_
         # A curve that should just reach 1 - q must not miss it by rounding.
         reached = [curves <= (1.0 - q) * (1.0 + 1e-12) for curves in self._in_parts(X, times, given)]
@@ -67,9 +68,8 @@ class PredictedTimes:
         times = self.unique_times_
         until = float(times[-1]) if until is None else float(until)
         if not 0 < until <= times[-1]:
-            raise ValueError(
-                f"until must be above 0 and not after the last event time, {times[-1]}; got {until}."
-            )
+            wanted = f"be above 0 and not after the last event time, {times[-1]}"
+            raise ArgumentError.must("until", wanted, until)
         inside = times[(times > 0) & (times < until)]
         grid = np.concatenate([[0.0], inside])
         steps = np.diff(np.append(grid, until))

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from drosurv.disparities import PENALTIES, Penalty
 from drosurv.errors import Argument
-from drosurv.estimators.group_labels import ReadsGroups
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
-from drosurv.estimators.parameters import check_number
+from drosurv.estimators.parameters import check_choice, check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.standardise import standardise
 
 
 @dataclass(eq=False, repr=False)
-class RegularizedCox(ReadsGroups, NetworkEstimator):
+class RegularizedCox(NetworkEstimator):
     """Cox model whose loss, averaged over events, is penalised by a disparity of the predicted hazards.
 
     Parameters
@@ -68,30 +65,13 @@ class RegularizedCox(ReadsGroups, NetworkEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.penalty not in PENALTIES:
-            raise ValueError(f"penalty must be one of {sorted(PENALTIES)}, got {self.penalty!r}.")
+        check_choice("penalty", self.penalty, tuple(sorted(PENALTIES)))
         check_number("weight", self.weight)
         check_number("scale", self.scale)
 
     @property
-    def _reads_groups(self) -> bool:
-        return PENALTIES[self.penalty].needs_groups
-
-    @property
-    def _compares_groups(self) -> Argument:
-        return Argument("penalty", self.penalty)
-
-    def _training(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
-    ) -> Training:
-        training = super()._training(X, y, sample_weight, sensitive_features)
-        if sensitive_features is not None and not self._reads_groups:
-            warnings.warn(
-                f"penalty={self.penalty!r} uses no groups; sensitive_features is ignored.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return training
+    def _compares_groups(self) -> Argument | None:
+        return Argument("penalty", self.penalty) if PENALTIES[self.penalty].needs_groups else None
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         # Mass on the events alone: these baselines average over events, not over patients.

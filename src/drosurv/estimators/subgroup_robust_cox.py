@@ -101,7 +101,7 @@ class SubgroupRobustCox(SubgroupEstimator):
         check_share("alpha", self.alpha)
         check_ball(self.ball, ("cvar", "chi2"))
         if not callable(self.kernel) and self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS} or a callable, got {self.kernel!r}.")
+            raise ArgumentError.must("kernel", f"be one of {KERNELS} or a callable", self.kernel)
         if self.min_group != "auto":
             check_count("min_group", self.min_group)
         check_count("n_trees", self.n_trees)

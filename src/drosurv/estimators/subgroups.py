@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.device import resolve_device
 from drosurv.estimators.fitting import Fitted
@@ -35,8 +36,8 @@ class SubgroupEstimator(NetworkEstimator):
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
         if resolve_device(self.device, worthwhile=False) != "cpu":
-            raise ValueError(
-                f"{type(self).__name__} trains on the processor; use device='auto' or 'cpu', got {self.device!r}."
+            raise ArgumentError.must(
+                "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the processor", self.device
             )
 
     def _schedule(self, batch: Any) -> Any:

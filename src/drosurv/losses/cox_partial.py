@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_gram, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows, Slots
@@ -278,7 +279,7 @@ def cox_partial(
     import torch
 
     if ties not in TIES:
-        raise ValueError(f"ties must be one of {TIES}, got {ties!r}.")
+        raise ArgumentError.must("ties", f"be one of {TIES}", ties)
     given = (log_risk, event, time) if weight is None else (log_risk, event, time, weight)
     shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
     order = torch.argsort(time, dim=-1, stable=True).expand(shape)

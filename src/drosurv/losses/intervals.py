@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Intervals:
         move with the unit of time and weight 2 equals two copies. Ties or few events give fewer intervals.
         """
         if n_intervals < 1:
-            raise ValueError(f"n_intervals must be at least 1, got {n_intervals}.")
+            raise ArgumentError.must("n_intervals", "be at least 1", n_intervals)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         counted = target.event & (weight > 0)
         times, inverse = np.unique(target.time[counted], return_inverse=True)

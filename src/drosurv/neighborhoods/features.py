@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
+
+_NAME = Argument("subgroup_features")
 
 
 def chosen_columns(
@@ -30,8 +33,8 @@ def chosen_columns(
     if subgroup_features is None:
         return X
     if isinstance(subgroup_features, (str, int, np.integer)):
-        raise ValueError(
-            f"subgroup_features must list columns, got {subgroup_features!r}; write [{subgroup_features!r}]."
+        raise ArgumentError.must(
+            "subgroup_features", "list columns", subgroup_features, f"write [{subgroup_features!r}]"
         )
     return X[:, [_position(feature, X.shape[1], names) for feature in subgroup_features]]
 
@@ -61,15 +64,14 @@ def subgroup_columns(
 def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
     if isinstance(feature, str):
         if names is None:
-            raise ValueError(
-                f"subgroup_features names {feature!r}, but X has no column names: "
-                "pass a DataFrame, or positions."
+            raise ArgumentError(
+                _NAME, f" names {feature!r}, but X has no column names: pass a DataFrame, or positions."
             )
         if feature not in names:
-            raise ValueError(f"subgroup_features names {feature!r}, which is not in X; it has {list(names)}.")
+            raise ArgumentError(_NAME, f" names {feature!r}, which is not in X; it has {list(names)}.")
         return list(names).index(feature)
     if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
-        raise ValueError(f"subgroup_features must list names or positions of columns, got {feature!r}.")
+        raise ArgumentError.must(_NAME.name, "list names or positions of columns", feature)
     if not -n_columns <= feature < n_columns:
-        raise ValueError(f"subgroup_features holds position {feature}, but X has {n_columns} columns.")
+        raise ArgumentError(_NAME, f" holds position {feature}, but X has {n_columns} columns.")
     return int(feature)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.neighborhoods.partitions import Partitions
 from drosurv.target import FloatArray
 
@@ -24,7 +25,8 @@ def known_groups(groups: ArrayLike, *, sample_weight: FloatArray | None = None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.neighborhoods import known_groups
+    >>> from drosurv.errors import Argument, ArgumentError
+    from drosurv.neighborhoods import known_groups
     >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
     array([2., 5., 2.])
     """
@@ -32,11 +34,10 @@ def known_groups(groups: ArrayLike, *, sample_weight: FloatArray | None = None) 
 
     labels: Any = np.asarray(groups)
     if labels.ndim != 1:
-        raise ValueError(f"groups must be one label per patient, got shape {labels.shape}.")
+        raise ArgumentError.must("groups", "be one label per patient", labels.shape)
     codes, _ = pd.factorize(labels)
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise ValueError(
-            f"groups has {int((codes < 0).sum())} missing labels (first at row {row}); name them."
-        )
+        missing = f" has {int((codes < 0).sum())} missing labels (first at row {row}); name them."
+        raise ArgumentError(Argument("groups"), missing)
     return Partitions(codes[None], sample_weight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.neighborhoods.matrix import MatrixAverages
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
@@ -43,7 +44,7 @@ def nearest_neighbors(
 
     n = len(X)
     if not 1 <= n_neighbors <= n:
-        raise ValueError(f"n_neighbors must lie between 1 and the {n} patients, got {n_neighbors}.")
+        raise ArgumentError.must("n_neighbors", f"lie between 1 and the {n} patients", n_neighbors)
     (z,) = standardise(X)
     # Without a column everyone is equally near; one constant column keeps the search defined.
     z = z if z.shape[1] else np.zeros((n, 1))

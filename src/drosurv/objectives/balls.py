@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.objectives import tilt
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
@@ -25,7 +26,7 @@ _CONSTANTS = {"chi2": "tight", "paper": "paper"}
 def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
     """Reject a name that stands for no ball."""
     if ball not in allowed:
-        raise ValueError(f"ball must be one of {allowed}, got {ball!r}.")
+        raise ArgumentError.must("ball", f"be one of {allowed}", ball)
 
 
 def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], PlainObjective]:

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.errors import ArgumentError
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
 from drosurv.objectives.priced_chi_square import PricedChiSquare
 from drosurv.objectives.tensors import alphas_of, first_order, shares_of
@@ -39,7 +40,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
         return np.asarray(1.0 / np.sqrt(alphas))
     if constant == "paper":
         return np.asarray(np.sqrt(2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0))
-    raise ValueError(f"constant must be one of {CONSTANTS}, got {constant!r}.")
+    raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
 
 
 class ChiSquare:
@@ -278,7 +279,7 @@ def torch_chi_square(
     import torch
 
     if constant not in CONSTANTS:
-        raise ValueError(f"constant must be one of {CONSTANTS}, got {constant!r}.")
+        raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
     alphas = alphas_of(losses, alpha)
     square = (1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0).unsqueeze(-1)
     values = losses.double()

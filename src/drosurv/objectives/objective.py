@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
     """Reject subpopulation sizes outside (0, 1]."""
     alphas = np.asarray(alpha, dtype=np.float64)
     if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
-        raise ValueError(
-            f"alpha is the smallest share of patients to protect and must lie in (0, 1]; got {alpha!r}."
-        )
+        wanted = "lie in (0, 1], as the smallest share of patients to protect"
+        raise ArgumentError.must("alpha", wanted, alpha)
     return alphas

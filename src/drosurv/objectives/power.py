@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drosurv.errors import ArgumentError
 from drosurv.objectives.chi_square import torch_chi_square
 from drosurv.objectives.cvar import torch_cvar
 from drosurv.objectives.tensors import alphas_of, first_order
@@ -44,7 +45,7 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
     import torch
 
     if not 1.0 <= p < float("inf"):
-        raise ValueError(f"p is the order of the objective and must be at least 1 and finite; got {p!r}.")
+        raise ArgumentError.must("p", "be at least 1 and finite, as the order of the objective", p)
     values = losses.detach().double()
     if p == 1.0:
         return first_order(losses, *torch_cvar(values, alpha)[:2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from drosurv.errors import ArgumentError
 from drosurv.losses.stacked_targets import stack
 from drosurv.solvers.criterion import Criterion
 
@@ -40,7 +41,9 @@ class TorchCriterion:
         lead = criteria[0]
         losses = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
         if losses is None or any(criterion.neighborhoods is not None for criterion in criteria):
-            raise ValueError("device must be 'auto' or 'cpu': this model trains on the processor.")
+            raise ArgumentError.must(
+                "device", "be 'auto' or 'cpu': this model trains on the processor", device
+            )
         self.losses, self.objective = losses, lead.make_objective()
         self.shape = (len(criteria), settings)
         self.mass = stack([criterion.patient_mass for criterion in criteria], device)

@@ -203,7 +203,7 @@ def _fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """What the table holds for training besides features and target."""
     taken = signature(estimator.fit).parameters
     options: dict[str, Any] = {}
-    if "sensitive_features" in taken and table.sensitive_features.shape[1]:
+    if getattr(estimator, "_compares_groups", None) is not None and table.sensitive_features.shape[1]:
         options["model__sensitive_features"] = table.sensitive_features
     if table.entry is not None:
         if "entry" not in taken:
