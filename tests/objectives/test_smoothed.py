@@ -89,6 +89,6 @@ def test_smoothed_blocks_sum_their_smoothed_parts():
     blocks = Blocks(lambda: CVaR(0.2), rows)
     assert not blocks.smooth
     found = blocks.smoothed(0.1)
-    parts = [CVaR(0.2, smoothing=0.1)(losses[None, r], uniform_mass(len(r))).value[0] for r in rows]
+    parts = [CVaR(0.2).smoothed(0.1)(losses[None, r], uniform_mass(len(r))).value[0] for r in rows]
     assert found(losses[None, :], mass).value[0] == pytest.approx(sum(parts), rel=1e-12)
     assert Blocks(lambda: ChiSquare(0.2), rows).smooth

@@ -152,7 +152,7 @@ def test_any_start_leads_to_the_same_optimum(name):
 def test_derivatives_of_the_problem_follow_finite_differences():
     X, target = sample(n=60)
     theta, step = np.array([0.3, -0.2, 0.5]), 1e-6
-    for make in (Mean, lambda: ChiSquare(0.3), lambda: CVaR(0.3, smoothing=0.2)):
+    for make in (Mean, lambda: ChiSquare(0.3), lambda: CVaR(0.3).smoothed(0.2)):
         for loss in LOSSES:
             problem = problem_of(X, target, loss, make, l2=0.1)
 

@@ -11,7 +11,7 @@ from drosurv.estimators.baseline import Curves, breslow
 from drosurv.estimators.training import Training
 from drosurv.losses import Loss
 from drosurv.neighborhoods import Neighborhoods
-from drosurv.objectives import Mean, PlainObjective
+from drosurv.objectives import Mean, Objective
 from drosurv.solvers import Criterion
 from drosurv.target import FloatArray, IntArray
 
@@ -55,7 +55,7 @@ class Recipe:
     """
 
     loss: Loss
-    objective: Callable[[], PlainObjective] = Mean
+    objective: Callable[[], Objective] = Mean
     mass: FloatArray | None = None
     blocks: Sequence[IntArray] | None = None
     regret: bool = False

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
-from drosurv.objectives import CVaR, Evaluation, PlainObjective
+from drosurv.objectives import CVaR, Evaluation, Objective
 from drosurv.objectives.balls import alpha_of_reach, ball_objective, check_ball, smallest_reach
 from drosurv.target import FloatArray
 
@@ -35,7 +35,7 @@ class RobustEstimator(NetworkEstimator):
     def _tol(self) -> float:
         return 1e-5 if self.ball == "cvar" else 1e-8
 
-    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Callable[[], PlainObjective]:
+    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Callable[[], Objective]:
         """Maker of the batch's objective, given the masses of the patients it is taken over, block by block."""
         alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
         if len(batch) == 1 and self.ball != "cvar" and self.alpha != 1.0:

@@ -16,7 +16,7 @@ from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
-from drosurv.objectives import PlainObjective
+from drosurv.objectives import Objective
 
 # If the worst-off share gains less than this per event, the model is called the null model.
 _NOTHING = 1e-4
@@ -44,7 +44,7 @@ class SubgroupEstimator(NetworkEstimator):
         return replace(super()._schedule(batch), device="cpu")
 
     def _averaged(
-        self, training: Training, objective: Callable[[], PlainObjective], neighborhoods: Any, **parts: Any
+        self, training: Training, objective: Callable[[], Objective], neighborhoods: Any, **parts: Any
     ) -> Recipe:
         """The recipe of full-likelihood losses averaged over neighbourhoods."""
         loss = PiecewiseExponential(training.target, self.n_intervals, training.weight)

@@ -7,7 +7,7 @@ from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
 from drosurv.objectives.dropped_outliers import DroppedOutliers
 from drosurv.objectives.mean import Mean
-from drosurv.objectives.objective import Curvature, Evaluation, Objective, PlainObjective, uniform_mass
+from drosurv.objectives.objective import Curvature, Evaluation, Objective, uniform_mass
 from drosurv.objectives.power import power
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Evaluation",
     "Mean",
     "Objective",
-    "PlainObjective",
     "ball_objective",
     "chi_square",
     "cvar",

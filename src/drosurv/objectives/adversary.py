@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from drosurv.objectives.objective import Curvature, Evaluation
+from drosurv.objectives.objective import Evaluation, Objective
 from drosurv.target import FloatArray
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-class Adversary:
+class Adversary(Objective):
     """Weights q_i = p_i (1 + a_i / mean a) / 2 with a_i = sigmoid(w . x_i), w learnt by ascent on the weighted loss.
 
     Every evaluation is one round of the game: weights from the current w, then one step of Adam on w. Because a
@@ -27,17 +22,11 @@ class Adversary:
         Learning rate of the adversary.
     """
 
-    smooth, radius = True, None
-
     def __init__(self, X: FloatArray, lr: float) -> None:
         self.X: FloatArray = np.column_stack([X, np.ones(len(X))])
         self.lr, self.step = lr, 0
         self.w: FloatArray = np.zeros((1, self.X.shape[1]))
         self._first = self._second = np.zeros_like(self.w)
-
-    def smoothed(self, smoothing: float) -> Adversary:
-        """Itself: a game has no optimum that a convex solver finds."""
-        return self
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value and weights, after which the adversary learns."""
@@ -59,11 +48,3 @@ class Adversary:
         self._second = 0.999 * self._second + 0.001 * slope**2
         first, second = self._first / (1 - 0.9**self.step), self._second / (1 - 0.999**self.step)
         self.w = self.w + self.lr * first / (np.sqrt(second) + 1e-8)
-
-    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
-        """Not on a device: the adversary learns on the processor."""
-        raise ValueError("device must be 'auto' or 'cpu': the adversary learns on the processor.")
-
-    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """None: weights do not follow single losses."""
-        return None

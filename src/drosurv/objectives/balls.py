@@ -12,7 +12,7 @@ from drosurv.objectives import tilt
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
 from drosurv.objectives.mean import Mean
-from drosurv.objectives.objective import PlainObjective
+from drosurv.objectives.objective import Objective
 from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.target import FloatArray
 
@@ -29,7 +29,7 @@ def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
         raise ArgumentError.must("ball", f"be one of {allowed}", ball)
 
 
-def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], PlainObjective]:
+def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], Objective]:
     """Maker of the objective that protects every subpopulation of at least mass alpha; the mean where that is all.
 
     Parameters

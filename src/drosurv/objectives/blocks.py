@@ -10,7 +10,7 @@ from drosurv.objectives.objective import Curvature, Evaluation, Objective
 from drosurv.target import FloatArray, IntArray
 
 
-class Blocks:
+class Blocks(Objective):
     """The sum over blocks of patients of one objective of each block's losses.
 
     Parameters

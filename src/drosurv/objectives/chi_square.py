@@ -10,6 +10,7 @@ stops after a few passes; where it does not, sorting the losses lists every poss
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numba
@@ -17,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
-from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
-from drosurv.objectives.priced_chi_square import PricedChiSquare
+from drosurv.objectives.objective import Curvature, Evaluation, Objective, check_alpha
 from drosurv.objectives.tensors import alphas_of, first_order, shares_of
+from drosurv.objectives.tilt import chi_square as tilt_chi_square
+from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
     raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
 
 
-class ChiSquare:
+class ChiSquare(Objective):
     """Chi-square robust objective over a batch of losses.
 
     Parameters
@@ -54,16 +56,14 @@ class ChiSquare:
         Which constant C; see :func:`radius_constant`.
     """
 
-    smooth = True
-
     def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:
         self.alpha, self.kind = np.atleast_1d(check_alpha(alpha)), constant
-        self.constant = np.atleast_1d(radius_constant(alpha, constant))
+        self.radius = self.constant = np.atleast_1d(radius_constant(alpha, constant))
         self._start: FloatArray = np.full(1, -np.inf)
 
-    def smoothed(self, smoothing: float) -> PricedChiSquare:
+    def smoothed(self, smoothing: float) -> Tilted:
         """The objective without its kinks, at a price."""
-        return PricedChiSquare(self, smoothing)
+        return Tilted([partial(tilt_chi_square, constant=float(c)) for c in self.constant], smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and exact eta; the last eta is where the next search starts."""
@@ -74,11 +74,6 @@ class ChiSquare:
         _minimise(losses, mass, self.constant, eta, value, weights)
         self._start = eta
         return Evaluation(value, weights, eta)
-
-    @property
-    def radius(self) -> FloatArray:
-        """The constant C of each row, for the compiled solver."""
-        return self.constant
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""

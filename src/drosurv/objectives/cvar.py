@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
+from drosurv.objectives.objective import Evaluation, Objective, check_alpha
 from drosurv.objectives.tensors import alphas_of, first_order, shares_of
+from drosurv.objectives.tilt import cvar as tilt_cvar
+from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CVaR:
+class CVaR(Objective):
     """Conditional value at risk of a batch of losses.
 
     .. math:: min_eta  eta + sum_i p_i [l_i - eta]_+ / alpha
 
-    the exact worst case over all subpopulations of mass at least alpha. With ``smoothing`` t > 0 the adversary
-    pays (t/2) sum_i (q_i - p_i)^2 / p_i for leaving the whole population, which makes the objective
-    differentiable; its weights are still those of an allowed subpopulation, so sum_i q_i l_i never exceeds CVaR.
+    the exact worst case over all subpopulations of mass at least alpha.
 
     Parameters
     ----------
     alpha : float or (B,)
         Share of patients, one for all rows or one for each.
-    smoothing : float
-        Price t of the smoothed form; zero is CVaR itself.
     """
 
     smooth = False
-    radius = None
 
-    def __init__(self, alpha: ArrayLike, smoothing: float = 0.0) -> None:
+    def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = np.atleast_1d(check_alpha(alpha))
-        self.smoothing = smoothing
 
-    def smoothed(self, smoothing: float) -> CVaR:
-        """The same objective with another price."""
-        return CVaR(self.alpha, smoothing)
+    def smoothed(self, smoothing: float) -> Tilted:
+        """The objective without its kinks, at a price."""
+        return Tilted([partial(tilt_cvar, alpha=float(a)) for a in self.alpha], smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and threshold (the value at risk)."""
         batch = len(losses)
         value, eta, weights = np.empty(batch), np.empty(batch), np.empty_like(losses)
         alpha = np.broadcast_to(self.alpha, (batch,))
-        if self.smoothing > 0.0:
-            _smoothed(losses, mass, alpha, self.smoothing, value, eta, weights)
-        else:
-            _worst_share(losses, mass, alpha, value, eta, weights)
+        _worst_share(losses, mass, alpha, value, eta, weights)
         return Evaluation(value, weights, eta)
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
@@ -63,19 +57,6 @@ class CVaR:
             losses.detach(), torch.tensor(self.alpha).expand(losses.shape[:-1]), mass
         )
         return first_order(losses, value, weights)
-
-    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Second derivative of the smoothed form: patients strictly between no weight and full weight share it."""
-        if self.smoothing <= 0.0:
-            return None
-        # By the losses and not by the weights, which normalisation leaves a rounding away from the full weight.
-        over = losses - at.eta[0]
-        inside = mass * ((over > 0.0) & (over < self.smoothing / self.alpha[0]))
-        share = float(inside.sum())
-        if share <= 0.0:
-            return None
-        scale = 1.0 / self.smoothing
-        return Curvature(scale * inside, np.array([-scale / share]), inside[None, :])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -114,62 +95,6 @@ def _worst_share(
         for i in range(n):
             total += weights[b, i] * row[i]
         value[b] = total
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _smoothed(
-    losses: FloatArray,
-    mass: FloatArray,
-    alpha: FloatArray,
-    price: float,
-    value: FloatArray,
-    eta: FloatArray,
-    weights: FloatArray,
-) -> None:
-    # Optimal weights are p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); their sum falls in nu, so nu is bracketed
-    # and found by Newton steps on a piecewise linear function, which end exactly.
-    n = losses.shape[1]
-    for b in range(losses.shape[0]):
-        row, cap = losses[b], 1.0 / alpha[b]
-        low, high = row[0], row[0]
-        for i in range(n):
-            low, high = min(low, row[i]), max(high, row[i])
-        high += price
-        nu = 0.0
-        for i in range(n):
-            nu += mass[i] * row[i]
-        for _ in range(200):
-            total, slope = 0.0, 0.0
-            for i in range(n):
-                ratio = 1.0 + (row[i] - nu) / price
-                if ratio >= cap:
-                    total += mass[i] * cap
-                elif ratio > 0.0:
-                    total += mass[i] * ratio
-                    slope += mass[i] / price
-            if abs(total - 1.0) <= 1e-14:
-                break
-            if total > 1.0:
-                low = nu
-            else:
-                high = nu
-            step = nu + (total - 1.0) / slope if slope > 0.0 else np.inf
-            if not (low < step < high):
-                step = 0.5 * (low + high)
-            if step == nu:
-                break
-            nu = step
-        total, over, paid = 0.0, 0.0, 0.0
-        for i in range(n):
-            ratio = min(max(1.0 + (row[i] - nu) / price, 0.0), cap)
-            weights[b, i] = mass[i] * ratio
-            total += weights[b, i]
-            over += weights[b, i] * (row[i] - nu)
-            paid += mass[i] * (ratio - 1.0) ** 2
-        for i in range(n):
-            weights[b, i] /= total
-        eta[b] = nu - price
-        value[b] = nu + over / total - 0.5 * price * paid
 
 
 def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:

@@ -6,32 +6,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.objectives.objective import Curvature, Evaluation, PlainObjective
+from drosurv.objectives.objective import Evaluation, Objective
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class DroppedOutliers:
+class DroppedOutliers(Objective):
     """An objective of the losses without the share epsilon of the patients who have the largest.
 
     Parameters
     ----------
-    inner : PlainObjective
+    inner : Objective
         Of the patients that are left.
     epsilon : float
         Share of patients to drop, in [0, 1).
     """
 
-    smooth, radius = False, None
+    # The set of dropped patients jumps.
+    smooth = False
 
-    def __init__(self, inner: PlainObjective, epsilon: float) -> None:
+    def __init__(self, inner: Objective, epsilon: float) -> None:
         self.inner, self.epsilon = inner, epsilon
-
-    def smoothed(self, smoothing: float) -> DroppedOutliers:
-        """Itself: it is not convex, so no solver smooths it."""
-        return self
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and threshold, row by row."""
@@ -61,7 +58,3 @@ class DroppedOutliers:
         dropped = torch.minimum((self.epsilon - before).clamp(min=0.0), sorted_share)
         left = torch.zeros_like(sorted_share).scatter(-1, order, sorted_share - dropped)
         return self.inner.torch(losses, left)
-
-    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """None: it has no second derivative where the set of dropped patients changes."""
-        return None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -43,36 +44,37 @@ class Curvature:
     vectors: FloatArray
 
 
-class Objective(Protocol):
-    """Maps losses (B, n) and the patients' masses (n,) to one number per row."""
+class Objective(ABC):
+    """Maps losses (B, n) and the patients' masses (n,) to one number per row.
 
-    smooth: bool
-    """Whether it has a gradient almost everywhere, so that a solver may try Newton's method on it as it is."""
+    Attributes
+    ----------
+    smooth : bool
+        Whether it has a gradient almost everywhere, so that a solver may try Newton's method on it as it is.
+    radius : (B,) float64 or None
+        Constants C of a chi-square ball, which the compiled solver knows; None for every other objective.
+    """
 
+    smooth: bool = True
+    radius: FloatArray | None = None
+
+    @abstractmethod
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and threshold at the losses."""
-        ...
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Second derivative at one row of losses (n,), or None where it is zero."""
-        ...
+        """Second derivative at one row of losses (n,); None where it is zero, or there is none."""
+        return None
 
     def smoothed(self, smoothing: float) -> Objective:
         """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
-        ...
-
-
-class PlainObjective(Objective, Protocol):
-    """An objective as a recipe names it: not smoothed, and with a form for every device."""
-
-    @property
-    def radius(self) -> FloatArray | None:
-        """Constants C of a chi-square ball, which the compiled solver knows; None for every other objective."""
-        ...
+        return self
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
-        ...
+        raise ArgumentError(
+            Argument("device"), f" must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
+        )
 
 
 def uniform_mass(n: int) -> FloatArray:

@@ -73,7 +73,7 @@ def mean(spread: Spread) -> Tilt:
 
 
 def chi_square(spread: Spread, constant: float, price: float = 0.0) -> Tilt:
-    """The chi-square ball with factor C; with a price as in :class:`drosurv.objectives.PricedChiSquare`."""
+    """The chi-square ball with factor C; with a price as in :mod:`drosurv.objectives.tilted`."""
     if constant == 1.0:
         return mean(spread)
     plain = _plain_chi_square(spread, constant)
@@ -147,7 +147,7 @@ def _priced(spread: Spread, price: float) -> Tilt:
 
 
 def cvar(spread: Spread, alpha: float, price: float = 0.0) -> Tilt:
-    """CVaR of the worst-off share alpha; with a price as in :class:`drosurv.objectives.CVaR`."""
+    """CVaR of the worst-off share alpha; with a price likewise."""
     if alpha == 1.0:
         return mean(spread)
     return _priced_cvar(spread, alpha, price) if price > 0.0 else _plain_cvar(spread, alpha)

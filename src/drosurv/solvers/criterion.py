@@ -15,7 +15,7 @@ import numpy as np
 
 from drosurv.losses import Loss
 from drosurv.neighborhoods import Neighborhoods, TakesPatients
-from drosurv.objectives import Blocks, Evaluation, Objective, PlainObjective
+from drosurv.objectives import Blocks, Evaluation, Objective
 from drosurv.target import FloatArray, IntArray
 
 
@@ -70,7 +70,7 @@ class Criterion:
     def __init__(
         self,
         loss: Loss,
-        make_objective: Callable[[], PlainObjective],
+        make_objective: Callable[[], Objective],
         mass: FloatArray,
         blocks: Sequence[IntArray] | None = None,
         *,
