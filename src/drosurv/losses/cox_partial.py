@@ -83,7 +83,7 @@ class CoxPartial(Loss):
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
-        pull = _block_sums(weights, self.block, len(self.at))
+        pull = block_sums(weights, self.block, len(self.at))
         if self._efron is not None:
             own = self._efron.pullback(pull)
             gradient = self.risk_sets.pullback(pull)
@@ -95,7 +95,7 @@ class CoxPartial(Loss):
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in each patient's own score, Breslow's also where ties are Efron's."""
-        pull = _block_sums(weights, self.block, len(self.at))
+        pull = block_sums(weights, self.block, len(self.at))
         return own_curvature(self.risk_sets.pullback, pull, pull, self._scores, self._log_sums)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
@@ -111,7 +111,7 @@ class CoxPartial(Loss):
         It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
         lose digits in it: taken from a centre (d,) they do not, and the derivative is the same.
         """
-        pull = _block_sums(weights, self.block, len(self.at))
+        pull = block_sums(weights, self.block, len(self.at))
         if self._efron is None:
             inside = self.risk_sets.pullback(pull)[0]
             return weighted_gram(X, inside, centre) - self.risk_sets.mean_squares(X, pull[0], centre)
@@ -164,7 +164,7 @@ class _EfronTies:
 
     def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
         self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
-        rho = _block_sums(self._share, self.block, len(self.count))
+        rho = block_sums(self._share, self.block, len(self.count))
         value = np.zeros_like(rho)
         self._slope = np.zeros_like(rho)
         _efron_terms(rho, self.count, value, self._slope)
@@ -187,14 +187,14 @@ class _EfronTies:
         """Gradient (K, d) of rho, and rho (K,), for the first row of the batch."""
         tied = np.zeros_like(means)
         np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
-        rho = _block_sums(self._share[:1], self.block, len(self.count))[0]
+        rho = block_sums(self._share[:1], self.block, len(self.count))[0]
         return tied - rho[:, None] * means, rho
 
     def pullback(self, pull: FloatArray) -> FloatArray:
         """Gradient through rho: returned for the events' own scores, subtracted from ``pull`` for log S."""
         through = pull * self._slope
         own = through[:, self.block] * self._share
-        pull -= through * _block_sums(self._share, self.block, len(self.count))
+        pull -= through * block_sums(self._share, self.block, len(self.count))
         return own
 
 
@@ -219,7 +219,7 @@ def subtract_own(
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
 
 
-def _block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
+def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
     """Sums (B, K) of values (B, E) over the events of each tie block."""
     out = np.zeros((len(values), n_blocks))
     add_by_block(values, block, out)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import add_by_block, subtract_at
+from drosurv.losses.cox_partial import block_sums, subtract_at
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_gram, weighted_log_risk
 from drosurv.losses.stacked_targets import StackedTargets, stack
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -154,9 +154,9 @@ class ScoredHalf:
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in everybody's own score: of those referred to, and of the events."""
         # A reference patient's share in a risk set with the event itself is p times the others' share.
-        pull, squared = np.zeros((2, len(weights), len(self.risk_sets.first)))
-        add_by_block(weights * self._others_share, self.block, pull)
-        add_by_block(weights * self._others_share**2, self.block, squared)
+        times = len(self.risk_sets.first)
+        pull = block_sums(weights * self._others_share, self.block, times)
+        squared = block_sums(weights * self._others_share**2, self.block, times)
         out = own_curvature(
             lambda given: self.risk_sets.pullback(given, np.zeros_like(self._scores)),
             pull,
@@ -175,15 +175,10 @@ class ScoredHalf:
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivative (d, d) of the losses weighted by (E,) in those coefficients."""
         share = self._others_share[0]
-        pull: FloatArray = np.bincount(
-            self.block, weights * share, minlength=len(self.risk_sets.first)
-        ).astype(np.float64)
-        inside = self.risk_sets.pullback(pull[None, :], np.zeros((1, len(X))))[0]
-        means, away = self.risk_sets.means(X), self._away(X)
-        gram: FloatArray = X.T @ (inside[:, None] * X)
-        gram -= means.T @ (pull[:, None] * means)
-        gram += away.T @ ((weights * share * (1.0 - share))[:, None] * away)
-        return gram
+        pull = block_sums((weights * share)[None, :], self.block, len(self.risk_sets.first))
+        inside = self.risk_sets.pullback(pull, np.zeros((1, len(X))))[0]
+        of_others = weighted_gram(X, inside) - weighted_gram(self.risk_sets.means(X), pull[0])
+        return of_others + weighted_gram(self._away(X), weights * share * (1.0 - share))
 
     def _away(self, X: FloatArray) -> FloatArray:
         """From each scored patient's features to the risk-weighted mean of its risk set."""
@@ -191,8 +186,7 @@ class ScoredHalf:
 
     def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
         """Write the reference patients' part of the gradient (B, n) of the losses weighted by (B, E)."""
-        pull = np.zeros((len(weights), len(self.risk_sets.first)))
-        add_by_block(weights * self._others_share, self.block, pull)
+        pull = block_sums(weights * self._others_share, self.block, len(self.risk_sets.first))
         self.risk_sets.pullback(pull, gradient)
 
     def subtract_own(self, weights: FloatArray, gradient: FloatArray) -> None:

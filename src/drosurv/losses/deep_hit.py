@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.loss import NOTHING, Loss, no_extra
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.losses.torch_loss import TorchLoss
+from drosurv.target import BoolArray, FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class DeepHitLoss(Loss):
+class DeepHitLoss(TorchLoss):
     """DeepHit's loss of each patient, prepared for one target; see :func:`deep_hit`.
 
     Parameters
@@ -30,7 +30,7 @@ class DeepHitLoss(Loss):
         Weights of patients in the quantiles.
     """
 
-    shift = None
+    _by_patient = ("target", "in_first", "_index")
 
     def __init__(
         self,
@@ -39,60 +39,31 @@ class DeepHitLoss(Loss):
         in_first: BoolArray | None = None,
         weight: FloatArray | None = None,
     ) -> None:
-        self.target, self.in_first = target, in_first
-        self.intervals = Intervals.from_target(target, n_intervals, weight)
+        super().__init__(deep_hit, target)
+        self.in_first, self.intervals = in_first, Intervals.from_target(target, n_intervals, weight)
         self.n_outputs = self.intervals.n_intervals
-        self._index = self.intervals.place(target.time)[0]
-        self._prepare()
+        self._index, _ = self.intervals.place(target.time)
 
-    def _prepare(self) -> None:
+    def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
+        """Losses (B, n) at logits (B, n, K), or (B, n) of a single interval."""
         import torch
 
-        self.n, self.rows = len(self.target), np.arange(len(self.target))
-        halves = [np.ones(self.n, dtype=np.bool_)] * 2
+        own = np.ones((1, self.n), dtype=np.bool_)
         if self.in_first is not None:
-            halves = [self.in_first, ~self.in_first]
-        own = halves[:1] if self.in_first is None else halves
-        self._given: dict[str, Any] = {
-            "index": torch.as_tensor(self._index),
-            "event": torch.as_tensor(self.target.event),
-            "time": torch.as_tensor(self.target.time),
-            "own": torch.as_tensor(np.stack(own)),
-            "reference": torch.as_tensor(np.stack(own[::-1])),
-        }
-        self._leaf: Any = None
-        self._losses: Any = None
+            own = np.stack([self.in_first, ~self.in_first])
+        return deep_hit(
+            scores if scores.ndim == 3 else scores[..., None],
+            index=torch.as_tensor(self._index),
+            event=torch.as_tensor(self.target.event),
+            time=torch.as_tensor(self.target.time),
+            own=torch.as_tensor(own),
+            reference=torch.as_tensor(own[::-1].copy()),
+        )
 
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self.target.event.mean())
-
-    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (B, n) at logits (B, n, K)."""
-        import torch
-
-        scores = scores if scores.ndim == 3 else scores[..., None]
-        self._leaf = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
-        self._losses = deep_hit(self._leaf, **self._given)
-        losses: FloatArray = self._losses.detach().numpy()
-        return losses
-
-    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient by logit (B, n, K), and nothing else."""
-        import torch
-
-        (found,) = torch.autograd.grad(self._losses, self._leaf, torch.tensor(weights), retain_graph=True)
-        slope: FloatArray = found.numpy()
-        return slope if self.n_outputs > 1 else slope[..., 0], no_extra(len(weights))
-
-    def take(self, rows: IntArray) -> DeepHitLoss:
-        """The same loss and intervals among fewer patients."""
-        part = copy.copy(self)
-        part.target, part._index = self.target.take(rows), self._index[rows]
-        part.in_first = None if self.in_first is None else self.in_first[rows]
-        part._prepare()
-        return part
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> None:
+        """Not on a device: networks train there with one output for each patient."""
+        return
 
 
 def deep_hit(

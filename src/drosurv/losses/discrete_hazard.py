@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.loss import NOTHING, Loss
+from drosurv.losses.loss import NOTHING
+from drosurv.losses.one_per_patient import OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")
 
 
-class DiscreteHazard(Loss):
+class DiscreteHazard(OnePerPatient):
     """Negative log likelihood of each patient on K intervals, prepared for one target.
 
         l_i = -sum_{m < k(i)} log(1 - h_im) - d_i log h_ik(i) - (1 - d_i) log(1 - h_ik(i)),
@@ -40,6 +39,7 @@ class DiscreteHazard(Loss):
     """
 
     convex = True
+    _by_patient = ("target", "_event", "_index")
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class DiscreteHazard(Loss):
         link: str = "logit",
         weight: FloatArray | None = None,
     ) -> None:
+        super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
-        self.n, self.rows = len(target), np.arange(len(target))
         self._event = target.event.astype(np.float64)
         self._index, _ = self.intervals.place(target.time)
         share = np.ones(self.n) if weight is None else weight
@@ -62,11 +62,6 @@ class DiscreteHazard(Loss):
         self.start = np.log(hazard / (1.0 - hazard)) if link == "logit" else np.log(-np.log1p(-hazard))
         self.shift = np.ones(K)
         self._eta: FloatArray = np.empty(0)
-
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self._event.mean())
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (B, n) at scores (B, n) and the a_m (B, K)."""
@@ -99,13 +94,6 @@ class DiscreteHazard(Loss):
         hessian[d:, :d] = hessian[:d, d:].T
         hessian[range(d, size), range(d, size)] = bends.sum(0)
         return hessian
-
-    def take(self, rows: IntArray) -> DiscreteHazard:
-        """The same loss, intervals and null model among fewer patients."""
-        part = copy.copy(self)
-        part.n, part.rows = len(rows), np.arange(len(rows))
-        part._event, part._index = self._event[rows], self._index[rows]
-        return part
 
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What each interval adds to each loss (B, n, K), and its first and second derivative in a_m + f_i."""

@@ -15,6 +15,53 @@ if TYPE_CHECKING:
     import torch
 
 
+def full_likelihood(
+    log_risk: torch.Tensor,
+    psi: torch.Tensor,
+    event: torch.Tensor,
+    time: torch.Tensor,
+    cut_points: torch.Tensor,
+) -> torch.Tensor:
+    """Full-likelihood loss of each patient under a piecewise-constant baseline hazard; differentiable.
+
+        l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
+
+    Parameters
+    ----------
+    log_risk : (..., n)
+        Log risks f_i.
+    psi : (..., K)
+        Log baseline hazards on the K intervals (c_{m-1}, c_m], with c_0 = 0 and c_K infinite.
+    event : (n,)
+        True (or 1) where the event was observed.
+    time : (n,)
+        Times of event or censoring, not negative.
+    cut_points : (K-1,)
+        Increasing positive boundaries between the intervals.
+
+    Returns
+    -------
+    (..., n)
+        One loss per patient.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from drosurv.losses import full_likelihood
+    >>> event, time = torch.tensor([True, False]), torch.tensor([2.0, 3.0])
+    >>> full_likelihood(torch.zeros(2), torch.zeros(2), event, time, torch.tensor([2.5]))
+    tensor([2., 3.])
+    """
+    import torch
+
+    base, index = cumulative_baseline(psi, time, cut_points)
+    # A patient seen for no time has no hazard; exp(-inf) keeps its gradient finite, exp(f) * 0 may not.
+    followed = base > 0
+    log_base = torch.where(followed, base, 1.0).log()
+    hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()
+    return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)
+
+
 class PiecewiseExponential(OnIntervals):
     """Full-likelihood loss of each patient, prepared for repeated evaluation on one target.
 
@@ -37,6 +84,7 @@ class PiecewiseExponential(OnIntervals):
     """
 
     convex = True
+    in_torch = staticmethod(full_likelihood)
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
@@ -87,17 +135,6 @@ class PiecewiseExponential(OnIntervals):
         by_psi[np.arange(len(which)), index] -= event
         return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
 
-    @staticmethod
-    def in_torch(
-        scores: torch.Tensor,
-        psi: torch.Tensor,
-        event: torch.Tensor,
-        time: torch.Tensor,
-        cut_points: torch.Tensor,
-    ) -> torch.Tensor:
-        """See :func:`full_likelihood`."""
-        return full_likelihood(scores, psi, event, time, cut_points)
-
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""
         return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
@@ -106,50 +143,3 @@ class PiecewiseExponential(OnIntervals):
         """Share of the summed hazards that each interval carries: their derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
         return np.exp(self._psi) * self.intervals.exposure_sums(rates, self._index, self._within)
-
-
-def full_likelihood(
-    log_risk: torch.Tensor,
-    psi: torch.Tensor,
-    event: torch.Tensor,
-    time: torch.Tensor,
-    cut_points: torch.Tensor,
-) -> torch.Tensor:
-    """Full-likelihood loss of each patient under a piecewise-constant baseline hazard; differentiable.
-
-        l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
-
-    Parameters
-    ----------
-    log_risk : (..., n)
-        Log risks f_i.
-    psi : (..., K)
-        Log baseline hazards on the K intervals (c_{m-1}, c_m], with c_0 = 0 and c_K infinite.
-    event : (n,)
-        True (or 1) where the event was observed.
-    time : (n,)
-        Times of event or censoring, not negative.
-    cut_points : (K-1,)
-        Increasing positive boundaries between the intervals.
-
-    Returns
-    -------
-    (..., n)
-        One loss per patient.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from drosurv.losses import full_likelihood
-    >>> event, time = torch.tensor([True, False]), torch.tensor([2.0, 3.0])
-    >>> full_likelihood(torch.zeros(2), torch.zeros(2), event, time, torch.tensor([2.5]))
-    tensor([2., 3.])
-    """
-    import torch
-
-    base, index = cumulative_baseline(psi, time, cut_points)
-    # A patient seen for no time has no hazard; exp(-inf) keeps its gradient finite, exp(f) * 0 may not.
-    followed = base > 0
-    log_base = torch.where(followed, base, 1.0).log()
-    hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()
-    return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)

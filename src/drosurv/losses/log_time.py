@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from drosurv.errors import ArgumentError
-from drosurv.losses.loss import NOTHING, Loss
+from drosurv.losses.loss import NOTHING
+from drosurv.losses.one_per_patient import OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DISTRIBUTIONS = ("weibull", "lognormal", "loglogistic")
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
-class LogTime(Loss):
+class LogTime(OnePerPatient):
     """Negative log likelihood of each patient's log time, prepared for one target.
 
         log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau log Y_i
@@ -44,6 +44,7 @@ class LogTime(Loss):
     # Location and scale are always held by the data.
     extra_ridge = 0.0
     convex = True
+    _by_patient = ("target", "_event", "_log_time")
 
     def __init__(
         self, target: Target, distribution: str = "weibull", weight: FloatArray | None = None
@@ -56,18 +57,13 @@ class LogTime(Loss):
                 float(target.time[row]),
                 f"row {row}; drop such patients, or move them to the smallest time that you can measure",
             )
+        super().__init__(target)
         self.distribution = distribution
-        self.n, self.rows = len(target), np.arange(len(target))
         self._event, self._log_time = target.event.astype(np.float64), np.log(target.time)
         self._terms: Callable[..., tuple[FloatArray, FloatArray, FloatArray]] = _TERMS[distribution]
         self._z = self._tau = np.empty(0)
         share = np.full(self.n, 1.0 / self.n) if weight is None else weight / weight.sum()
         self.start = self._null(share)
-
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self._event.mean())
 
     def _null(self, share: FloatArray) -> FloatArray:
         """Kappa and tau that fit best without scores, by Newton's method."""
@@ -126,13 +122,6 @@ class LogTime(Loss):
 
     def _design(self, X: FloatArray) -> FloatArray:
         return np.column_stack([X, np.ones(self.n), self._log_time])
-
-    def take(self, rows: IntArray) -> LogTime:
-        """The same loss and null model among fewer patients."""
-        part = copy.copy(self)
-        part.n, part.rows = len(rows), np.arange(len(rows))
-        part._event, part._log_time = self._event[rows], self._log_time[rows]
-        return part
 
 
 def log_survival(distribution: str, z: FloatArray) -> FloatArray:

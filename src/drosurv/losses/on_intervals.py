@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.loss import Loss
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class OnIntervals(Loss):
+class OnIntervals(OnePerPatient):
     """Patients placed in the intervals on which the baseline hazard is constant.
 
     Parameters
@@ -37,10 +35,14 @@ class OnIntervals(Loss):
         Log baseline hazards psi of the null model f = 0: log(events / exposure) per interval, bounded.
     """
 
+    _by_patient = ("target", "_event", "_time", "_index", "_within")
+    # The loss of one training set in torch, of scores, log hazards, events, times and cut points.
+    in_torch: ClassVar[Callable[..., Tensor]]
+
     def __init__(
         self, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
     ) -> None:
-        self.n, self.rows = len(target), np.arange(len(target))
+        super().__init__(target)
         self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
         self._event = target.event.astype(np.float64)
         self._time = self._followed(target.time)
@@ -57,24 +59,6 @@ class OnIntervals(Loss):
     def n_intervals(self) -> int:
         """K, the number of intervals."""
         return self.intervals.n_intervals
-
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self._event.mean())
-
-    def take(self, rows: IntArray) -> Self:
-        """The same loss, intervals and null model among fewer patients."""
-        part = copy.copy(self)
-        part.n, part.rows = len(rows), np.arange(len(rows))
-        part._event, part._time = self._event[rows], self._time[rows]
-        part._index, part._within = self._index[rows], self._within[rows]
-        return part
-
-    @staticmethod
-    @abstractmethod
-    def in_torch(scores: Tensor, psi: Tensor, event: Tensor, time: Tensor, cut_points: Tensor) -> Tensor:
-        """The loss of one training set in torch: scores (..., n) and log hazards (..., K) to losses (..., n)."""
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:

@@ -15,66 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 
-class PoissonDeviance(OnIntervals):
-    """Deviance loss of each patient, prepared for repeated evaluation on one target.
-
-        l_i = 2 ( Lam_i - d_i - d_i log Lam_i ),    Lam_i = exp(f_i) sum_m E_im exp(psi_m)
-
-    The plain full likelihood holds the log of a rate, so its worst patients change when days become years;
-    Lam_i is a pure number. The price: the loss is convex in f alone, not in psi. A death at time 0 would have
-    an infinite deviance and counts as one at half the smallest positive time.
-
-    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.losses import PoissonDeviance
-    >>> from drosurv.target import Target
-    >>> loss = PoissonDeviance(Target(np.array([True, False]), np.array([2.0, 4.0])))
-    >>> loss(np.zeros((1, 2)), np.log([[0.5]])).tolist()
-    [[0.0, 4.0]]
-    """
-
-    def _followed(self, time: FloatArray) -> FloatArray:
-        positive = time[time > 0]
-        if len(positive) == 0:
-            raise ValueError(NO_FOLLOW_UP)
-        return np.where(time > 0, time, positive.min() / 2)
-
-    signed = False
-
-    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        self._psi = extra
-        self._base = self.intervals.cumulative(np.exp(extra), self._index, self._within)
-        log_hazard = scores + np.log(self._base)
-        with np.errstate(over="ignore"):
-            self._hazard = np.exp(log_hazard)
-        return 2 * (self._hazard - self._event * (1 + log_hazard))
-
-    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
-        by_score = 2 * weights * (self._hazard - self._event)
-        sums = self.intervals.exposure_sums(by_score / self._base, self._index, self._within)
-        return by_score, np.exp(self._psi) * sums
-
-    def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (..., n) of the losses weighted by (..., n), each in its own score."""
-        return 2 * weights * self._hazard
-
-    @staticmethod
-    def in_torch(
-        scores: torch.Tensor,
-        psi: torch.Tensor,
-        event: torch.Tensor,
-        time: torch.Tensor,
-        cut_points: torch.Tensor,
-    ) -> torch.Tensor:
-        """See :func:`poisson_deviance`."""
-        return poisson_deviance(scores, psi, event, time, cut_points)
-
-
 def poisson_deviance(
     log_risk: torch.Tensor,
     psi: torch.Tensor,
@@ -90,16 +30,8 @@ def poisson_deviance(
 
     Parameters
     ----------
-    log_risk : (..., n)
-        Log risks f_i.
-    psi : (..., K)
-        Log baseline hazards on the K intervals (c_{m-1}, c_m], with c_0 = 0 and c_K infinite.
-    event : (n,)
-        True (or 1) where the event was observed.
-    time : (n,)
-        Times of event or censoring, not negative, not all 0.
-    cut_points : (K-1,)
-        Increasing positive boundaries between the intervals.
+    log_risk, psi, event, time, cut_points
+        As in :func:`full_likelihood`; the times are not all 0.
 
     Returns
     -------
@@ -122,3 +54,53 @@ def poisson_deviance(
     time = torch.where(time > 0, time, positive.min() / 2)
     log_hazard = log_risk + cumulative_baseline(psi, time, cut_points)[0].log()
     return 2 * (log_hazard.exp() - torch.where(event.bool(), 1 + log_hazard, 0.0))
+
+
+class PoissonDeviance(OnIntervals):
+    """Deviance loss of each patient, prepared for repeated evaluation on one target.
+
+        l_i = 2 ( Lam_i - d_i - d_i log Lam_i ),    Lam_i = exp(f_i) sum_m E_im exp(psi_m)
+
+    The plain full likelihood holds the log of a rate, so its worst patients change when days become years;
+    Lam_i is a pure number. The price: the loss is convex in f alone, not in psi. A death at time 0 would have
+    an infinite deviance and counts as one at half the smallest positive time.
+
+    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.losses import PoissonDeviance
+    >>> from drosurv.target import Target
+    >>> loss = PoissonDeviance(Target(np.array([True, False]), np.array([2.0, 4.0])))
+    >>> loss(np.zeros((1, 2)), np.log([[0.5]])).tolist()
+    [[0.0, 4.0]]
+    """
+
+    signed = False
+    in_torch = staticmethod(poisson_deviance)
+
+    def _followed(self, time: FloatArray) -> FloatArray:
+        positive = time[time > 0]
+        if len(positive) == 0:
+            raise ValueError(NO_FOLLOW_UP)
+        return np.where(time > 0, time, positive.min() / 2)
+
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
+        self._psi = extra
+        self._base = self.intervals.cumulative(np.exp(extra), self._index, self._within)
+        log_hazard = scores + np.log(self._base)
+        with np.errstate(over="ignore"):
+            self._hazard = np.exp(log_hazard)
+        return 2 * (self._hazard - self._event * (1 + log_hazard))
+
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
+        by_score = 2 * weights * (self._hazard - self._event)
+        sums = self.intervals.exposure_sums(by_score / self._base, self._index, self._within)
+        return by_score, np.exp(self._psi) * sums
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (..., n) of the losses weighted by (..., n), each in its own score."""
+        return 2 * weights * self._hazard

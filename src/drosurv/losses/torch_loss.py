@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from drosurv.losses.loss import NOTHING, Loss
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.losses.loss import NOTHING
+from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Function = Callable[..., "Tensor"]
 
 
-class TorchLoss(Loss):
+class TorchLoss(OnePerPatient):
     """A function of torch tensors as a prepared loss.
 
     Any objective, neighbourhoods and network can be trained on it, by Adam. The convex solver wants second derivatives:
@@ -55,17 +56,10 @@ class TorchLoss(Loss):
         start: FloatArray = NOTHING,
         shift: FloatArray | None = None,
     ) -> None:
-        self.function, self.target = function, target
-        self.start = np.asarray(start, dtype=np.float64)
-        self.shift = shift
-        self.n, self.rows = len(target), np.arange(len(target))
+        super().__init__(target)
+        self.function, self.start, self.shift = function, np.asarray(start, dtype=np.float64), shift
         self._leaves: list[Any] = []
         self._losses: Any = None
-
-    @property
-    def event_share(self) -> float:
-        """Share of the patients who had the event."""
-        return float(self.target.event.mean())
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (B, n) at scores (B, n) and extra parameters (B, K)."""
@@ -73,12 +67,12 @@ class TorchLoss(Loss):
 
         extra = np.broadcast_to(extra, (len(scores), self.n_extra))
         self._leaves = [torch.tensor(part, requires_grad=True) for part in (scores, extra)]
-        at, rates = self._leaves
-        self._losses = self._of(at, rates, "cpu")
+        self._losses = self._of(self._leaves[0], self._leaves[1], "cpu")
         losses: FloatArray = self._losses.detach().numpy().astype(np.float64)
         return losses
 
     def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
+        """Losses (B, n) in torch."""
         import torch
 
         event = torch.as_tensor(self.target.event, device=device)
@@ -105,12 +99,8 @@ class TorchLoss(Loss):
         )
         return by_score, by_extra
 
-    def take(self, rows: IntArray) -> Self:
-        """The same loss among fewer patients."""
-        return type(self)(self.function, self.target.take(rows), self.start, self.shift)
-
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:
+    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
         """The function itself, one training set after the other."""
         import torch
 
