@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sksurv.datasets import load_gbsg2
 
+import drosurv
 from drosurv import AcceleratedFailureTime, Surv, datasets
+from drosurv.errors import ArgumentError
 
 COLUMNS = ["age", "tsize", "pnodes", "progrec", "estrec"]
 # R 4.2, survival 3.5, on GBSG2: intercept, coefficients, scale of
@@ -42,6 +46,26 @@ SURVREG = {
 }
 
 
+# Standard errors of the same fits: summary(f)$table[, "Std. Error"]; "weighted" with weights = 1 + (d$age > 50).
+STANDARD_ERRORS = {
+    ("weibull", "plain"): """
+        0.2546430330 0.0045363987 0.0028100852 0.0055492914 0.0004363361 0.0003325646 0.0490203583
+    """,
+    ("weibull", "weighted"): """
+        0.2133636486 0.0036501247 0.0022038492 0.0041537368 0.0003313307 0.0002347801 0.0384493661
+    """,
+    ("lognormal", "plain"): """
+        0.2616860514 0.0046058909 0.0032282119 0.0082201117 0.0003717891 0.0003449180 0.0444162506
+    """,
+    ("loglogistic", "plain"): """
+        0.2677310472 0.0046984580 0.0033243619 0.0086700583 0.0004075520 0.0003542553 0.0485151795
+    """,
+    ("loglogistic", "weighted"): """
+        0.2267591772 0.0038459898 0.0026033274 0.0065898363 0.0003120577 0.0002519818 0.0380865436
+    """,
+}
+
+
 @pytest.fixture(scope="module")
 def gbsg2():
     X, y = load_gbsg2()
@@ -53,6 +77,43 @@ def test_plain_models_are_those_of_survreg(gbsg2, name):
     model = AcceleratedFailureTime(name, tol=1e-12).fit(*gbsg2)
     found = [model.intercept_, *model.coef_, model.scale_]
     np.testing.assert_allclose(found, SURVREG[name], atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "weights"), STANDARD_ERRORS)
+def test_standard_errors_are_those_of_survreg(gbsg2, name, weights):
+    X, y = gbsg2
+    weight = 1.0 + (X["age"] > 50) if weights == "weighted" else None
+    model = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, weight)
+    table = model.summary()
+    assert table.index.tolist() == [*COLUMNS, "(Intercept)", "Log(scale)"]
+    intercept, *coefficients, log_scale = (float(error) for error in STANDARD_ERRORS[name, weights].split())
+    np.testing.assert_allclose(table["se(coef)"], [*coefficients, intercept, log_scale], rtol=1e-5)
+    np.testing.assert_allclose(table["coef"], [*model.coef_, model.intercept_, np.log(model.scale_)])
+    np.testing.assert_allclose(table["z"], table["coef"] / table["se(coef)"])
+    assert "time ratio" in str(table)
+
+
+def test_a_saved_model_and_a_pipeline_have_the_table(gbsg2, tmp_path):
+    X, y = gbsg2
+    plain = AcceleratedFailureTime().fit(X, y)
+    plain.save(tmp_path / "model")
+    np.testing.assert_array_equal(drosurv.load(tmp_path / "model").summary(), plain.summary())
+    scaled = make_pipeline(StandardScaler(with_mean=False), AcceleratedFailureTime()).fit(X, y)
+    np.testing.assert_allclose(drosurv.summary(scaled)["se(coef)"], plain.summary()["se(coef)"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "asked", "message"),
+    [
+        ({"alpha": 0.5}, {}, "alpha=0.5 is not maximum likelihood"),
+        ({"l2": 0.1}, {}, "l2=0.1 is not maximum likelihood"),
+        ({}, {"method": "bootstrap"}, "method must be one of"),
+    ],
+)
+def test_standard_errors_that_there_are_not_are_refused(gbsg2, parameters, asked, message):
+    model = AcceleratedFailureTime(**parameters).fit(*gbsg2)
+    with pytest.raises(ArgumentError, match=message):
+        model.summary(**asked)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5])

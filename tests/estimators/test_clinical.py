@@ -87,8 +87,8 @@ def test_each_stratum_has_a_baseline_of_its_own(fitted):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: give strata="),
-        ({"strata": DATA["stratum"]}, "fitted with an offset: give offset="),
+        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: give strata,"),
+        ({"strata": DATA["stratum"]}, "fitted with an offset: give offset"),
         (
             {**PREDICT, "strata": ["w"] * len(X)},
             r"strata contains 'w', but the model knows \['x', 'y', 'z'\]",

@@ -17,6 +17,11 @@ GROUPED = [name for name in NAMES if PENALTIES[name].needs_groups]
 SCALE = 0.3
 
 
+def tolerance(network, here, there):
+    """How near numbers must be: perceptrons train on an accelerator where there is one, all in float32."""
+    return there if network == "mlp" and torch.cuda.is_available() else here
+
+
 def patients(n=60, d=4, seed=0, n_groups=3):
     """Features in units of their own, tied times, and groups whose risk differs."""
     rng = np.random.default_rng(seed)
@@ -98,7 +103,7 @@ def test_a_perceptron_follows_the_definition_step_by_step(name):
     model = RegularizedCox(
         name, 0.8, SCALE, network="mlp", hidden=(6,), lr=0.01, max_iter=15, random_state=5
     ).fit(X, y, **groups_for(name, groups))
-    np.testing.assert_allclose(model.history_, history, rtol=1e-4)
+    np.testing.assert_allclose(model.history_, history, rtol=tolerance("mlp", 1e-4, 2e-3))
 
 
 @pytest.mark.parametrize("network", ["linear", "mlp"])
@@ -108,7 +113,7 @@ def test_final_objective_is_the_definition_at_the_fitted_scores(name, network):
     model = RegularizedCox(name, 1.7, SCALE, network=network, max_iter=20, random_state=0)
     model.fit(X, y, **groups_for(name, groups))
     expected = defined_objective(torch.tensor(model.predict(X)), X, y, groups, name, 1.7)
-    assert model.objective_ == pytest.approx(float(expected), rel=1e-9)
+    assert model.objective_ == pytest.approx(float(expected), rel=tolerance(network, 1e-9, 1e-4))
 
 
 def test_ridge_counts_in_the_objective():
@@ -132,16 +137,16 @@ def test_settings_trained_together_equal_those_trained_alone(name, network):
 
     together = models()
     fit_grid(together, X, y, sensitive_features=groups)
-    tolerance = 1e-9 if network == "linear" else 2e-4
+    near = 1e-9 if network == "linear" else tolerance(network, 2e-4, 2e-3)
     for one, model in zip(together, models(), strict=True):
         model.fit(X, y, **groups_for(name, groups))
         found, expected = one.predict(X), model.predict(X)
         if model.weight == 0:
             # The likelihood does not see a shift of all scores: float32's rounding alone decides where a bias goes.
             found, expected = found - found.mean(), expected - expected.mean()
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(one.history_, model.history_, rtol=tolerance)
-        assert one.objective_ == pytest.approx(model.objective_, rel=tolerance)
+        np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+        np.testing.assert_allclose(one.history_, model.history_, rtol=near)
+        assert one.objective_ == pytest.approx(model.objective_, rel=near)
 
 
 def test_without_weight_it_is_plain_cox():

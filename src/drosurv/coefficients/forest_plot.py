@@ -37,5 +37,5 @@ def forest_plot(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
     ax.set_xscale("log")
     ax.set_yticks(place, [str(name) for name in table.index])
-    ax.set_xlabel("hazard ratio")
+    ax.set_xlabel(getattr(table, "ratio", "hazard ratio"))
     return ax

@@ -32,13 +32,16 @@ class CoxTable(pd.DataFrame):
         How to read it, and what was found.
     level : float
         Of the intervals.
+    ratio : str
+        What ``exp(coef)`` is.
     """
 
-    _metadata = ["caption", "notes", "level"]  # noqa: RUF012  (pandas reads it from the class)
+    _metadata = ["caption", "notes", "level", "ratio"]  # noqa: RUF012  (pandas reads it from the class)
 
     caption: str
     notes: tuple[str, ...]
     level: float
+    ratio: str
 
     @property
     def _constructor(self) -> Any:
@@ -51,7 +54,7 @@ class CoxTable(pd.DataFrame):
         columns = [
             Column("covariate", "feature"),
             Column("coef", "coefficient", "value"),
-            Column("exp(coef)", f"hazard ratio ({percent} interval)", "value", (low, high)),
+            Column("exp(coef)", f"{self.ratio} ({percent} interval)", "value", (low, high)),
             Column("se(coef)", "standard error", "value"),
             Column("z", "z", "value"),
             Column("p", "p", "p_value"),
@@ -110,6 +113,7 @@ def cox_table(
     caption: str = "",
     notes: Sequence[str] = (),
     plain_coef: FloatArray | None = None,
+    ratio: str = "hazard ratio",
 ) -> CoxTable:
     """The table of coefficients (d,) with standard errors (d,), NaN where none is known.
 
@@ -146,5 +150,5 @@ def cox_table(
                 "change": coef - plain_coef,
             }
     table = CoxTable(columns, index=pd.Index(list(names), name="covariate"))
-    table.caption, table.notes, table.level = caption, tuple(notes), level
+    table.caption, table.notes, table.level, table.ratio = caption, tuple(notes), level, ratio
     return table

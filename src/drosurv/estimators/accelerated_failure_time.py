@@ -8,7 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from drosurv.coefficients import CoxTable, cox_table
+from drosurv.coefficients.information import inverse
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times
 from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.parameters import check_choice
@@ -79,6 +83,7 @@ class AcceleratedFailureTime(RobustEstimator):
         kappa, tau = fitted.extra
         self.scale_, self.intercept_ = float(1.0 / tau), float(-kappa / tau)
         if hasattr(self, "coef_"):
+            self._errors = _standard_errors(fitted)
             self.coef_ = -self.scale_ * self.coef_
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
@@ -87,12 +92,58 @@ class AcceleratedFailureTime(RobustEstimator):
         # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
 
-    @property
-    def summary(self) -> Any:
-        """Not there: the Cox table speaks of hazard ratios, and this model of times."""
-        raise AttributeError(
-            "summary() is a table of hazard ratios, which an accelerated failure time model does not have; read coef_ "
-            "(effects on log time), intercept_ and scale_."
+    def _keep(self, training: Training) -> None:
+        """Nothing: the table of this model needs no training data."""
+
+    def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+    def summary(self, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
+        """The table of a plain linear model, as R's ``survreg`` prints it: effects on log time, intercept, log(scale).
+
+        ``exp(coef)`` is a time ratio: by how much one unit of the feature stretches the time to the event.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        method : {"auto", "information"}
+            Both are the observed information.
+        **options
+            ``scale`` as in :meth:`drosurv.CoxPH.summary`.
+
+        Examples
+        --------
+        >>> from drosurv import AcceleratedFailureTime, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> table = AcceleratedFailureTime().fit(data.X, data.y).summary()
+        >>> table.index[-2:].tolist()
+        ['(Intercept)', 'Log(scale)']
+        """
+        check_is_fitted(self)
+        self._check_linear("summary")
+        check_choice("method", method, ("auto", "information"))
+        for name, plain in (("alpha", 1.0), ("l2", 0.0)):
+            if getattr(self, name) != plain:
+                raise ArgumentError(
+                    Argument(name, getattr(self, name)),
+                    " is not maximum likelihood, so its information gives no standard errors; fit ",
+                    Argument(name, plain),
+                    " beside it.",
+                )
+        units = options.get("scale")
+        units = np.ones(len(self.coef_) + 2) if units is None else np.append(units, [1.0, 1.0])
+        values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])
+        return cox_table(
+            [*self._feature_names(), "(Intercept)", "Log(scale)"],
+            values / units,
+            self._errors / units,
+            level=level,
+            caption=f"{self._title()}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
+            notes=[
+                "Effects on log time: a positive one means later. Standard errors from the observed information."
+            ],
+            ratio="time ratio",
         )
 
 
@@ -120,6 +171,27 @@ class LogTimeCurves:
             z = (np.log(at) + np.asarray(scores)[:, None]) / self.scale
             hazard = -log_survival(self.distribution, z)
         return np.where(at > 0, hazard, 0.0)
+
+
+def _standard_errors(fitted: Fitted) -> FloatArray:
+    """Of coefficients, intercept and log(scale), (d + 2,): the inverse information, by the delta method.
+
+    The information is that of (theta, kappa, tau), with features centred, which only makes it better conditioned; the
+    table speaks of beta = -theta / tau, mu_0 = -kappa / tau and log sigma = -log tau. At the optimum this is the
+    observed information of the table's own parameters.
+    """
+    training, theta, (kappa, tau) = fitted.training, fitted.network, fitted.extra
+    weight = np.ones(len(training.X)) if training.weight is None else training.weight
+    centre = weight @ training.X / weight.sum()
+    fitted.recipe.loss(fitted.scores[None], fitted.extra[None])
+    covariance = inverse(fitted.recipe.loss.hessian(weight[None], training.X - centre))
+    d = len(theta)
+    slopes = np.zeros((d + 2, d + 2))
+    slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2
+    slopes[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
+    slopes[-1, -1] = -1.0 / tau
+    errors: FloatArray = np.sqrt(np.diag(slopes @ covariance @ slopes.T))
+    return errors
 
 
 def _curves(distribution: str) -> Callable[[Training, FloatArray, FloatArray], LogTimeCurves]:
