@@ -37,7 +37,18 @@ def files(run, tmp_path_factory):
         }
     )
     table.to_csv(tmp_path / "all.csv", index=False)
-    options = ["--time", "days", "--event", "died", "--alpha", "0.5", "--hold-out", tmp_path / "test.csv"]
+    options = [
+        "--time",
+        "days",
+        "--event",
+        "died",
+        "--model",
+        "dro-cox",
+        "--alpha",
+        "0.5",
+        "--hold-out",
+        tmp_path / "test.csv",
+    ]
     result = run("fit", tmp_path / "all.csv", *options, "--hold-out-share", "0.4", "-o", tmp_path / "model")
     assert result.exit_code == 0, result.output
     return tmp_path / "model", tmp_path / "test.csv", tmp_path / "all.csv"

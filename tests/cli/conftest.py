@@ -48,7 +48,7 @@ def patients():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
-            "id": [f"p{i}" for i in range(400)],
+            "id": [f"patient {i}" for i in range(400)],
             "days": np.ceil(1000 * data.y["time"]).astype(int) + 1,
             "status": np.where(data.y["event"], "dead", "alive"),
             "age": np.round(60 + 10 * data.X["x1"]),

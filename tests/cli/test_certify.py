@@ -9,7 +9,19 @@ def held_out(drosurv, data, target, tmp_path):
     """A model and the patients kept away from it."""
     model, test = tmp_path / "m", tmp_path / "test.csv"
     drosurv.ok(
-        "fit", data, *target, "--alpha", "0.5", "--hold-out", test, "--hold-out-share", "0.5", "-o", model
+        "fit",
+        data,
+        *target,
+        "--model",
+        "dro-cox",
+        "--alpha",
+        "0.5",
+        "--hold-out",
+        test,
+        "--hold-out-share",
+        "0.5",
+        "-o",
+        model,
     )
     return model, test
 

@@ -10,7 +10,7 @@ from drosurv.metrics import concordance_imparity, concordance_index, share_of_ga
 def held_out(drosurv, data, target, tmp_path):
     """A model, the patients kept away from it, and plain Cox on the same patients."""
     test = tmp_path / "test.csv"
-    for name, options in (("m", ["--alpha", "0.5"]), ("cox", ["--model", "cox"])):
+    for name, options in (("m", ["--model", "dro-cox", "--alpha", "0.5"]), ("cox", ["--model", "cox"])):
         drosurv.ok(
             "fit",
             data,

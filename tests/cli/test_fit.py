@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
+from typer.main import get_command
 
+from drosurv.cli import app
 from drosurv.cli.models import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
@@ -15,7 +17,9 @@ from drosurv.workflows import OpenedModel
 
 
 def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path, patients):
-    summary = drosurv.json("fit", data, *target, "--alpha", "0.4", "-o", tmp_path / "model")
+    summary = drosurv.json(
+        "fit", data, *target, "--model", "dro-cox", "--alpha", "0.4", "-o", tmp_path / "model"
+    )
     y = TargetColumns("days", "status", "dead").parse(patients)
     X = patients.drop(columns=["id", "days", "status"])
     expected = make_pipeline(TableEncoder(), DROCox(alpha=0.4, recalibrate=True, random_state=0)).fit(X, y)
@@ -34,11 +38,12 @@ def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path,
 
 
 def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, target, tmp_path, patients):
-    told = drosurv.ok("fit", data, *target, "--alpha", "0.4", "-o", tmp_path / "a").stdout
+    robust = ("--model", "dro-cox", "--alpha", "0.4")
+    told = drosurv.ok("fit", data, *target, *robust, "-o", tmp_path / "a").stdout
     stretched = load(tmp_path / "a")
     assert f"multiplied by {stretched[-1].recalibration_:.3g}" in told.replace("\n", " ")
     for options in (["--no-recalibrate"], ["--set", "recalibrate=false"]):
-        as_it_is = drosurv.json("fit", data, *target, "--alpha", "0.4", *options, "-o", tmp_path / "b")
+        as_it_is = drosurv.json("fit", data, *target, *robust, *options, "-o", tmp_path / "b")
         assert as_it_is["recalibration"] is None
         np.testing.assert_allclose(
             stretched.predict(patients), stretched[-1].recalibration_ * load(tmp_path / "b").predict(patients)
@@ -46,7 +51,7 @@ def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, tar
     for options, expected in (
         (["--model", "cox"], False),
         (["--model", "cox", "--recalibrate"], True),
-        (["--alpha", "1"], False),
+        (["--model", "dro-cox", "--alpha", "1"], False),
     ):
         found = drosurv.json("fit", data, *target, *options, "-o", tmp_path / "c")
         assert found["parameters"]["recalibrate"] is expected
@@ -120,7 +125,7 @@ def test_held_out_patients_are_written_and_not_trained_on(drosurv, data, target,
     assert list(away.columns) == list(patients.columns)
     assert set(away["id"]) < set(patients["id"])
     assert (
-        f"drosurv evaluate {tmp_path / 'm'} {test}"
+        f"  drosurv audit {tmp_path / 'm'} {test}\n"
         in drosurv.ok("fit", data, *target, "--hold-out", test, "-o", tmp_path / "m").stdout
     )
 
@@ -171,15 +176,16 @@ class TestBadInput:
             (["--event", "stage"], "event column 'stage' is empty in 16 rows"),
             (["--drop", "idd"], "drop column 'idd' is not in the table"),
             (["--categorical", "sexx"], "Did you mean 'sex'?"),
-            (["--alpha", "0"], "Error: --alpha must lie in (0, 1], got 0.0."),
-            (["--ball", "square"], "ball must be one of"),
+            (["--model", "dro-cox", "--alpha", "0"], "Error: --alpha must lie in (0, 1], got 0.0."),
+            (["--model", "dro-cox", "--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
             (["--hidden", "a"], "hidden must be widths"),
             (
                 ["--model", "forest"],
                 "model 'forest' is not one of AcceleratedFailureTime, AdversarialReweighting, CoxPH",
             ),
-            (["--model", "cox", "--alpha", "0.2"], "alpha has no meaning for CoxPH"),
+            (["--alpha", "0.2"], "--alpha has no meaning for CoxPH"),
+            (["--alpha", "0.2"], "pass --model dro-cox, or another robust model."),
             (["--set", "max_iter=many"], "--set max_iter must be a whole number"),
             (["--set", "hidden=3", "--network", "mlp"], "hidden must list widths"),
             (["--decimal", ""], "decimal must be one character"),
@@ -187,7 +193,7 @@ class TestBadInput:
             (["--time", "status"], "both column 'status'"),
             (["--hold-out", "m", "-o", "m"], "would be written twice"),
             (["--set", "lr"], "--set needs NAME=VALUE"),
-            (["--set", "speed=3"], "speed has no meaning for DROCox"),
+            (["--set", "speed=3"], "speed has no meaning for CoxPH"),
             (["--unseen", "guess"], "unseen must be one of"),
             (["--separator", ";"], "pass --separator ','"),
             (["--hold-out", "x.csv", "--hold-out-share", "2"], "share must lie between 0 and 1"),
@@ -259,23 +265,78 @@ def test_a_tab_can_be_typed(drosurv, patients, target, tmp_path, mark):
     test = tmp_path / "test.tsv"
     options = ["--separator", mark, "--hold-out", test, "-o", tmp_path / "m"]
     told = drosurv.ok("fit", tmp_path / "d.tsv", *target, *options).stdout
-    assert f"drosurv evaluate {tmp_path / 'm'} {test} --separator tab\n" in told
+    assert f"drosurv audit {tmp_path / 'm'} {test} --separator tab\n" in told
     assert len(pd.read_csv(test, sep="\t").columns) == len(patients.columns)
 
 
-def test_the_next_command_that_is_shown_works_as_it_stands(drosurv, patients, target, tmp_path):
-    patients.to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=",")
-    marks = ["--separator", ";", "--decimal", ","]
-    paths = ["--hold-out", tmp_path / "held out.csv", "-o", tmp_path / "m"]
-    told = drosurv.ok("fit", tmp_path / "d.csv", *target, *marks, *paths).stdout
-    command = shlex.split(told.splitlines()[-1])
-    assert command[0] == "drosurv"
-    drosurv.ok(*command[1:], "--bootstrap", "0")
+@pytest.mark.parametrize("held", [True, False])
+def test_the_next_command_that_is_shown_works_as_it_stands(
+    drosurv, patients, target, tmp_path, monkeypatch, held
+):
+    monkeypatch.chdir(tmp_path)
+    patients.to_csv("d.csv", index=False, sep=";", decimal=",")
+    marks = ["--separator", ";", "--decimal", ",", "--missing", "n/a,stage=IV"]
+    paths = ["--hold-out", "held out.csv"] if held else []
+    told = drosurv.ok("fit", "d.csv", *target, *marks, *paths, "-o", "m").stdout
+    *_, why, command = told.splitlines()
+    assert why == "Next, look for whom it fails:"
+    program, *words = shlex.split(command)
+    assert (program, words[0]) == ("drosurv", "audit" if held else "repair")
+    shorter = ["--bootstrap", "0", "--no-rules"] if held else ["--max-conditions", "1", "--max-repairs", "1"]
+    drosurv.ok(*words, *shorter)
+    assert (tmp_path / ("report.html" if held else "repaired")).stat().st_size > 0
+
+
+def test_plain_cox_is_the_default_and_has_nothing_to_be_held_against(drosurv, data, target, tmp_path):
+    found = drosurv.json("fit", data, *target, "-o", tmp_path / "m")
+    assert found["estimator"] == "CoxPH"
+    assert found["against_plain_cox"] is None
+    assert type(load(tmp_path / "m")[-1]) is CoxPH
+    for command in ("fit", "tune"):
+        (model,) = (option for option in get_command(app).commands[command].params if option.name == "model")
+        assert model.default == {"fit": "cox", "tune": "dro-cox"}[command]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
+    drosurv, data, target, tmp_path, held
+):
+    paths = ["--hold-out", tmp_path / "test.csv", "--hold-out-share", "0.4"] if held else []
+    # So strong a ridge leaves hardly any difference between patients, which costs likelihood.
+    options = ("--model", "dro-cox", "--l2", "20", "--no-recalibrate", "--groups", "sex")
+    result = drosurv.ok("fit", data, *target, *options, *paths, "-o", tmp_path / "m", "--json")
+    found = json.loads(result.stdout)["against_plain_cox"]
+    judges = "On the patients held out" if held else "In 3 folds of these patients"
+    assert found["judges"].startswith(judges)
+    assert found["dominated"]
+    assert f"Warning: {found['judges']}: Plain Cox, trained on the same patients, serves" in result.stderr
+    assert "use plain Cox." in result.stderr
+    assert "Warning: Its calibration slope is" in result.stderr
+
+
+def test_too_few_held_out_are_no_judges_and_folds_are_instead(drosurv, data, target, tmp_path):
+    paths = ["--hold-out", tmp_path / "test.csv", "--hold-out-share", "0.05", "-o", tmp_path / "m"]
+    found = drosurv.json("fit", data, *target, "--model", "dro-cox", *paths)
+    assert found["against_plain_cox"]["judges"].startswith("In 3 folds")
+
+
+def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, target, tmp_path):
+    network = ("--network", "mlp", "--set", "max_iter=3")
+    assert drosurv.json("fit", data, *target, *network, "-o", tmp_path / "m")["against_plain_cox"]
+    told = ("--model", "group-dro-cox", "--groups", "sex", "--set", "max_iter=3")
+    assert drosurv.json("fit", data, *target, *told, "-o", tmp_path / "m")["against_plain_cox"]
+
+
+def test_groups_that_a_model_is_not_told_are_said_aloud(drosurv, data, target, tmp_path):
+    told = drosurv.ok("fit", data, *target, "--groups", "sex", "-o", tmp_path / "m").stderr
+    assert "Note: CoxPH is trained without groups: --groups only says which columns hold codes" in told
+    robust = ("--model", "group-dro-cox", "--groups", "sex", "-o", tmp_path / "m")
+    assert "trained without groups" not in drosurv.ok("fit", data, *target, *robust).stderr
 
 
 def test_nobody_is_held_out_of_a_training_that_fails(drosurv, data, target, tmp_path):
     drosurv.fails(
-        "fit", data, *target, "--alpha", "7", "--hold-out", tmp_path / "test.csv", "-o", tmp_path / "m"
+        "fit", data, *target, "--l2", "-7", "--hold-out", tmp_path / "test.csv", "-o", tmp_path / "m"
     )
     assert not (tmp_path / "test.csv").exists()
 

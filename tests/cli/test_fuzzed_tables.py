@@ -58,12 +58,17 @@ def test_fit_and_predict_work_or_say_why_not(drosurv, tmp_path, seed):
         data, model = tmp_path / "d.csv", tmp_path / "m"
         data.write_bytes(random_table(rng))
         options = rng.choice(
-            [[], ["--model", "cox", "--set", "l2=0.1"], ["--event-value", "a"], ["--ball", "cvar"]]
+            [
+                [],
+                ["--model", "cox", "--set", "l2=0.1"],
+                ["--event-value", "a"],
+                ["--model", "dro-cox", "--ball", "cvar"],
+            ]
         )
         result = drosurv("fit", data, "--time", "t", "--event", "e", "-o", model, *options)
         assert result.exit_code in (0, 2), (data.read_bytes(), result.exception)
         lines = result.stderr.splitlines()
-        assert all(line.startswith(("Error: ", "Warning: ")) for line in lines), lines
+        assert all(line.startswith(("Error: ", "Warning: ", "Note: ")) for line in lines), lines
         assert sum(line.startswith("Error: ") for line in lines) == (result.exit_code == 2)
         if result.exit_code == 0:
             drosurv.ok("predict", model, data, "--times", "1,2")

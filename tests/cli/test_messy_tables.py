@@ -161,24 +161,6 @@ def test_a_perfect_model_of_a_leak_is_saved_only_by_force(fit, gbsg2, tmp_path, 
     assert (tmp_path / "m").exists()
 
 
-def test_a_model_that_plain_cox_dominates_is_warned_about(drosurv, gbsg2, tmp_path):
-    gbsg2.to_csv(tmp_path / "d.csv", index=False)
-    options = (
-        "--alpha",
-        "0.1",
-        "--no-recalibrate",
-        "--hold-out",
-        tmp_path / "t.csv",
-        "--hold-out-share",
-        "0.5",
-        "-o",
-        tmp_path / "m",
-    )
-    result = drosurv.ok("fit", tmp_path / "d.csv", "--time", "days", "--event", "relapse", *options)
-    assert "Warning: Its calibration slope is" in result.stderr
-    assert "plain Cox" in result.stderr
-
-
 def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):
     late = gbsg2.assign(since=np.minimum(gbsg2["days"] / 2, 100.0).round())
     found = fit(late, "--entry", "since", how="json")

@@ -76,13 +76,24 @@ def test_by_default_the_plain_model_is_a_candidate_and_the_reason_names_all_thre
 def test_without_groups_the_best_c_index_is_chosen(tune):
     found = tune("json", "--grid", "alpha=0.3,1.0")
     best = max(found["settings"], key=lambda row: row["concordance_index"])
-    assert found["chosen"] == {"alpha": best["alpha"]}
+    assert found["chosen"] == ({} if best["plain"] else {"alpha": best["alpha"]})
+    assert [row["plain"] for row in found["settings"]] == [False, False, True]
     assert found["reason"].startswith("highest concordance_index")
 
 
 @pytest.mark.parametrize("rule", ["careful", "budget", "one-se", "pareto", "best"])
-def test_every_rule_has_a_name(tune, rule):
-    assert tune("json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--rule", rule)["reason"]
+def test_every_rule_has_a_name_and_all_but_the_published_one_the_plain_model(tune, rule):
+    found = tune("json", "--groups", "site", "--grid", "alpha=0.3", "--rule", rule)
+    assert found["reason"]
+    assert len(found["settings"]) == (1 if rule == "budget" else 2)
+
+
+def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):
+    common = ("--groups", "site", "--grid", "alpha=0.2", "--rule", "budget")
+    stretched, as_it_is = tune("ok", *common), tune("json", *common, "--set", "recalibrate=false")
+    assert "Risks were multiplied by" in stretched.stdout
+    assert as_it_is["recalibration"] is None
+    assert "--entry is not understood by a search" in tune("fails", *common, "--entry", "x1")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +128,8 @@ def test_the_data_are_never_overwritten(tune, table):
 
 def test_a_chosen_model_that_plain_cox_dominates_is_warned_about(tune):
     # A ridge as strong as this leaves hardly any difference between patients.
-    result = tune("ok", "--grid", "l2=5,10", "--set", "alpha=0.9")
+    options = ("--grid", "l2=5,10", "--set", "alpha=0.9", "--set", "recalibrate=false")
+    result = tune("ok", *options, "--groups", "site", "--rule", "budget")
     assert "Warning: Its calibration slope is" in result.stderr
     assert "plain Cox" in result.stderr
     assert tune("json", "--model", "cox", "--grid", "l2=0")["against_plain_cox"] is None

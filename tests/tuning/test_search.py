@@ -244,11 +244,32 @@ def test_without_groups_the_best_c_index_is_chosen(data):
 
 def test_a_setting_that_diverges_is_named_and_not_chosen(adam, data):
     search = GridSearch(adam, {"lr": [1e9, 0.1]}, cv=2, random_state=0).fit(data.X, data.y)
-    assert search.best_params_ == {"lr": 0.1}
+    assert search.best_index_ == search.results_["concordance_index"].idxmax() != 0
     assert "ran away" in search.results_["error"].iloc[0]
     assert search.results_["error"].iloc[1] == ""
     with pytest.raises(ValueError, match="no setting could be trained; the first: training ran away"):
         GridSearch(adam, {"lr": [1e9]}, cv=2).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("rule", [BestScore(), OneStandardError(), ParetoPoint(), AccuracyBudget()])
+def test_the_plain_model_is_a_candidate_of_every_rule_but_the_published_one(data, groups, rule):
+    search = GridSearch(DROCox(), {"alpha": [0.1, 0.2]}, cv=2, rule=rule, random_state=0)
+    search.fit(data.X, data.y, sensitive_features=groups["side"])
+    published = isinstance(rule, AccuracyBudget)
+    assert len(search.results_) == (2 if published else 3)
+    assert published or search.results_["plain"].tolist() == [False, False, True]
+    if isinstance(rule, BestScore):
+        best = search.results_["concordance_index"].idxmax()
+        assert search.best_index_ == best
+        assert (type(search.best_estimator_) is CoxPH) == (best == 2)
+
+
+def test_the_plain_model_is_not_recalibrated(data):
+    search = GridSearch(DROCox(recalibrate=True), {"alpha": [0.5]}, cv=2, rule=BestScore(), random_state=0)
+    same = GridSearch(DROCox(), {"alpha": [0.5]}, cv=2, rule=BestScore(), random_state=0)
+    with_factor, without = (found.fit(data.X, data.y).results_ for found in (search, same))
+    pd.testing.assert_series_equal(with_factor.iloc[-1], without.iloc[-1])
+    assert with_factor["gain_over_null"].iloc[0] != without["gain_over_null"].iloc[0]
 
 
 def test_an_unregularised_model_that_cannot_be_trained_is_named(adam, data, monkeypatch):

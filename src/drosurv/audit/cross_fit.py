@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +32,14 @@ CROSS_FITTED = (
 )
 
 
-def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -> Predictions:
+def cross_fitted(
+    recipe: Any,
+    X: Any,
+    y: Any,
+    folds: Folds,
+    random_state: int,
+    fit_options: Mapping[str, Any] | None = None,
+) -> Predictions:
     """Out-of-fold predictions of a recipe.
 
     Parameters
@@ -48,6 +55,8 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -
         predict, fold by fold, which together are all rows.
     random_state : int
         Seed of the folds.
+    fit_options : mapping, optional
+        Further arguments of ``fit``, one entry per patient each.
 
     Returns
     -------
@@ -66,7 +75,8 @@ def cross_fitted(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves = True
     for train, test in parts:
-        model = clone(recipe).fit(take(X, train), y[train])
+        own = {name: take(values, train) for name, values in (fit_options or {}).items()}
+        model = clone(recipe).fit(take(X, train), y[train], **own)
         estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.

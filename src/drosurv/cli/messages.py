@@ -137,10 +137,19 @@ def _os_message(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)
 
 
-def tell_against_plain(found: AgainstPlain | None) -> dict[str, Any] | None:
-    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON."""
+def tell_against_plain(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
+    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON.
+
+    Parameters
+    ----------
+    found : AgainstPlain or None
+        The comparison, if there was one.
+    judges : str
+        Whom the models were judged on.
+    """
     if found is None:
         return None
-    for statement in found.statements:
-        say("Warning" if statement.concern else "Note", statement.text)
-    return {"dominated": found.dominated, "statements": str(found)}
+    for place, statement in enumerate(found.statements):
+        text = statement.text if place else f"{judges}: {statement.text}"
+        say("Warning" if statement.concern else "Note", text)
+    return {"dominated": found.dominated, "statements": str(found), "judges": judges}

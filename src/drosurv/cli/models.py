@@ -16,7 +16,7 @@ def model_classes() -> dict[str, type[Any]]:
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
-    """An estimator by its name on the command line.
+    """An estimator by its name on the command line; a robust one is recalibrated unless told otherwise.
 
     Parameters
     ----------
@@ -37,7 +37,10 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
     check_parameters(cls(), wanted)
     drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}
-    return cls(**{**drawn, **wanted})
+    estimator = cls(**{**drawn, **wanted})
+    if "recalibrate" not in wanted and _shrinks(estimator):
+        estimator.set_params(recalibrate=True)
+    return estimator
 
 
 def check_parameters(estimator: Any, names: Iterable[str]) -> None:
@@ -45,13 +48,16 @@ def check_parameters(estimator: Any, names: Iterable[str]) -> None:
     taken = estimator.get_params()
     for name in names:
         if name not in taken:
-            raise ArgumentError(
-                Argument(name),
-                f" has no meaning for {type(estimator).__name__}, which takes {', '.join(taken)}.",
+            robust = name in ("alpha", "ball")
+            remedy = (
+                ": pass --model dro-cox, or another robust model"
+                if robust
+                else f", which takes {', '.join(taken)}"
             )
+            raise ArgumentError(Argument(name), f" has no meaning for {type(estimator).__name__}{remedy}.")
 
 
-def shrinks(estimator: Any) -> bool:
+def _shrinks(estimator: Any) -> bool:
     """Whether robust training draws an estimator's risks together, so that curves need them spread out again."""
     robust = "worst_case_weights_" in getattr(estimator, "_per_patient", ())
     stretchable = "recalibrate" in estimator.get_params() and not estimator._own_curves

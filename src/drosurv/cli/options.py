@@ -61,20 +61,6 @@ class FileOptions:
 
         return FileFormat(self.separator, self.decimal, self.encoding, listed(self.missing))
 
-    def words(self) -> list[str]:
-        """The options that read a file which these marks wrote."""
-        marks = {
-            "--separator": (self.separator, ","),
-            "--decimal": (self.decimal, "."),
-            "--encoding": (self.encoding, "utf-8"),
-        }
-        return [
-            word
-            for option, (mark, usual) in marks.items()
-            if mark != usual
-            for word in (option, "tab" if mark == "\t" else mark)
-        ]
-
 
 @dataclass(frozen=True)
 class TargetOptions:
@@ -155,6 +141,20 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def words(*bundles: Any) -> list[str]:
+    """The options that a shell takes to give the same bundles again."""
+    found: list[str] = []
+    for bundle in bundles:
+        for field in fields(bundle):
+            value, option = getattr(bundle, field.name), f"--{field.name.replace('_', '-')}"
+            if value is True:
+                found.append(option)
+            elif value != field.default:
+                for entry in value if isinstance(value, list) else [value]:
+                    found += [option, "tab" if entry == "\t" else entry]
+    return found
 
 
 def listed(values: list[str] | None) -> tuple[str, ...]:

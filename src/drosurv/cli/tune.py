@@ -40,8 +40,10 @@ def tune(
     target: TargetOptions,
     columns: ColumnOptions,
     file: FileOptions,
-    model: Annotated[str, typer.Option(help="As in `drosurv fit`.")] = "dro-cox",
-    network: Annotated[str | None, typer.Option(help="linear, the default, or mlp.")] = None,
+    model: Annotated[
+        str, typer.Option(help="Whose settings to try, beside plain Cox: dro-cox or another estimator.")
+    ] = "dro-cox",
+    network: Annotated[str | None, typer.Option(help="linear, the default, trees or mlp.")] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -142,11 +144,19 @@ def tune(
     if plot is not None:
         _draw(search, plot, minimise)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
-    against = tell_against_plain(trained.against_plain_in_folds(folds, seed))
+    against = tell_against_plain(*trained.against_plain(seed=seed))
+    factor = getattr(trained.estimator, "recalibration_", None)
     if as_json:
-        print_json({**_summary(search, output), "against_plain_cox": against})
-    else:
-        _show(search, output, list(values), [minimise] if listed(groups) else [])
+        print_json({**_summary(search, output), "recalibration": factor, "against_plain_cox": against})
+        return
+    _show(search, list(values), [minimise] if listed(groups) else [])
+    if factor is not None:
+        typer.echo(
+            f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on, as those of every "
+            "robust setting were (--set recalibrate=false leaves them as they are)."
+        )
+    if output is not None:
+        typer.echo(f"Saved to {output}.")
 
 
 def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
@@ -201,7 +211,7 @@ def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _show(search: GridSearch, output: Path | None, parameters: list[str], disparities: list[str]) -> None:
+def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> None:
     columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
     shown = search.results_[columns].copy()
     shown.insert(0, "", ["*" if number == search.best_index_ else "" for number in shown.index])
@@ -227,8 +237,6 @@ def _show(search: GridSearch, output: Path | None, parameters: list[str], dispar
     )
     if search.choice_.fallback:
         typer.echo("Warning: no setting met the rule; its second best was taken.", err=True)
-    if output is not None:
-        typer.echo(f"Saved to {output}.")
 
 
 def _draw(search: GridSearch, path: Path, minimise: str) -> None:

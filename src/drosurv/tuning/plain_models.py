@@ -15,6 +15,8 @@ def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimato
     models: list[NetworkEstimator] = []
     for candidate in candidates:
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
+        # Only robust training needs its risks spread out again.
+        shared["recalibrate"] = False
         # Like is compared with like: 500 steps of Adam are not the optimum.
         shared["solver"] = "convex" if candidate._uses_convex else "adam"
         if candidate._uses_convex:

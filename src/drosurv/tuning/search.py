@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -63,8 +64,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         Of the estimator's own parameters, without a step's name. By default the paper's: alpha or the penalty's
         weight, and the learning rate where Adam trains.
     rule : SelectionRule, optional
-        Picks a row of ``results_``. By default :class:`CarefulBudget`, for which the plain model is a candidate too;
-        without sensitive features, the best c-index. The paper's rule is :class:`AccuracyBudget`.
+        Picks a row of ``results_``. By default :class:`CarefulBudget`; without sensitive features, the best c-index.
+        The plain model is a candidate beside every other one's settings, except of the paper's rule,
+        :class:`AccuracyBudget`.
     cv : int, float, splitter or iterable
         Number of folds; or the share of patients in one validation part; or folds of one's own (see
         :func:`drosurv.tuning.folds.parse_folds`).
@@ -98,9 +100,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
         partial likelihood over no model as a share of the unregularised model's. With several sensitive
         features a disparity is that of the attribute where it is largest; each one's own stands in
-        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did. If the rule
-        considers the plain model, its row is the last one, marked in ``plain``, and ``<minimise>_difference`` with
-        ``_se`` compares every setting with it on the same patients.
+        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did. The plain
+        model's row is the last one, marked in ``plain``; ``<minimise>_difference`` with ``_se`` compares every
+        setting with it on the same patients.
     fold_results_ : DataFrame
         The same per setting and fold.
     reference_ : Series
@@ -187,8 +189,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         plain, plain_folds = self._compare(references, scored[len(points) :], metrics)
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
-        if isinstance(rule, CarefulBudget):
-            differences = paired_differences(self.fold_results_, plain_folds, rule.minimise)
+        if isinstance(rule, CarefulBudget) or not (isinstance(rule, AccuracyBudget) or type(model) is CoxPH):
+            compared_by = getattr(rule, "minimise", "concordance_index")
+            differences = paired_differences(self.fold_results_, plain_folds, compared_by)
             self.results_ = with_plain(self.results_, self.reference_, differences)
         self.fold_results_ = self.fold_results_.drop(columns=DRAWS, errors="ignore")
         self.rule_: SelectionRule = rule

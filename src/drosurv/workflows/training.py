@@ -19,12 +19,14 @@ from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import AgainstPlain, against_plain, beside
 from drosurv.persistence import save
-from drosurv.tables import SurvivalTable, TableEncoder, find_leaks
+from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.workflows.opened_model import fingerprint
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
 _FEWEST_JUDGES = 50
+# Two more trainings on two thirds each: cheap, and every patient is a judge.
+_FOLDS = 3
 # A log hazard per standard deviation that only an outcome in disguise gives.
 _ENDLESS = 8.0
 # So many times keep a curve well enough to be averaged.
@@ -43,11 +45,14 @@ class Trained:
         The patients trained on.
     leaks : dict
         Columns used that may give the outcome away, with the reason.
+    fit_options : dict
+        What the pipeline was fitted with besides features and target, one entry per patient each.
     """
 
     pipeline: Pipeline
     table: SurvivalTable
     leaks: dict[str, str]
+    fit_options: dict[str, Any]
 
     @property
     def encoder(self) -> TableEncoder:
@@ -95,35 +100,49 @@ class Trained:
         largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
         return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
 
-    def against_plain(self, held: SurvivalTable) -> AgainstPlain | None:
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model is plain Cox."""
+        model = self.estimator
+        return type(model) is CoxPH and model.network == "linear" and model.l2 == 0 and not model.recalibrate
+
+    def against_plain(
+        self, held: SurvivalTable | None = None, seed: int = 0
+    ) -> tuple[AgainstPlain | None, str]:
         """The model beside plain Cox trained on the same patients, judged on others.
 
-        None where there is nothing to tell: the model is plain Cox, or too few patients are there to judge by.
+        Parameters
+        ----------
+        held : SurvivalTable, optional
+            Patients kept away from training. Without them, or where they are too few, both models are trained anew
+            without each of a few folds of the training patients, and judged on it.
+        seed : int
+            Draws the folds.
+
+        Returns
+        -------
+        (AgainstPlain or None, str)
+            The comparison, and the words that say on whom. None where there is nothing to compare: the model is
+            plain Cox or looks at no feature, patients are too few to judge by, or rows were observed in a way that
+            folds do not hand on (entry times, strata).
         """
-        if not self._comparable(held):
-            return None
-        return against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, _groups_of(held))
-
-    def against_plain_in_folds(self, folds: int, seed: int = 0) -> AgainstPlain | None:
-        """The same where nobody was kept away: both models are trained anew without each fold, and judged on it.
-
-        None also for a model that is trained with groups or entry times, which folds do not hand on.
-        """
-        own = _fit_options(self.estimator, self.table)
-        if own or not self._comparable(self.table):
-            return None
-        X, y = self.table.X, self.table.y
-        parts = self.table.folds(folds, seed)
-        plain = cross_fitted_cox(self.pipeline, X, y, parts, seed)
-        if plain is None:
-            return None
-        model = cross_fitted(self.pipeline, X, y, parts, seed)
-        return beside((model, None), (plain, None), y, _groups_of(self.table), y_train=y)
-
-    def _comparable(self, judges: SurvivalTable) -> bool:
-        enough = len(judges) >= _FEWEST_JUDGES and judges.y[judges.columns.event].sum() >= _EVENTS_PER_FEATURE
-        plain = type(self.estimator) is CoxPH and self.estimator.l2 == 0
-        return bool(enough and not plain and hasattr(self.estimator, "solver"))
+        if self.is_plain or not hasattr(self.estimator, "solver"):
+            return None, "nobody"
+        if held is not None and _can_judge(held):
+            found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, _groups_of(held))
+            return found, "On the patients held out"
+        if not _can_judge(self.table) or {"model__entry", "model__strata"} & set(self.fit_options):
+            return None, "nobody"
+        X, y, parts = self.table.X, self.table.y, self.table.folds(_FOLDS, seed)
+        with warnings.catch_warnings():
+            # Training on everybody has given these warnings already.
+            warnings.simplefilter("ignore")
+            plain = cross_fitted_cox(self.pipeline, X, y, parts, seed)
+            if plain is None:
+                return None, "nobody"
+            model = cross_fitted(self.pipeline, X, y, parts, seed, self.fit_options)
+        found = beside((model, None), (plain, None), y, _groups_of(self.table), y_train=y)
+        return found, f"In {_FOLDS} folds of these patients, by models trained without them"
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
@@ -176,15 +195,25 @@ def train(
     talks = "verbose" in estimator.get_params()
     if talks:
         estimator.set_params(verbose=verbose)
-    columns = {f"model__{name}": table.frame[column] for name, column in (observed or {}).items()}
-    pipeline.fit(table.X, table.y, **_fit_options(estimator, table), **columns)
+    options = fit_options(estimator, table)
+    if _groups_of(table) is not None and "model__sensitive_features" not in options:
+        warnings.warn(
+            TableNote(
+                f"{type(estimator).__name__} is trained without groups: ",
+                Argument("groups"),
+                " only says which columns hold codes, and in whom a model is compared with plain Cox.",
+            ),
+            stacklevel=2,
+        )
+    options |= {f"model__{name}": table.frame[column] for name, column in (observed or {}).items()}
+    pipeline.fit(table.X, table.y, **options)
     if bootstrap:
         estimator.summary(method="bootstrap", n_boot=bootstrap)
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     used = [column.name for column in encoder.columns_ if column.features]
-    return Trained(pipeline, table, find_leaks(table.X[used], table.y))
+    return Trained(pipeline, table, find_leaks(table.X[used], table.y), options)
 
 
 def table_encoder(
@@ -199,7 +228,11 @@ def _groups_of(table: SurvivalTable) -> pd.DataFrame | None:
     return table.sensitive_features if table.sensitive_features.shape[1] else None
 
 
-def _fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
+def _can_judge(table: SurvivalTable) -> bool:
+    return bool(len(table) >= _FEWEST_JUDGES and table.y[table.columns.event].sum() >= _EVENTS_PER_FEATURE)
+
+
+def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """What the table holds for training besides features and target."""
     taken = signature(estimator.fit).parameters
     options: dict[str, Any] = {}

@@ -7,10 +7,10 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import Argument, ArgumentError
 from drosurv.tables import SurvivalTable, find_leaks
 from drosurv.tuning import GridSearch, SelectionRule
-from drosurv.workflows.training import Trained, table_encoder
+from drosurv.workflows.training import Trained, fit_options, table_encoder
 
 
 def tune(
@@ -49,6 +49,8 @@ def tune(
     """
     if validation is not None and not 0 < validation < 1:
         raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)
+    if table.entry is not None:
+        raise ArgumentError(Argument("entry"), " is not understood by a search: fit the settings one by one.")
     search = GridSearch(
         Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
         {name: list(values) for name, values in grid.items()},
@@ -63,7 +65,7 @@ def tune(
     search.fit(table.X, table.y, sensitive_features=groups)
     best = search.best_estimator_
     used = [column.name for column in best[0].columns_ if column.features]
-    return search, Trained(best, table, find_leaks(table.X[used], table.y))
+    return search, Trained(best, table, find_leaks(table.X[used], table.y), fit_options(best[-1], table))
 
 
 def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
