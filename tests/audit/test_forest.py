@@ -3,28 +3,27 @@ from dataclasses import replace
 import pytest
 
 from drosurv.audit.charts.axis import Axis
-from drosurv.audit.charts.forest import calibration_forests, group_forests
-from drosurv.audit.charts.strip import Strip
+from drosurv.audit.charts.forest import Strip, StripColumn, calibration_forests, group_forests
 
-AXIS = Axis.over("", [0.0, 1.0], margin=0)
+COLUMN = StripColumn("", Axis.over("", [0.0, 1.0], margin=0), 0.1)
 
 
 def test_a_strip_is_in_percent_of_its_axis():
-    strip = Strip.on(AXIS, 0.5, 0.25, 1.0, guide=0.1)
+    strip = Strip.on(COLUMN, 0.5, 0.25, 1.0)
     assert (strip.dot, strip.start, strip.length, strip.guide) == (50, 25, 75, 10)
 
 
 def test_a_strip_without_values_draws_nothing():
-    assert Strip.on(AXIS, None) == Strip(None)
+    assert Strip.on(COLUMN, None) == Strip(guide=10)
 
 
 def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
     forest = group_forests([model.tables["by_group"] for model in report.models])[0]
-    assert [(block.name, [row.group for row in block.rows]) for block in forest.blocks] == [
+    assert [(block.name, [row["group"] for row, _ in block.rows]) for block in forest.blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
     ]
-    assert [row.worst for block in forest.blocks for row in block.rows] == [False, True, False]
+    assert [row["worst"] for block in forest.blocks for row, _ in block.rows] == [False, True, False]
 
 
 def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
@@ -46,17 +45,17 @@ def test_the_guide_is_everyone_or_for_skill_zero(report):
 
 def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(report):
     forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    row = forest.blocks[0].rows[0]
+    _, strips = forest.blocks[0].rows[0]
     # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
-    assert row.cells[0].text == "+3.0"
+    assert strips[0].text == "+3.0"
     axis = forest.measures[0].axis
-    assert row.cells[0].strip.start == pytest.approx(100 * axis.share(0.0), abs=0.01)
-    assert row.cells[0].strip.length == pytest.approx(100 * (axis.share(6.0) - axis.share(0.0)), abs=0.01)
+    assert strips[0].start == pytest.approx(100 * axis.share(0.0), abs=0.01)
+    assert strips[0].length == pytest.approx(100 * (axis.share(6.0) - axis.share(0.0)), abs=0.01)
 
 
 def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
     forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    assert not any(row.worst for block in forest.blocks for row in block.rows)
+    assert not any(row.get("worst") for block in forest.blocks for row, _ in block.rows)
 
 
 @pytest.mark.parametrize(
@@ -65,5 +64,5 @@ def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
 def test_a_difference_that_rounds_to_nothing_has_no_sign(report, predicted, text):
     (first, *others) = report.audited.tables["calibration"].rows
     table = replace(report.audited.tables["calibration"], rows=({**first, "predicted": predicted}, *others))
-    row = calibration_forests([table], "days")[0].blocks[0].rows[0]
-    assert row.cells[0].text == text
+    _, strips = calibration_forests([table], "days")[0].blocks[0].rows[0]
+    assert strips[0].text == text

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from drosurv.audit.sections.section import Part, Section
+from drosurv.presentation import written
 
 
 def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[str, Any]) -> str:
@@ -38,6 +39,7 @@ def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["written"] = written
     environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     shown = [(section, part, section.draw(part)) for section, part in sections]
     return environment.get_template("page.html.jinja").render(

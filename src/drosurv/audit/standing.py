@@ -8,7 +8,9 @@ from typing import Literal
 import numpy as np
 
 from drosurv.audit.evidence import Evidence
-from drosurv.evaluation.summary import judged_gains
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.rows import Row
+from drosurv.evaluation.summary import HARM_METRICS, judged_gains
 from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
 
 Against = Literal["better", "not shown", "worse", "too few"]
@@ -66,21 +68,16 @@ def standings(evidence: Evidence) -> list[Standing]:
     """Everybody first, then every group of every attribute."""
     result = evidence.audited
     small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
-    gains = _gains(evidence)
-    there = {
+    gains = _gains(result)
+    came = {
         (row["attribute"], row["group"]): row
         for row in plain_rows(result.calibration)
         if row["horizon"] == plain(result.settings.horizon)
     }
-    ranked = [row for row in result.select(metric="concordance_index") if row.kind != "gap"]
-    by_reference = {}
-    if evidence.reference_result is not None:
-        rows = evidence.reference_result.select(metric="concordance_index")
-        by_reference = {(row.attribute, row.group): row.value for row in rows if row.kind != "gap"}
+    theirs = {} if evidence.reference_result is None else _ranked(evidence.reference_result)
     found = []
-    for row in ranked:
-        key = (row.attribute, row.group)
-        came = there.get(key, {})
+    for key, row in _ranked(result).items():
+        judged = key in gains and key not in small
         found.append(
             Standing(
                 *key,
@@ -88,11 +85,11 @@ def standings(evidence: Evidence) -> list[Standing]:
                 events=row.events,
                 of_100=round(100 * row.n / len(evidence.target)),
                 c_index=(row.value, row.low, row.high),
-                reference_c_index=by_reference.get(key, np.nan),
-                no_model="too few" if key in small or key not in gains else against_nothing(gains[key]),
+                reference_c_index=theirs[key].value if key in theirs else np.nan,
+                no_model=against_nothing(gains[key]) if judged else "too few",
                 reference="" if evidence.against is None else evidence.against.served(*key),
-                expected=_known(came.get("predicted")),
-                observed=_known(came.get("observed")),
+                expected=_known(came.get(key, {}).get("predicted")),
+                observed=_known(came.get(key, {}).get("observed")),
             )
         )
     return found
@@ -127,29 +124,26 @@ def _of_100(counts: np.ndarray) -> list[int]:
     return [int(count) for count in whole]
 
 
-def _gains(evidence: Evidence) -> dict[tuple[str, str], list[GroupNumber]]:
+def _ranked(result: EvaluationResult) -> dict[tuple[str, str], Row]:
+    """The c-index of everybody and of every group."""
+    rows = result.select(metric="concordance_index")
+    return {(row.attribute, row.group): row for row in rows if row.kind != "gap"}
+
+
+def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]:
     """Gains over no model by group; without curves, pairs ranked rightly beyond the half that chance gives."""
-    result = evidence.audited
     numbers = judged_gains(result.rows, result.settings.level)
-    overall = [
-        row
-        for metric in ("brier_skill", "likelihood_gain")
-        for row in result.select(metric=metric, kind="overall")
-        if not np.isnan(row.low)
-    ]
-    if not numbers and not overall:
-        ranked = [row for row in result.select(metric="concordance_index") if row.kind != "gap"]
-        overall = [row for row in ranked if row.status == "ok" and not np.isnan(row.low)]
-        shift = CHANCE
-    else:
-        shift = 0.0
+    overall = [row for metric in HARM_METRICS for row in result.select(metric=metric, kind="overall")]
+    shift = 0.0
+    if not overall:
+        overall, shift = [row for row in _ranked(result).values() if row.status == "ok"], CHANCE
+    for row in overall:
+        if not np.isnan(row.low):
+            ends = (row.low - shift, row.high - shift)
+            numbers.append(GroupNumber(row.attribute, row.group, row.value - shift, *ends, *ends, row.metric))
     found: dict[tuple[str, str], list[GroupNumber]] = {}
     for number in numbers:
         found.setdefault((number.attribute, number.group), []).append(number)
-    for row in overall:
-        ends = (row.low - shift, row.high - shift)
-        number = GroupNumber(row.attribute, row.group, row.value - shift, *ends, *ends, row.metric)
-        found.setdefault((row.attribute, row.group), []).append(number)
     return found
 
 

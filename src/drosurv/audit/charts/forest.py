@@ -1,32 +1,22 @@
-"""Forest plots: groups below each other, their measures as strips on common axes."""
+"""Forest plots: groups below each other, each number a strip on an axis that all rows and all models share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from drosurv.audit.charts.axis import Axis
-from drosurv.audit.charts.strip import Strip
 from drosurv.presentation import NOTHING, Column, Table, moment, written
 
 Row = dict[str, Any]
+# Measures whose zero means: as good as no model.
+AGAINST_NOTHING = ("brier_skill", "likelihood_gain")
 
 
-@dataclass(frozen=True)
-class StripColumn:
-    """A column of strips.
-
-    Attributes
-    ----------
-    label : str
-        Heading.
-    axis : Axis
-        Common to all rows, and to all models.
-    guide : float or None
-        Value at which a thin line runs through all rows.
-    """
+class StripColumn(NamedTuple):
+    """A column of strips: its heading, its axis, and where a thin line runs through all rows."""
 
     label: str
     axis: Axis
@@ -34,55 +24,65 @@ class StripColumn:
 
 
 @dataclass(frozen=True)
-class StripCell:
-    """One strip and how it is read."""
-
-    strip: Strip
-    text: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class ForestRow:
-    """One group."""
-
-    group: str
-    patients: str
-    events: str
-    note: str
-    worst: bool
-    cells: tuple[StripCell, ...]
-
-
-@dataclass(frozen=True)
-class Block:
-    """The groups of one attribute; no name for the row of all patients."""
-
-    name: str
-    rows: tuple[ForestRow, ...]
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Everything a forest plot shows.
+class Strip:
+    """A value and its interval on a line across a table's cell, and how they are read.
 
     Attributes
     ----------
-    caption : str
-    sizes : bool
-        Whether numbers of patients and events stand beside the groups.
-    measures : tuple of StripColumn
-    blocks : tuple of Block
+    text, detail : str
+        The value, and what stands small below it.
+    dot : float, optional
+        Place of the value, in percent of the width; None if it is not known or beyond the axis.
+    start, length : float, optional
+        The interval.
+    guide : float, optional
+        The line that all strips of a column share.
     """
+
+    text: str = ""
+    detail: str = ""
+    dot: float | None = None
+    start: float | None = None
+    length: float | None = None
+    guide: float | None = None
+
+    @classmethod
+    def on(
+        cls,
+        column: StripColumn,
+        value: float | None,
+        low: float | None = None,
+        high: float | None = None,
+        text: str = "",
+        detail: str = "",
+    ) -> Strip:
+        """The strip of a value with the interval low to high; None where not known."""
+        axis = column.axis
+
+        def place(given: float | None) -> float | None:
+            return None if given is None else round(100 * axis.share(given), 2)
+
+        start, end = place(low), place(high)
+        length = round(end - start, 2) if start is not None and end is not None else None
+        # A dot at the end of the axis would say a value that is not the group's.
+        inside = value is not None and axis.low <= value <= axis.high
+        return cls(text, detail, place(value) if inside else None, start, length, place(column.guide))
+
+
+class Block(NamedTuple):
+    """The rows of one attribute, each with its strips; no name for the row of all patients."""
+
+    name: str
+    rows: list[tuple[Row, tuple[Strip, ...]]]
+
+
+class Forest(NamedTuple):
+    """One model's plot; `sizes` says whether patients and events are shown."""
 
     caption: str
     sizes: bool
     measures: tuple[StripColumn, ...]
-    blocks: tuple[Block, ...]
-
-
-# Measures whose zero means: as good as no model.
-AGAINST_NOTHING = ("brier_skill", "likelihood_gain")
+    blocks: list[Block]
 
 
 def group_forests(tables: Sequence[Table]) -> list[Forest]:
@@ -92,46 +92,38 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
     """
     # A model without survival curves has fewer measures than the others.
     fullest = max(tables, key=lambda table: len(table.columns))
-    strips = [column for column in fullest.columns if column.interval is not None]
-    forests = []
-    axes = [
-        Axis.over(
-            "",
-            [
-                *(row.get(key) for table in tables for row in table.rows for key in _seen(column, row)),
-                *((0.0,) if column.key in AGAINST_NOTHING else ()),
-            ],
-            kind=column.kind,
-            count=3,
-        )
-        for column in strips
-    ]
-    for table in tables:
+    columns = [column for column in fullest.columns if column.interval is not None]
+    axes = [_common_axis(column, tables) for column in columns]
+
+    def forest(table: Table) -> Forest:
         everyone = next((row for row in table.rows if not row["attribute"]), {})
         measures = tuple(
-            StripColumn(
-                str(column.label), axis, 0.0 if column.key in AGAINST_NOTHING else everyone.get(column.key)
-            )
-            for column, axis in zip(strips, axes, strict=True)
+            StripColumn(str(c.label), axis, 0.0 if c.key in AGAINST_NOTHING else everyone.get(c.key))
+            for c, axis in zip(columns, axes, strict=True)
         )
 
-        def cells(row: Row, measures: Sequence[StripColumn] = measures) -> tuple[StripCell, ...]:
-            return tuple(
-                StripCell(
-                    Strip.on(measure.axis, *(row.get(key) for key in column.keys), guide=measure.guide),
-                    written(row.get(column.key), column.kind),
-                    column.interval_of(row),
-                )
-                for column, measure in zip(strips, measures, strict=True)
-            )
+        def strip(row: Row, measure: StripColumn, c: Column) -> Strip:
+            value, low, high = (row.get(key) for key in c.keys)
+            return Strip.on(measure, value, low, high, c.value(row), c.interval_of(row))
 
-        forests.append(Forest(table.caption, True, measures, _blocks(table.rows, cells)))
-    return forests
+        def strips(row: Row) -> tuple[Strip, ...]:
+            return tuple(strip(row, measure, c) for measure, c in zip(measures, columns, strict=True))
+
+        return Forest(table.caption, True, measures, _blocks(table.rows, strips))
+
+    return [forest(table) for table in tables]
 
 
-def _seen(column: Column, row: Row) -> tuple[str, ...]:
-    """What the axis must hold of a row: a group too small to say anything must not squeeze the others."""
-    return (column.key,) if row.get("note") else column.keys
+def _common_axis(column: Column, tables: Sequence[Table]) -> Axis:
+    """Of a column in all tables; the interval of a group too small to say anything must not squeeze the others."""
+    values = [
+        row.get(key)
+        for table in tables
+        for row in table.rows
+        for key in (column.keys[:1] if row.get("note") else column.keys)
+    ]
+    zero = [0.0] if column.key in AGAINST_NOTHING else []
+    return Axis.over("", [*values, *zero], kind=column.kind, count=3)
 
 
 def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]:
@@ -143,44 +135,34 @@ def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]
         Per model, rows ``attribute``, ``group``, ``horizon``, ``predicted``, ``observed``, ``low``, ``high``, and
         ``note`` where a group is too small to say anything.
     time_unit : str
-        What horizons count.
+        What horizons count; empty where nobody said.
     """
-    differences = [
-        _difference(row, end)
-        for table in tables
-        for row in table.rows
-        for end in ("low", "high")
-        if not row.get("note")
-    ]
-    axis = Axis.over("", [0.0, *differences], count=2)
-    horizons = list(dict.fromkeys(row["horizon"] for table in tables for row in table.rows))
+    every = [row for table in tables for row in table.rows]
+    ends = [_difference(row, end) for row in every for end in ("low", "high") if not row.get("note")]
+    axis = Axis.over("", [0.0, *ends], count=2)
+    horizons = list(dict.fromkeys(row["horizon"] for row in every))
     measures = tuple(StripColumn(f"at {moment(horizon, time_unit)}", axis, 0.0) for horizon in horizons)
-    forests = []
-    for table in tables:
+
+    def forest(table: Table) -> Forest:
         found = {(row["attribute"], row["group"], row["horizon"]): row for row in table.rows}
         groups = {(row["attribute"], row["group"]): row for row in table.rows}
 
-        def cells(row: Row, found: dict[Any, Row] = found) -> tuple[StripCell, ...]:
-            there = [found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons]
-            return tuple(_calibration_cell(axis, at) for at in there)
+        def strips(row: Row) -> tuple[Strip, ...]:
+            there = (found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons)
+            return tuple(_calibration(measures[0], at) for at in there)
 
-        forests.append(Forest(table.caption, False, measures, _blocks(list(groups.values()), cells)))
-    return forests
+        return Forest(table.caption, False, measures, _blocks(groups.values(), strips))
+
+    return [forest(table) for table in tables]
 
 
-def _calibration_cell(axis: Axis, row: Row) -> StripCell:
+def _calibration(column: StripColumn, row: Row) -> Strip:
     value, low, high = (_difference(row, end) for end in ("observed", "high", "low"))
-    shown = written(row.get("observed"), "share")
-    return StripCell(
-        Strip.on(axis, value, low, high, guide=0.0),
-        NOTHING if value is None else _signed(value),
-        "" if value is None else f"observed {shown}",
-    )
-
-
-def _signed(points: float) -> str:
-    text = written(points, "points")
-    return f"+{text}" if points > 0 and text != "0.0" else text
+    if value is None:
+        return Strip.on(column, None, text=NOTHING)
+    text = written(value, "points")
+    signed = f"+{text}" if value > 0 and text != "0.0" else text
+    return Strip.on(column, value, low, high, signed, f"observed {written(row['observed'], 'share')}")
 
 
 def _difference(row: Row, end: str) -> float | None:
@@ -189,18 +171,6 @@ def _difference(row: Row, end: str) -> float | None:
     return None if predicted is None or other is None else 100 * (predicted - other)
 
 
-def _blocks(rows: Sequence[Row], cells: Callable[[Row], tuple[StripCell, ...]]) -> tuple[Block, ...]:
-    def row_of(row: Row) -> ForestRow:
-        return ForestRow(
-            group=str(row["group"]),
-            patients=written(row.get("patients"), "count"),
-            events=written(row.get("events"), "count"),
-            note=str(row.get("note") or ""),
-            worst=bool(row.get("worst")),
-            cells=cells(row),
-        )
-
-    return tuple(
-        Block(str(attribute or ""), tuple(map(row_of, members)))
-        for attribute, members in groupby(rows, key=lambda row: row["attribute"])
-    )
+def _blocks(rows: Iterable[Row], strips: Callable[[Row], tuple[Strip, ...]]) -> list[Block]:
+    grouped = groupby(rows, key=lambda row: str(row["attribute"] or ""))
+    return [Block(attribute, [(row, strips(row)) for row in members]) for attribute, members in grouped]

@@ -7,26 +7,26 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
-from drosurv.presentation import Column, Table, attribute_name
+from drosurv.presentation import Column, Kind, Table, attribute_name
 
 
-def ends_of(key: str) -> tuple[str, str]:
-    """Names of the ends of a value's interval."""
-    return (f"{key}_low", f"{key}_high")
+def measured(key: str, label: str, kind: Kind = "value") -> Column:
+    """A column whose values have intervals."""
+    return Column(key, label, kind, (f"{key}_low", f"{key}_high"))
 
 
-def imparity_of(attribute: str) -> str:
-    """Name of an attribute's concordance imparity in the rows."""
-    return f"imparity {attribute}"
+def gap_of(attribute: str) -> Column:
+    """Concordance imparity of an attribute's groups."""
+    return measured(f"imparity {attribute}", "concordance imparity")
 
 
-def disparity_of(attribute: str) -> str:
-    """Name of an attribute's group disparity in the rows."""
-    return f"group_disparity {attribute}"
+def disparity_of(attribute: str) -> Column:
+    """Group disparity of risk."""
+    return measured(f"group_disparity {attribute}", "group disparity of risk")
 
 
-C_INDEX = Column("concordance_index", "c-index", "value", ends_of("concordance_index"))
-KEPT = Column("share_of_gain", "information kept", "share", ends_of("share_of_gain"))
+C_INDEX = measured("concordance_index", "c-index")
+KEPT = measured("share_of_gain", "information kept", "share")
 # Points closer than this share of the drawing, about a dot, look like one.
 _APART = 0.03
 
@@ -46,35 +46,20 @@ def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequen
     """
     charts = []
     for name in attributes:
-        gap = Column(imparity_of(name), "concordance imparity", "value", ends_of(imparity_of(name)))
-        disparity = Column(
-            disparity_of(name), "group disparity of risk", "value", ends_of(disparity_of(name))
-        )
-        charts.append(_chart(trade_off, gap, C_INDEX, f"{attribute_name(name)}: ranking, and its gap", None))
-        charts.append(
-            _chart(
-                trade_off,
-                disparity,
-                KEPT,
-                f"{attribute_name(name)}: information kept, and disparity of risk",
-                control,
-            )
-        )
+        called = attribute_name(name)
+        told = f"{called}: information kept, and disparity of risk"
+        charts.append(_chart(trade_off, gap_of(name), C_INDEX, f"{called}: ranking, and its gap", None))
+        charts.append(_chart(trade_off, disparity_of(name), KEPT, told, control))
     return tuple(chart for chart in charts if chart.marks and _spread(chart))
 
 
 def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Table | None) -> Chart:
-    known = [
-        (stop, row)
-        for stop, row in enumerate(trade_off.rows)
-        if row.get(across.key) is not None and row.get(up.key) is not None
-    ]
-    rows = [row for _, row in known]
-    line: list[dict[str, Any]] = (
-        []
-        if control is None
-        else [row for row in control.rows if row.get(across.key) is not None and row.get(up.key) is not None]
-    )
+    def known(rows: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+        return [(k, row) for k, row in enumerate(rows) if None not in (row.get(across.key), row.get(up.key))]
+
+    points = known(trade_off.rows)
+    rows = [row for _, row in points]
+    line = [] if control is None else [row for _, row in known(control.rows)]
     # Intervals belong on the axes: differences far below them would otherwise look large.
     together = [*rows, *line]
     x = Axis.over(
@@ -98,15 +83,12 @@ def _chart(trade_off: Table, across: Column, up: Column, title: str, control: Ta
             drawn=True,
             reach=_reach(frame, row, across, up),
         )
-        for stop, row in known
+        for stop, row in points
     )
-    best = max(rows, key=lambda row: row[up.key], default=None)
-    fairest = min(rows, key=lambda row: row[across.key], default=None)
-    told = (
-        ""
-        if best is None or fairest is None
-        else f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
-    )
+    told = ""
+    if rows:
+        best, fairest = max(rows, key=lambda row: row[up.key]), min(rows, key=lambda row: row[across.key])
+        told = f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
     return Chart(title, told, frame, lines=tuple(lines), marks=marks, nearest="point")
 
 

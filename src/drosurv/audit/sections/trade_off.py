@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from drosurv.audit.charts.chart import Chart
-from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, ends_of, imparity_of, trade_off_charts
+from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, gap_of, measured, trade_off_charts
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.accuracy import BETWEEN, per_pair
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.rows import Row
 from drosurv.presentation import Column, Table, attribute_name, is_lower, plain, plain_rows
+
+OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 
 
 def collect(evidence: Evidence) -> Part:
@@ -34,17 +36,11 @@ def trade_off_table(
 ) -> Table:
     """One row per model."""
     rows = tuple(_row(stop, found, attributes) for stop, found in zip(stops, results, strict=True))
-    kept = [KEPT] if any("share_of_gain" in row for row in rows) else []
-    imparities = [
-        Column(
-            imparity_of(name),
-            f"concordance imparity, {attribute_name(name)}",
-            "value",
-            ends_of(imparity_of(name)),
-        )
-        for name in attributes
+    gaps = [
+        replace(gap_of(name), label=f"{gap_of(name).label}, {attribute_name(name)}") for name in attributes
     ]
-    columns = (Column("model", "Model"), C_INDEX, *imparities, *kept)
+    kept = [KEPT] if any(KEPT.key in row for row in rows) else []
+    columns = (Column("model", "Model"), C_INDEX, *gaps, *kept)
     return Table("trade_off", "The models beside each other", columns, rows)
 
 
@@ -53,15 +49,11 @@ def control_table(result: EvaluationResult, attributes: Sequence[str], reference
     if result.control is None:
         return None
     disparities = [
-        Column(disparity_of(name), f"group disparity, {attribute_name(name)}", "value")
+        Column(disparity_of(name).key, f"group disparity, {attribute_name(name)}", "value")
         for name in attributes
-        if disparity_of(name) in result.control.curve
+        if disparity_of(name).key in result.control.curve
     ]
-    columns = (
-        Column("factor", "Factor", "value"),
-        Column("share_of_gain", "information kept", "share"),
-        *disparities,
-    )
+    columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
     caption = f"Scores of {reference}, all multiplied by a factor"
     return Table.of("control", caption, columns, result.control.curve)
 
@@ -84,7 +76,10 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
             {
                 "metric": CATALOGUE[row["metric"]].label,
                 "between": BETWEEN.get(row["metric"], attribute_name(row["attribute"])),
-                **{name: _scaled(row[name], scale) for name in ("model", "reference", "shrunken")},
+                **{
+                    name: None if row[name] is None else plain(scale * row[name])
+                    for name in ("model", "reference", "shrunken")
+                },
                 "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
             }
         )
@@ -99,30 +94,23 @@ def draw(part: Part) -> tuple[Chart, ...]:
     return trade_off_charts(trade_off, part.table("control"), part.facts["attributes"])
 
 
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else plain(scale * value)
-
-
 def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
+    numbers = [
+        *((measured(metric, ""), result.select(metric=metric, kind="overall")) for metric in OVERALL),
+        *(
+            (gap_of(a), result.select(metric="concordance_imparity", attribute=a, kind="gap"))
+            for a in attributes
+        ),
+        *(
+            (disparity_of(a), result.select(metric="group_disparity", attribute=a, kind="gap"))
+            for a in attributes
+        ),
+    ]
     found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha}
-    for metric in ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope"):
-        found |= _numbers(result.select(metric=metric, kind="overall"), metric)
-    for name in attributes:
-        for metric, key in (
-            ("concordance_imparity", imparity_of(name)),
-            ("group_disparity", disparity_of(name)),
-        ):
-            found |= _numbers(result.select(metric=metric, attribute=name, kind="gap"), key)
+    for column, rows in numbers:
+        for row in rows:
+            found |= dict(zip(column.keys, map(plain, (row.value, row.low, row.high)), strict=True))
     return found
-
-
-def _numbers(rows: list[Row], key: str) -> dict[str, Any]:
-    low, high = ends_of(key)
-    return {
-        name: plain(value)
-        for row in rows
-        for name, value in ((key, row.value), (low, row.low), (high, row.high))
-    }
 
 
 SECTION = Section(
