@@ -1,8 +1,10 @@
 """Configuration of the documentation site."""
 
 import os
+import shutil
 import warnings
 from importlib.metadata import version as installed
+from pathlib import Path
 
 project = "drosurv"
 author = "The drosurv developers"
@@ -49,3 +51,15 @@ suppress_warnings = ["config.cache"]
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore", message="Matplotlib is currently using agg")
+
+
+def put_report(app, error):
+    """The page that an example of the gallery wrote, beside the home page that shows it."""
+    report = Path(app.srcdir, "examples", "report.html")
+    if error is None and app.builder.name == "html":
+        shutil.copy(report, app.outdir)
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("build-finished", put_report)

@@ -5,6 +5,7 @@ import pytest
 import drosurv
 from drosurv.audit import audit
 from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import against_plain
 from drosurv.insight import certify, worst_off
 
 
@@ -19,6 +20,16 @@ def results():
         ),
         "worst_off": worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=2, n_folds=2),
         "certificate": certify(model, test.X, test.y, horizon=1.0, y_train=train.y),
+        "against": against_plain(
+            drosurv.CoxPH(l2=1.0).fit(train.X, train.y),
+            train.X,
+            train.y,
+            test.X,
+            test.y,
+            groups,
+            n_bootstrap=5,
+        ),
+        "repaired": drosurv.RepairedCox(random_state=0).fit(train.X, train.y),
         "report": audit(
             model,
             test.X,
@@ -32,7 +43,7 @@ def results():
     return found
 
 
-@pytest.mark.parametrize("name", ["result", "worst_off", "certificate", "report"])
+@pytest.mark.parametrize("name", ["result", "worst_off", "certificate", "against", "report"])
 def test_a_bare_result_is_a_small_table(results, name):
     html = results[name]._repr_html_()
     assert html.count("<table>") == 1
@@ -41,10 +52,26 @@ def test_a_bare_result_is_a_small_table(results, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("result", "c-index"), ("certificate", "none is above"), ("report", "CoxPH")]
+    ("name", "words"),
+    [
+        ("result", "c-index"),
+        ("worst_off", "x5"),
+        ("certificate", "none is above"),
+        ("against", "plain Cox"),
+        ("repaired", "RepairedCox"),
+        ("report", "CoxPH"),
+    ],
 )
 def test_a_printed_result_fits_a_terminal(results, name, words):
     shown = repr(results[name])
     assert words in shown
     assert len(shown.splitlines()) < 20
     assert "array(" not in shown
+
+
+def test_rules_and_repairs_read_as_sentences(results):
+    rule = results["worst_off"].findings[0].rule
+    assert repr(rule) == f"<Rule: {rule}>"
+    for repair in results["repaired"].repairs_:
+        assert str(repair.rule) in repr(repair)
+        assert len(repr(repair).splitlines()) == 1

@@ -14,7 +14,7 @@ from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import widening
-from drosurv.presentation import Statement, group_name, listing, written
+from drosurv.presentation import Statement, Table, group_name, listing, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ SLOPES = (1 / 1.5, 1.5)
 _COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AgainstPlain:
     """A model beside plain Cox trained on the same patients.
 
@@ -121,6 +121,16 @@ class AgainstPlain:
 
     def __str__(self) -> str:
         return "\n".join(statement.text for statement in self.statements)
+
+    def to_table(self) -> Table:
+        """Both models' numbers for everybody and every group, below what they say."""
+        return Table.of_frame(self.table, str(self), "against_plain")
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
 
     def _largest(self, verdict: str) -> str:
         rows = self.table[self.table["verdict"] == verdict]

@@ -149,7 +149,7 @@ class Finding:
         return "not confirmed on patients not used to find it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorstOff:
     """The patients a model serves worst.
 
@@ -199,6 +199,9 @@ class WorstOff:
 
     def __str__(self) -> str:
         return self.status
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text() if self.findings else self.status
 
     def to_frame(self) -> pd.DataFrame:
         """One row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""

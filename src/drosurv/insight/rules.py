@@ -62,7 +62,7 @@ class Condition:
         return met & ~missing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule:
     """Conditions that all hold.
 
@@ -82,6 +82,9 @@ class Rule:
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
+
+    def __repr__(self) -> str:
+        return f"<Rule: {self}>"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
         """Which rows (n,) of a table meet every condition."""

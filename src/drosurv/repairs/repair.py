@@ -36,7 +36,7 @@ def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: Floa
     return 1.0 + float(poisson_ridge(Z, events, expected, np.zeros(2))[1]) / spread
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Repair:
     """A correction of a model for the patients of a rule.
 
@@ -119,6 +119,9 @@ class Repair:
     def who(self) -> str:
         """The group in words."""
         return "everyone" if self.rule is None else str(self.rule)
+
+    def __repr__(self) -> str:
+        return f"<Repair of {self.who}: {self.patients:,} patients, gain there {self.gain_inside}>"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
         """Which rows (n,) of a table the repair is for."""
