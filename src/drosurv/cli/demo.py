@@ -13,6 +13,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.options import AsJson, Seed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.presentation import group_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ def demo(
     if as_json:
         print_json({"alpha": alpha, "hidden": _plain(story.hidden), "real": _plain(story.real)})
         return
-    _show(story)
+    _show(story, attribute)
     if report is not None:
         typer.echo(printable(f"The report is in {report}."))
 
@@ -69,8 +70,9 @@ def _plain(part: Chapter) -> dict[str, Any]:
     return {**asdict(part), "table": records(part.table)}
 
 
-def _show(story: Story) -> None:
+def _show(story: Story, attribute: str) -> None:
     hidden, real = story.hidden, story.real
+    group = group_name(attribute, real.group)
     share, loss = hidden.n_group / hidden.n_test, hidden.number("plain Cox", "group_skill")
     typer.echo(
         f"1. A hidden group. {hidden.n_train:,} simulated patients; about {share:.0%} of them respond to one marker "
@@ -87,9 +89,9 @@ def _show(story: Story) -> None:
         "skill: share of the error without a model that is removed, below 0 is harm; slope: 1 is right, far above 1 "
         "means\nthat differences between patients are understated.\n\n"
         f"5. Real patients. {real.data.upper()}: trained on {real.n_train:,} people, compared on {real.n_test:,} "
-        f"others; {real.group!r} is the group of {real.n_group:,} with plain Cox's lowest c-index. {_found(real)}\n"
+        f"others; {group}, {real.n_group:,} of them, is the group with plain Cox's lowest c-index. {_found(real)}\n"
     )
-    print_frame(_shown(real, real.group))
+    print_frame(_shown(real, group))
     typer.echo(f"\n{story.advice}")
 
 

@@ -73,9 +73,9 @@ class Story:
     def advice(self) -> str:
         """What to do with one's own patients, in one sentence."""
         return (
-            "On your own data, keep patients away (`drosurv fit --hold-out`), audit plain Cox on them first, and "
-            "correct it only where such patients confirm a group that it fails; use a robust model where no rule "
-            "describes them, and look at what it costs everybody else."
+            "On your own data, start with plain Cox and audit it on patients kept away (`drosurv fit --hold-out`, then "
+            "`drosurv audit`), repair it where such patients confirm a group that it fails (`drosurv repair`), and "
+            "take a robust model, recalibrated, only where they show what it gains and what it costs everybody else."
         )
 
 
