@@ -131,7 +131,7 @@ def test_follow_up_ends_where_the_predictions_do():
         ),
         ([[90, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
-        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "a column for each of the 3 times"),
+        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
         (None, None, "predictions or risk is needed"),
     ],

@@ -129,7 +129,7 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         ([2.0, 1.0], [[0.9, 0.8]] * 2, "increasing"),
         ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),
         ([1.0], [[0.9, 0.8]] * 2, r"each of the 1 times; got shape \(2, 2\)"),
-        ([1.0], [[0.9]] * 3, r"a row for each of the 2 patients .* got shape \(3, 1\)"),
+        ([1.0], [[0.9]] * 3, r"one row per patient \(2\) .* got shape \(3, 1\)"),
     ],
 )
 def test_predictions_that_are_none_are_refused(times, survival, message):

@@ -124,12 +124,15 @@ def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:
     try:
         values: FloatArray = frame[list(names)].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"the columns {list(names)} of predictions must hold numbers alone.") from None
+        raise ArgumentError(
+            Argument("predictions"), f": the columns {list(names)} must hold numbers alone."
+        ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
-        raise ValueError(
-            f"predictions are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave these patients "
-            "out, and say so."
+        raise ArgumentError(
+            Argument("predictions"),
+            f" are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave these patients out, and "
+            "say so.",
         )
     return values
 

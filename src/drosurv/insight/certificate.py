@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
-from drosurv.presentation import Column, Table, written
+from drosurv.presentation import Column, Table, moment
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -89,10 +90,11 @@ def certify(
     """
     target = parse_target(y)
     if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}.")
+        raise ArgumentError.must("confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
-        raise ValueError(
-            f"{len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}."
+        raise ArgumentError(
+            Argument("y"),
+            f": {len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}.",
         )
     _warn_if_few_at_risk(target, float(horizon))
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
@@ -133,7 +135,9 @@ def _covariates(X: Any, n: int) -> FloatArray:
 
     table = pd.DataFrame(X)
     if len(table) != n:
-        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
+        raise ArgumentError(
+            Argument("features"), f": the table has {len(table)} rows, but y has {n} patients."
+        )
     numbers: FloatArray = pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 
@@ -141,7 +145,7 @@ def _covariates(X: Any, n: int) -> FloatArray:
 def _shares(name: str, values: ArrayLike) -> FloatArray:
     shares = np.asarray(values, dtype=np.float64)
     if not ((shares > 0) & (shares <= 1)).all():
-        raise ValueError(f"{name} must be shares of patients in (0, 1], got {values!r}.")
+        raise ArgumentError.must(name, "be shares of patients in (0, 1]", values)
     return shares
 
 
@@ -228,7 +232,7 @@ class Certificate:
             None if not even the whole population stays within it.
         """
         if not np.isfinite(tolerance):
-            raise ValueError(f"tolerance must be a finite mean loss, got {tolerance}.")
+            raise ArgumentError.must("tolerance", "be a finite mean loss", tolerance)
         if which == "estimate":
             within = self.curve.high <= tolerance
             kept = np.flatnonzero(np.logical_and.accumulate(within[::-1])[::-1])
@@ -279,7 +283,7 @@ class Certificate:
             Column("guarantee", "none is above", "value"),
         )
         caption = (
-            f"Mean Brier loss at {written(self.horizon, 'time')}, on {len(self.losses):,} patients, with "
+            f"Mean Brier loss at {moment(self.horizon)}, on {len(self.losses):,} patients, with "
             f"{100 * self.confidence:g} % confidence"
         )
         frame = self.to_frame()
@@ -312,6 +316,6 @@ class Certificate:
                 label = f"guaranteed from {smallest:.1%} on"
                 ax.axvline(smallest, color="0.5", linewidth=0.8, linestyle=":", label=label)
         ax.set_xlabel("share of patients in the subgroup, at least")
-        ax.set_ylabel(f"Brier loss at {self.horizon:g}")
+        ax.set_ylabel(f"Brier loss at {moment(self.horizon)}")
         ax.legend()
         return ax

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.rules import Comparison, Condition, Rule
 from drosurv.target import BoolArray, FloatArray
 
@@ -152,16 +153,21 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     else:
         values = np.asarray(X)
         if values.ndim != 2:
-            raise ValueError(f"X must be a table with one row per patient, got shape {values.shape}.")
+            raise ArgumentError.must("X", "be a table with one row per patient", values.shape)
         known = names is not None and len(names) == values.shape[1]
         table = pd.DataFrame(
             values, columns=list(names) if known else [f"x{j + 1}" for j in range(values.shape[1])]
         )
     if len(table) != n:
-        raise ValueError(f"the table of features has {len(table)} rows, but y has {n} patients.")
+        raise ArgumentError(
+            Argument("features"), f": the table has {len(table)} rows, but y has {n} patients."
+        )
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
-        raise ValueError(f"columns {repeated} occur more than once: a rule could not say which one it means.")
+        raise ArgumentError(
+            Argument("features"),
+            f": columns {repeated} occur more than once: a rule could not say which one it means.",
+        )
     return table
 
 

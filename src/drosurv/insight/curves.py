@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
@@ -29,16 +30,19 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     """
     if isinstance(model, tuple):
         if len(model) != 2:
-            raise ValueError(f"predictions must be a pair (times, survival), got {len(model)} items.")
+            raise ArgumentError(
+                Argument("predictions"), f" must be a pair (times, survival), got {len(model)} items."
+            )
         return parse_survival(model[1], n, model[0])
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
     if hasattr(model, "predict_cumulative_hazard_function"):
         return parse_survival([_survival(f) for f in model.predict_cumulative_hazard_function(X)], n)
-    raise ValueError(
-        "model must be a fitted survival model with predict_survival_function or "
-        f"predict_cumulative_hazard_function, or a pair (times, survival); got {type(model).__name__}."
+    raise ArgumentError(
+        Argument("model"),
+        " must be a fitted survival model with predict_survival_function or predict_cumulative_hazard_function, or a "
+        f"pair (times, survival); got {type(model).__name__}.",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -63,11 +64,11 @@ def outcomes_at(
         Predicted survival at the horizon, for the worst case.
     """
     if censoring not in get_args(Censoring):
-        raise ValueError(f'censoring must be "ipcw" or "worst_case", got {censoring!r}.')
+        raise ArgumentError.must("censoring", 'be "ipcw" or "worst_case"', censoring)
     if not 0 < horizon < target.time.max():
-        raise ValueError(
-            f"horizon={horizon} lies outside the follow-up of y: it must be positive and below "
-            f"{target.time.max():g}, the longest time."
+        raise ArgumentError(
+            Argument("horizon", horizon),
+            f" lies outside the follow-up of y: it must be positive and below {target.time.max():g}, the longest time.",
         )
     alive = (target.time > horizon).astype(np.float64)
     if censoring == "worst_case":
@@ -75,9 +76,10 @@ def outcomes_at(
         return HorizonOutcomes(np.where(unknown, survival < 0.5, alive), np.ones(len(target)), 1.0)
     observed = float(follow_up.censoring_at(np.array([horizon]))[0])
     if horizon > follow_up.times[-1] or observed <= 0:
-        raise ValueError(
-            f"horizon={horizon} lies beyond the follow-up of the training set ({follow_up.end:g}), where nobody "
-            'knows how many were censored; choose an earlier one, or censoring="worst_case".'
+        raise ArgumentError(
+            Argument("horizon", horizon),
+            f" lies beyond the follow-up of the training set ({follow_up.end:g}), where nobody knows how many were "
+            'censored; choose an earlier one, or censoring="worst_case".',
         )
     weight = np.where(alive == 1, 1 / observed, follow_up.inverse_probability(target))
     return HorizonOutcomes(alive, weight, 1 / observed)

@@ -40,8 +40,8 @@ class PredictionGrid:
         survival = np.asarray(pair[1], dtype=np.float64)
         if times.ndim != 1 or survival.shape != (n, len(times)) or len(times) == 0:
             raise _wrong(
-                f" must have a row for each of the {n} patients and a column for each of the {times.size} times; got "
-                f"shape {survival.shape}."
+                f" must have one row per patient ({n}) and one column for each of the {times.size} times; got shape "
+                f"{survival.shape}."
             )
         if not np.isfinite(times).all() or times[0] < 0 or not (np.diff(times) > 0).all():
             raise ArgumentError.must("times", "be finite, not negative and increasing", times.tolist())

@@ -12,20 +12,6 @@ from drosurv.evaluation.rows import Row
 from drosurv.presentation import Column, Table, attribute_name, label_name, plain
 
 ENDS = ("low", "high")
-ACCURACY = (
-    "concordance_index",
-    "uno_concordance",
-    "dynamic_auc",
-    "integrated_brier_score",
-    "brier_skill",
-    "likelihood_gain",
-    "log_partial_likelihood",
-    "calibration_slope",
-    "calibration_difference",
-    "integrated_calibration_index",
-    "d_calibration_p",
-    "share_of_gain",
-)
 GAPS = (
     "concordance_imparity",
     "concordance_index",
@@ -50,7 +36,8 @@ def accuracy_table(result: EvaluationResult) -> Table:
         Column("meaning", "Meaning"),
         Column("value", "Estimate", "value", ENDS),
     )
-    rows = tuple(_worded(row) for metric in ACCURACY for row in result.select(metric=metric, kind="overall"))
+    own = [row for row in result.rows if row.kind == "overall" and CATALOGUE[row.metric].of == "patients"]
+    rows = tuple(map(_worded, own))
     return Table("accuracy", "How well the model predicts, all patients together", columns, rows)
 
 

@@ -9,23 +9,11 @@ from drosurv.audit.charts.forest import Forest, group_forests
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.presentation import Column, Table, attribute_name, label_name, plain
 
 EVERYONE = "all patients"
-BY_GROUP = (
-    "concordance_index",
-    "uno_concordance",
-    "dynamic_auc",
-    "concordance_fraction",
-    "integrated_brier_score",
-    "brier_skill",
-    "likelihood_gain",
-    "calibration_slope",
-    "calibration_difference",
-    "integrated_calibration_index",
-    "d_calibration_p",
-)
 
 
 def collect(evidence: Evidence) -> Part:
@@ -41,9 +29,10 @@ def group_table(result: EvaluationResult) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
     worst = next(iter(judged_gaps(result.rows, "concordance_index", result.settings.level)), None)
     rows = []
-    told = [row for row in result.rows if row.kind != "gap"]
+    # What is of pairs of patients or of intersections is no group's.
+    told = [row for row in result.rows if row.kind != "gap" and CATALOGUE[row.metric].of != "everybody"]
     for (attribute, group), members in groupby(told, key=lambda row: (row.attribute, row.group)):
-        own = [row for row in members if row.metric in BY_GROUP]
+        own = list(members)
         everyone = own[0].kind == "overall"
         found: dict[str, Any] = {
             "attribute": "" if everyone else attribute_name(attribute),
