@@ -240,7 +240,7 @@ def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | Non
 
 def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
     X, grown, watched = training.X, criterion, None
-    rows = np.arange(len(X))
+    rows, held = np.arange(len(X)), np.arange(0)
     if schedule.stopping is not None:
         rows, held = schedule.stopping.divided(training.target.event, training.seed)
         grown = criterion.take(rows)
@@ -258,7 +258,8 @@ def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule
             on_round=on_round,
         )
     status = "steps_done" if watched is None else "stopped_early"
-    scores = boosted.trees.scores(X)
+    scores = np.empty(len(X))
+    scores[rows], scores[held] = boosted.scores, boosted.watched_scores
     rest = (boosted.rounds, status, np.nan, boosted.history)
     return [Fitted(recipe, training, criterion, boosted.trees, scores, boosted.extra, *rest)]
 

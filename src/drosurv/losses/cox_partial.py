@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_gram, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, weighted_gram, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows, Slots
 from drosurv.losses.stacked_targets import StackedTargets
 from drosurv.target import FloatArray, IntArray, Target
@@ -74,7 +74,6 @@ class CoxPartial(Loss):
         if self.offset is not None:
             scores = scores + self.offset
         log_sums = self.risk_sets.log_sums(scores)
-        self._scores, self._log_sums = scores, log_sums
         if self._efron is not None:
             log_sums = log_sums + self._efron.correction(scores, log_sums)
         losses = np.empty((len(scores), len(self.rows)))
@@ -96,7 +95,7 @@ class CoxPartial(Loss):
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in each patient's own score, Breslow's also where ties are Efron's."""
         pull = block_sums(weights, self.block, len(self.at))
-        return own_curvature(self.risk_sets.pullback, pull, pull, self._scores, self._log_sums)
+        return self.risk_sets.curvature(pull, pull)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""

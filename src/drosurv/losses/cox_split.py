@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.losses.cox_partial import block_sums, subtract_at
 from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, own_curvature, weighted_gram, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, distinct, weighted_gram, weighted_log_risk
 from drosurv.losses.stacked_targets import StackedTargets, stack
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -141,11 +141,12 @@ class ScoredHalf:
         at, self.block = distinct(target.time[self.rows])
         self.risk_sets = RiskSets(target.time, at, weight, order[~inside])
         self._others_share: FloatArray = np.empty(0)
+        self._shape: tuple[int, ...] = ()
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) of everybody to the losses (B, E) of these events."""
         log_sums = self.risk_sets.log_sums(scores)
-        self._scores, self._log_sums = scores, log_sums
+        self._shape = scores.shape
         losses = np.empty((len(scores), len(self.rows)))
         self._others_share = np.empty_like(losses)
         softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
@@ -157,13 +158,7 @@ class ScoredHalf:
         times = len(self.risk_sets.first)
         pull = block_sums(weights * self._others_share, self.block, times)
         squared = block_sums(weights * self._others_share**2, self.block, times)
-        out = own_curvature(
-            lambda given: self.risk_sets.pullback(given, np.zeros_like(self._scores)),
-            pull,
-            squared,
-            self._scores,
-            self._log_sums,
-        )
+        out = self.risk_sets.curvature(pull, squared, np.zeros(self._shape))
         out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
         return out
 

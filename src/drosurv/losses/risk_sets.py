@@ -16,7 +16,6 @@ whatever the scores. Patients seen for less than the first wanted time are in no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -32,7 +31,7 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _UNDERFLOW = -708.0
-_HIGHEST = 700.0
+_LARGEST_ROOT = 1e150
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
 FLAT = 500.0
@@ -95,6 +94,22 @@ class RiskSets:
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
+    def curvature(
+        self, cotangent: FloatArray, squared: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Second derivatives (B, n) of functions of the last log sums, each in one patient's own score.
+
+            sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
+
+        For log sums weighted by c (B, K), s is c as well. A patient of weight w counts as w patients, each with a share
+        of their own. Written at the members of `out`.
+        """
+        assert self._saved is not None, "log_sums comes before the curvature"
+        risks, levels, sums = self._saved
+        out = np.empty_like(risks) if out is None else out
+        bend_back(cotangent, squared, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
+        return out
+
     def means(self, X: FloatArray) -> FloatArray:
         """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
 
@@ -127,29 +142,6 @@ class RiskSets:
             gram += part.T @ part
             end = int(self.first[low])
         return gram
-
-
-def own_curvature(
-    pullback: Callable[[FloatArray], FloatArray],
-    cotangent: FloatArray,
-    squared_cotangent: FloatArray,
-    scores: FloatArray,
-    log_sums: FloatArray,
-) -> FloatArray:
-    """Second derivatives (B, n) of functions of log sums, each in one patient's own score.
-
-        sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
-
-    For log sums weighted by c (B, K), s is c as well.
-    A patient of weight w counts as w patients, each with a share of their own. `pullback` is the risk sets'.
-    """
-    # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
-    top = scores.max(axis=1, keepdims=True)
-    # An empty risk set has no pull, and must not make one of infinity.
-    risen = np.exp(np.minimum(top - log_sums, _HIGHEST))
-    squared = pullback(squared_cotangent * risen) * np.exp(scores - top)
-    bend: FloatArray = np.maximum(pullback(cotangent) - squared, 0.0)
-    return bend
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -293,6 +285,42 @@ def pull_back(
             mass += cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
             for i in range(first[k], first[k + 1] if k + 1 < times else n):
                 row[order[i]] = risk[i] * mass
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def bend_back(
+    cotangent: FloatArray,
+    squared: FloatArray,
+    order: IntArray,
+    first: IntArray,
+    weight: FloatArray,
+    risks: FloatArray,
+    levels: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Kernel of :meth:`RiskSets.curvature`: as :func:`pull_back`, with a second mass for the squared shares."""
+    n, times = order.shape[0], first.shape[0]
+    for b in range(cotangent.shape[0]):
+        risk, row = risks[b], out[b]
+        for i in range(first[0] if times else n):
+            row[order[i]] = 0.0
+        mass, mass_squared, level = 0.0, 0.0, np.inf
+        for k in range(times):
+            if levels[b, k] != level:
+                shrunk = math.exp(levels[b, k] - level)
+                mass, mass_squared = mass * shrunk, mass_squared * shrunk * shrunk
+                level = levels[b, k]
+            if sums[b, k] > 0.0:
+                mass += cotangent[b, k] / sums[b, k]
+                # The square of a larger number would leave the floats.
+                share = min(1.0 / sums[b, k], _LARGEST_ROOT)
+                mass_squared += squared[b, k] * share * share
+            for i in range(first[k], first[k + 1] if k + 1 < times else n):
+                own = risk[i]
+                if weight.shape[0]:
+                    own = risk[i] / weight[i] if weight[i] > 0.0 else 0.0
+                row[order[i]] = max(risk[i] * (mass - own * mass_squared), 0.0)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -29,6 +29,8 @@ from drosurv.losses.risk_sets import FLAT, distinct, exponentials, logarithms, w
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray, IntArray, Target
 
+_HIGHEST = 700.0
+
 
 @dataclass(frozen=True, eq=False)
 class Slots:
@@ -106,6 +108,7 @@ class RiskWindows:
         self._runs = _runs(slots)
         self._saved: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None
         self._means: FloatArray | None = None
+        self._scores = self._log_sums = np.empty((0, 0))
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
@@ -114,6 +117,7 @@ class RiskWindows:
         out = np.empty_like(sums)
         _log_sums(scores, *self._runs, self.weight, risks, heights, levels, sums, out)
         self._saved, self._means = (risks, heights, levels, sums), None
+        self._scores, self._log_sums = scores, out
         return out
 
     def pullback(self, cotangent: FloatArray) -> FloatArray:
@@ -122,6 +126,16 @@ class RiskWindows:
         out = np.zeros_like(self._saved[0])
         _pull_back(cotangent, *self._runs, *self._saved, out)
         return out
+
+    def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
+        """As :meth:`drosurv.losses.risk_sets.RiskSets.curvature`."""
+        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+        top = self._scores.max(axis=1, keepdims=True)
+        # An empty slot has no pull, and must not make one of infinity.
+        risen = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
+        own = self.pullback(squared * risen) * np.exp(self._scores - top)
+        bend: FloatArray = np.maximum(self.pullback(cotangent) - own, 0.0)
+        return bend
 
     def means(self, X: FloatArray) -> FloatArray:
         """Risk-weighted means (K, d) of features (n, d) over each slot, for the first row of the batch.

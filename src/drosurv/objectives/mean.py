@@ -19,7 +19,9 @@ class Mean(Objective):
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and (for a uniform surface) the value again as threshold."""
         value = losses @ mass
-        return Evaluation(value, np.broadcast_to(mass, losses.shape), value)
+        # One model is the usual case, and a plain view is much quicker than a broadcast.
+        weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
+        return Evaluation(value, weights, value)
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""

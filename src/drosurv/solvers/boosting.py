@@ -35,9 +35,26 @@ _MOST_COPIES = 20
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """Grown trees, the loss's extra parameters, the criterion before each round, and the rounds that are kept."""
+    """What was grown.
+
+    Attributes
+    ----------
+    trees : Trees
+    scores : (n,) float64
+        Of the patients they were grown on.
+    watched_scores : (m,) float64
+        Of those who were watched.
+    extra : (K,) float64
+        The loss's extra parameters.
+    history : (rounds,) float64
+        The criterion before each round.
+    rounds : int
+        That are kept.
+    """
 
     trees: Trees
+    scores: FloatArray
+    watched_scores: FloatArray
     extra: FloatArray
     history: FloatArray
     rounds: int
@@ -81,29 +98,31 @@ def boost(
         Told the number of rounds after each.
     """
     library = lightgbm()
-    edges = bin_edges(X, weight)
+    settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr, "objective": "none"}
+    edges, codes = bin_edges(X, weight)
     copies = _copies(weight, len(X))
-    rows = np.arange(len(X)) if copies is None else np.repeat(np.arange(len(X)), copies)
-    first = rows if copies is None else np.cumsum(copies) - copies
-    data = library.Dataset(binned(X, edges)[rows], free_raw_data=False)
-    settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr}
+    if copies is not None:
+        rows, first = np.repeat(np.arange(len(X)), copies), np.cumsum(copies) - copies
+        codes = codes[rows]
+    data = library.Dataset(codes)
     # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
     total = float(len(X)) if weight is None else float(weight.sum())
     extra, history = criterion.loss.start.copy(), []
 
-    def derivatives(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
+    def derivatives(scores: FloatArray, _: Any) -> tuple[Any, Any]:
         nonlocal extra
-        scores = np.asarray(scores, dtype=np.float64)[first][None]
+        scores = (scores if copies is None else scores[first])[None]
         value, slope, by_extra = criterion(scores, extra[None])
         if criterion.loss.n_extra:
             extra = _moved(criterion, scores, extra, value, by_extra)
             value, slope, by_extra = criterion(scores, extra[None])
         history.append(float(value[0]))
         slopes, bends = total * slope[0], total * criterion.own_curvature()[0]
-        return (slopes, bends) if copies is None else ((slopes / copies)[rows], (bends / copies)[rows])
+        if copies is not None:
+            slopes, bends = (slopes / copies)[rows], (bends / copies)[rows]
+        return slopes.astype(np.float32), bends.astype(np.float32)
 
-    # LightGBM's own histogram of a validation set gives its scores round by round, without predicting anew.
-    booster = library.Booster({**settings, "objective": "none"}, data)
+    booster = library.Booster(settings, data)
     watch = None if watched is None else _Watch(library, booster, data, binned(watched.X, edges), watched)
     for _ in range(rounds):
         finished = booster.update(fobj=derivatives)
@@ -112,9 +131,31 @@ def boost(
         if on_round is not None:
             on_round(booster.current_iteration())
     kept = booster.current_iteration() if watch is None else watch.best + 1
-    text = np.frombuffer(booster.model_to_string(num_iteration=kept).encode(), dtype=np.uint8)
-    trees = Trees(text.copy(), np.concatenate([*edges, np.zeros(0)]), np.cumsum([len(own) for own in edges]))
-    return Boosted(trees, extra if watch is None else watch.extra, np.array(history[:kept]), kept)
+    while booster.current_iteration() > kept:
+        booster.rollback_one_iter()
+    # LightGBM has the scores of its own patients: to predict them anew takes as long as many rounds.
+    scores = _scores_of(booster.eval_train)
+    text = np.frombuffer(booster.model_to_string().encode(), dtype=np.uint8)
+    return Boosted(
+        Trees(text.copy(), np.concatenate([*edges, np.zeros(0)]), np.cumsum([len(own) for own in edges])),
+        scores if copies is None else scores[first],
+        np.zeros(0) if watch is None else _scores_of(booster.eval_valid),
+        extra if watch is None else watch.extra,
+        np.array(history[:kept]),
+        kept,
+    )
+
+
+def _scores_of(evaluate: Callable[[Any], Any]) -> FloatArray:
+    """The scores that LightGBM keeps of its training or validation patients."""
+    seen: list[FloatArray] = []
+
+    def look(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+        seen.append(scores.copy())
+        return "criterion", 0.0, False
+
+    evaluate(look)
+    return seen[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +187,8 @@ class _Watch:
     def has_seen_enough(self, extra: FloatArray) -> bool:
         """Whether the last rounds brought nothing."""
         self.round += 1
-        scores: list[FloatArray] = []
-
-        def look(predicted: FloatArray, _: Any) -> tuple[str, float, bool]:
-            scores.append(np.array(predicted, dtype=np.float64))
-            return "criterion", 0.0, False
-
-        self.booster.eval_valid(look)
-        value = float(self.watched.criterion(scores[0][None], extra[None])[0][0])
+        scores = _scores_of(self.booster.eval_valid)
+        value = float(self.watched.criterion(scores[None], extra[None])[0][0])
         if value < self.value:
             self.best, self.value, self.extra = self.round, value, extra
         return self.round - self.best >= self.watched.patience
