@@ -14,6 +14,7 @@ MODELS = {
     "cvar": DROCox(alpha=0.4, ball="cvar", tol=1e-10),
     "split": DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11),
     "one side": DROCoxSplit(alpha=0.4, sides="one", shuffle=False, tol=1e-11),
+    "efron": DROCox(alpha=0.3, ties="efron", tol=1e-11),
 }
 
 
@@ -65,10 +66,26 @@ def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
     assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
 
 
-def test_weights_count_as_copies_over_parts_too(tmp_path):
-    whole = in_one_place(DROCox(alpha=0.4, tol=1e-11), "weight")
+@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("order", ["drawn", "rising", "falling"])
+def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path):
+    frame = FRAME if order == "drawn" else FRAME.sort_values("time", ascending=order == "rising")
+    borders = np.cumsum([len(rows) for rows in np.array_split(np.arange(len(frame)), n_parts)])[:-1]
+    times = frame["time"].to_numpy()
+    assert order == "drawn" or (times[borders - 1] == times[borders]).any() or n_parts == 1
+    folder = write(frame, tmp_path, n_parts)
+    frame.iloc[:0].to_parquet(folder / "part-0-empty.parquet")
     parts = distributed.fit(
-        DROCox(alpha=0.4, tol=1e-11),
+        CoxPH(ties="efron"), folder, time="time", event="event", features=FEATURES, rows_per_slab=64
+    )
+    np.testing.assert_allclose(parts.coef_, in_one_place(CoxPH(ties="efron")).coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
+    whole = in_one_place(DROCox(alpha=0.4, ties=ties, tol=1e-11), "weight")
+    parts = distributed.fit(
+        DROCox(alpha=0.4, ties=ties, tol=1e-11),
         write(FRAME, tmp_path, 3),
         time="time",
         event="event",
@@ -77,6 +94,7 @@ def test_weights_count_as_copies_over_parts_too(tmp_path):
         rows_per_slab=100,
     )
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+    assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
 
 
 # Dask leaves sockets to the garbage collector.
@@ -99,6 +117,9 @@ def test_a_dask_table_gives_the_same_model_however_it_is_cut(n_parts):
             features=FEATURES,
             rows_per_slab=60,
         )
+        holes = table.assign(b=table["b"].where(table["time"] != table["time"].max()))
+        with pytest.raises(ValueError, match=r"partition \d: column 'b' has \d+ missing"):
+            distributed.fit(CoxPH(), holes, time="time", event="event", features=FEATURES)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
 
 
@@ -113,13 +134,23 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
 
     with pytest.raises(ValueError, match=r"row group 0 of part-2.parquet: column 'b' has 1 missing"):
         fit()
+    FRAME.drop(columns="b").to_parquet(folder / "part-3.parquet")
+    holes.assign(b=0.0, event=2).to_parquet(folder / "part-4.parquet")
+    for wrong, said in (
+        (3, "row group 0 of part-3.parquet has no column 'b'"),
+        (4, "must hold 0 .* and 1 .*found 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            distributed.fit(
+                CoxPH(), folder / f"part-[01{wrong}].parquet", time="time", event="event", features=FEATURES
+            )
     with pytest.raises(ValueError, match="time must be among the columns"):
         fit(time="days")
     with pytest.raises(ValueError, match="data must name Parquet files"):
         distributed.fit(CoxPH(), tmp_path / "nothing-*.parquet", time="time", event="event")
     with pytest.raises(ValueError, match="estimator must be CoxPH, DROCox or DROCoxSplit"):
         fit(GroupDROCox())
-    with pytest.raises(ValueError, match="ties must be 'breslow'"):
-        fit(CoxPH(ties="efron"))
+    with pytest.raises(ValueError, match="recalibrate must be False"):
+        fit(CoxPH(recalibrate=True))
     with pytest.raises(ValueError, match="data must be a Dask DataFrame or the path of Parquet files"):
         distributed.fit(CoxPH(), FRAME, time="time", event="event")

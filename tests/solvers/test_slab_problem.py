@@ -8,6 +8,7 @@ from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import tilt
 from drosurv.solvers import minimise
 from drosurv.solvers.device_slabs import device_slabs
+from drosurv.solvers.slab import Scheme
 from drosurv.solvers.slab_problem import SlabProblem
 
 D = 4
@@ -37,6 +38,12 @@ MODELS = {
         lambda s, p: tilt.chi_square(s, 0.3**-0.5, p),
         True,
     ),
+    "efron": (CoxPH(ties="efron"), lambda s, p: tilt.mean(s), True),
+    "efron chi2": (
+        DROCox(alpha=0.3, ties="efron", tol=1e-11),
+        lambda s, p: tilt.chi_square(s, 0.3**-0.5, p),
+        True,
+    ),
 }
 
 
@@ -47,10 +54,9 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     sides = [np.ones(n, dtype=bool)] if first is None else [first, ~first]
     totals = [w[own].sum() for own in sides]
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
-    slabs, _, _ = device_slabs(
-        X.astype(dtype), time, event, weight if weighted else None, first, totals, "cpu", rows
-    )
-    _, tilt_of, smooth = MODELS[name]
+    model, tilt_of, smooth = MODELS[name]
+    scheme, weight = Scheme(totals, model.ties), weight if weighted else None
+    slabs, _, _ = device_slabs(X.astype(dtype), time, event, weight, first, scheme, "cpu", rows)
     return SlabProblem(slabs, D, rests, tilt_of, smooth=smooth, l2=l2)
 
 
@@ -65,7 +71,7 @@ def test_coefficients_are_those_of_one_place(name, rows):
     assert found.value == pytest.approx(model.objective_, rel=1e-8)
 
 
-@pytest.mark.parametrize("name", ["cox", "chi2", "split"])
+@pytest.mark.parametrize("name", ["cox", "chi2", "split", "efron", "efron chi2"])
 def test_weights_and_ridge_count_as_in_one_place(name):
     X, time, event, weight = patients()
     model = MODELS[name][0].set_params(l2=0.05)
@@ -102,7 +108,7 @@ def test_float32_features_find_the_same_coefficients():
 
 def test_equal_times_stay_in_one_slab():
     X, time, event, _ = patients()
-    slabs, centre, order = device_slabs(X, time, event, None, None, [len(X)], "cpu", rows=10)
+    slabs, centre, order = device_slabs(X, time, event, None, None, Scheme([len(X)]), "cpu", rows=10)
     borders = np.cumsum([slab.X.shape[1] for slab in slabs])
     falling = np.sort(time)[::-1]
     assert borders[-1] == len(X)
@@ -116,4 +122,4 @@ def test_features_that_are_not_finite_are_named():
     X, time, event, _ = patients()
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="column 2"):
-        device_slabs(torch.as_tensor(X), time, event, None, None, [len(X)], "cpu")
+        device_slabs(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.distributed.cluster import Cluster, DaskParts, spread
+from drosurv.distributed.cluster import DaskParts
 from drosurv.distributed.columns import Columns
-from drosurv.distributed.shelf import ParquetParts, Threads, shelve
-from drosurv.distributed.sorting import Outline, cut_times
+from drosurv.distributed.shelf import ParquetParts
+from drosurv.distributed.sorting import Layout, Outline, cut_times
 from drosurv.errors import ArgumentError
-from drosurv.estimators.over_slabs import FOLLOWED, SlabPlan, accept, solved
-from drosurv.estimators.slab_baseline import baseline
-from drosurv.metrics import FollowUp
-from drosurv.solvers.slab_problem import SlabProblem, Workers
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.estimators.over_slabs import Cohort, train_over_slabs
 
 Estimator = TypeVar("Estimator")
 
@@ -69,104 +66,57 @@ def fit(
         is thinned to about that many.
     """
     _check(estimator)
-    client = _client()
-    if isinstance(data, str | os.PathLike) and client is None:
-        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as shelf:
-            threads = Threads(os.cpu_count() or 1)
-            files = ParquetParts(data)
-            columns = Columns.chosen(files.names, time, event, features, sample_weight)
-            outlines = files.outlines(columns, threads)
-            cohort = _Cohort(estimator, outlines, rows_per_slab)
-            slabs: list[Any] = list(
-                shelve(
-                    files,
-                    columns,
-                    cohort.cuts,
-                    cohort.centre,
-                    cohort.first,
-                    cohort.totals,
-                    Path(shelf),
-                    threads,
-                )
-            )
-            return _solve(estimator, cohort, columns, slabs, threads)
-    cluster = Cluster(_needed(client))
-    parts = DaskParts(_frame(data), cluster)
-    columns = Columns.chosen(parts.names, time, event, features, sample_weight)
-    cohort = _Cohort(estimator, parts.outlines(columns), rows_per_slab)
-    slabs = spread(parts, columns, cohort.cuts, cohort.centre, cohort.first, cohort.totals)
-    return _solve(estimator, cohort, columns, slabs, cluster)
-
-
-class _Cohort:
-    """What follows from the outlines of all parts: who is scored against whom, totals, centre, and where to cut."""
-
-    def __init__(self, estimator: Any, outlines: Sequence[Outline], rows_per_slab: int) -> None:
-        self.n = sum(part.n for part in outlines)
-        if self.n == 0:
-            raise ArgumentError.must("data", "hold at least one patient", self.n)
-        flags = np.concatenate([part.flags for part in outlines])
-        self.n_events = int(flags.sum())
-        if self.n_events == 0:
-            raise ValueError(
-                "data contains no event: every patient is censored, so there is nothing to learn."
-            )
-        if min(part.shortest for part in outlines) == max(part.longest for part in outlines):
-            raise ValueError("data has a single time for every patient: there is no order to learn from.")
-        weights = [part.weights for part in outlines if part.weights is not None]
-        weight = np.concatenate(weights) if weights else None
-        self.weight = float(self.n) if weight is None else float(weight.sum())
-        self.event_weight = float(self.n_events) if weight is None else float(weight[flags].sum())
-        self.plan: SlabPlan = estimator._slab_plan(flags, estimator._seed())
-        self.totals, self.rests = self.plan.shares(flags, weight)
-        sums = np.sum([part.feature_sums for part in outlines], axis=0)
-        self.centre: FloatArray = sums / self.weight
-        self.cuts = cut_times(outlines, max(math.ceil(self.n / rows_per_slab), 1))
-        ends = np.cumsum([part.n for part in outlines])[:-1]
-        first = self.plan.in_first
-        self.first: list[BoolArray | None] = (
-            [None] * len(outlines) if first is None else list(np.split(first, ends))
-        )
-
-
-def _solve(
-    estimator: Estimator, cohort: _Cohort, columns: Columns, slabs: list[Any], workers: Workers
-) -> Estimator:
+    with _parts(data, folder) as parts:
+        columns = Columns.chosen(parts.names, time, event, features, sample_weight)
+        outlines = parts.outlines(columns)
+        cohort = _cohort(estimator, outlines)
+        layout = _layout(cohort, outlines, rows_per_slab)
+        train_over_slabs(estimator, cohort, parts.slabs(columns, layout), layout.centre, parts.workers)
     model: Any = estimator
-    size = len(columns.features)
-    problem = SlabProblem(
-        slabs,
-        size,
-        cohort.rests,
-        cohort.plan.tilt,
-        smooth=cohort.plan.smooth,
-        l2=model.l2,
-        workers=workers,
-    )
-    found = solved(model, problem, cohort.plan)
-    steps = baseline(slabs, problem.scores, problem.shift, cohort.n_events, workers)
-    every = max(cohort.n // FOLLOWED, 1)
-    seen = workers.gather(workers.map(_followed, slabs, [every] * len(slabs)))
-    time, event = (np.concatenate([part[k] for part in seen]) for k in (0, 1))
-    weight = None if seen[0][2] is None else np.concatenate([part[2] for part in seen])
-    accept(
-        model,
-        problem,
-        found,
-        cohort.centre,
-        steps,
-        FollowUp.of(Target(event, time), weight),
-        cohort.weight,
-        cohort.event_weight,
-    )
-    model.n_features_in_, model.feature_names_in_ = size, np.array(columns.features, dtype=object)
+    model.n_features_in_ = len(columns.features)
+    model.feature_names_in_ = np.array(columns.features, dtype=object)
     return estimator
 
 
-def _followed(slab: Any, every: int) -> tuple[FloatArray, BoolArray, FloatArray | None]:
-    """Times, events and weights of every so many patients."""
-    weight = slab.weight
-    return slab.time[::every], slab.event[::every], None if weight is None else weight[::every]
+@contextmanager
+def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskParts | ParquetParts]:
+    """The parts of the data, read by a Dask client's workers or, for files without one, by this process."""
+    client = _client()
+    if client is not None:
+        yield DaskParts(_frame(data), client)
+    elif isinstance(data, str | os.PathLike):
+        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as shelf:
+            yield ParquetParts(data, Path(shelf))
+    else:
+        frame = _frame(data)
+        with _new_client() as started:
+            yield DaskParts(frame, started)
+
+
+def _cohort(estimator: Any, outlines: Sequence[Outline]) -> Cohort:
+    """Who is scored against whom, and how many there are."""
+    flags = np.concatenate([part.flags for part in outlines])
+    if len(flags) == 0:
+        raise ArgumentError.must("data", "hold at least one patient", 0)
+    if not flags.any():
+        raise ValueError("data contains no event: every patient is censored, so there is nothing to learn.")
+    if min(part.shortest for part in outlines) == max(part.longest for part in outlines):
+        raise ValueError("data has a single time for every patient: there is no order to learn from.")
+    weights = [part.weights for part in outlines if part.weights is not None]
+    weight = np.concatenate(weights) if weights else None
+    return Cohort.of(estimator._slab_plan(flags, estimator._seed()), estimator.ties, flags, weight)
+
+
+def _layout(cohort: Cohort, outlines: Sequence[Outline], rows_per_slab: int) -> Layout:
+    """Where to cut, and the centre of the features."""
+    ends = np.cumsum([part.n for part in outlines])[:-1]
+    in_first = cohort.plan.in_first
+    return Layout(
+        cut_times(outlines, max(math.ceil(cohort.n / rows_per_slab), 1)),
+        np.sum([part.feature_sums for part in outlines], axis=0) / cohort.patients,
+        [None] * len(outlines) if in_first is None else np.split(in_first, ends),
+        cohort.scheme,
+    )
 
 
 def _check(estimator: Any) -> None:
@@ -174,7 +124,7 @@ def _check(estimator: Any) -> None:
     if not hasattr(estimator, "_slab_plan"):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
-    for name, wanted in (("network", "linear"), ("ties", "breslow"), ("recalibrate", False)):
+    for name, wanted in (("network", "linear"), ("recalibrate", False)):
         if getattr(estimator, name) != wanted:
             raise ArgumentError.must(
                 name, f"be {wanted!r} for a fit over parts of the patients", getattr(estimator, name)
@@ -200,10 +150,8 @@ def _client() -> Any:
         return None
 
 
-def _needed(client: Any) -> Any:
-    """A client: the current one, or a new one in this process."""
-    if client is not None:
-        return client
+def _new_client() -> Any:
+    """A client with its worker in this process."""
     try:
         import distributed
     except ImportError as error:

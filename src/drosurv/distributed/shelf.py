@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.distributed.columns import Columns, Rows, read_rows
-from drosurv.distributed.sorting import Outline, Piece, cut, join, outline
+from drosurv.distributed.sorting import Layout, Outline, Piece, cut, join, outline
 from drosurv.errors import ArgumentError
 from drosurv.solvers.slab import ScoredEvents
 from drosurv.target import BoolArray, FloatArray
 
-_SMALL = ("time", "event", "weight")
+_ARRAYS = ("X", "time", "event", "weight")
 
 
 class Threads:
@@ -35,34 +35,6 @@ class Threads:
     def gather(self, results: list[Any]) -> list[Any]:
         """They are here."""
         return results
-
-
-class ParquetParts:
-    """The row groups of Parquet files, in the order of their names."""
-
-    def __init__(self, pattern: str | os.PathLike[str]) -> None:
-        import pyarrow.parquet as pq
-
-        text = os.fspath(pattern)
-        paths = sorted(glob(os.path.join(text, "*.parquet")) if os.path.isdir(text) else glob(text))
-        if not paths:
-            raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
-        self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
-        self.names: list[str] = [str(name) for name in pq.read_schema(paths[0]).names]
-
-    def read(self, k: int, columns: Columns) -> Rows:
-        """The checked rows of part k."""
-        import pyarrow.parquet as pq
-
-        path, group = self.parts[k]
-        file = pq.ParquetFile(path)
-        known = set(file.schema_arrow.names)
-        table = file.read_row_group(group, [name for name in columns.all if name in known], use_threads=False)
-        return read_rows(table.to_pandas(), columns, f"row group {group} of {os.path.basename(path)}")
-
-    def outlines(self, columns: Columns, threads: Threads) -> list[Outline]:
-        """One outline per part."""
-        return threads.map(lambda k: outline(self.read(k, columns)), range(len(self.parts)))
 
 
 class ShelvedSlab:
@@ -102,60 +74,59 @@ class ShelvedSlab:
         return values
 
 
-def shelve(
-    parts: ParquetParts,
-    columns: Columns,
-    cuts: FloatArray,
-    centre: FloatArray,
-    first: Sequence[BoolArray | None],
-    totals: Sequence[float],
-    folder: Path,
-    threads: Threads,
-) -> list[ShelvedSlab]:
-    """Sort the rows of all parts into slabs on disk, from the longest to the shortest times.
+class ParquetParts:
+    """The row groups of Parquet files, in the order of their names, and slabs of them in files of a folder."""
 
-    Parameters
-    ----------
-    parts : ParquetParts
-    columns : Columns
-    cuts : (K,) float64
-        From :func:`drosurv.distributed.sorting.cut_times`.
-    centre : (d,) float64
-        Subtracted from the features.
-    first : sequence of (n_k,) bool or None
-        Who of each part's rows is in the first half, where there are halves.
-    totals : sequence of float
-        As in :func:`drosurv.solvers.slab.make_slab`.
-    folder : Path
-        Where slabs are kept.
-    threads : Threads
-    """
-    homes = [folder / f"slab-{k:05d}" for k in range(len(cuts))]
-    for home in homes:
-        home.mkdir(parents=True)
+    def __init__(self, pattern: str | os.PathLike[str], folder: Path) -> None:
+        import pyarrow.parquet as pq
 
-    def scatter(k: int) -> None:
-        for home, piece in zip(homes, cut(parts.read(k, columns), cuts, centre, first[k]), strict=True):
-            if len(piece.time):
-                part = home / f"piece-{k:05d}"
-                part.write_bytes(pickle.dumps(piece, protocol=5))
+        text = os.fspath(pattern)
+        paths = sorted(glob(os.path.join(text, "*.parquet")) if os.path.isdir(text) else glob(text))
+        if not paths:
+            raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
+        self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
+        self.names: list[str] = [str(name) for name in pq.read_schema(paths[0]).names]
+        self.workers, self.folder = Threads(os.cpu_count() or 1), folder
 
-    def bind(home: Path) -> ShelvedSlab | None:
-        paths = sorted(home.glob("piece-*"))
-        pieces: list[Piece] = [pickle.loads(path.read_bytes()) for path in paths]
-        if not pieces:
-            return None
-        slab = join(pieces, totals)
-        np.save(home / "X.npy", slab.X)
-        part = home / "sides"
-        part.write_bytes(pickle.dumps(slab.sides, protocol=5))
-        for name in _SMALL:
-            values = getattr(slab, name)
-            if values is not None:
-                np.save(home / f"{name}.npy", values)
-        for path in paths:
-            path.unlink()
-        return ShelvedSlab(home)
+    def outlines(self, columns: Columns) -> list[Outline]:
+        """One outline per part."""
+        return self.workers.map(lambda k: outline(self._rows(k, columns)), range(len(self.parts)))
 
-    threads.map(scatter, range(len(parts.parts)))
-    return [slab for slab in threads.map(bind, homes[::-1]) if slab is not None]
+    def slabs(self, columns: Columns, layout: Layout) -> list[ShelvedSlab]:
+        """Slabs on disk, from the longest to the shortest times."""
+        homes = [self.folder / f"slab-{k:05d}" for k in range(len(layout.cuts))]
+        for home in homes:
+            home.mkdir(parents=True)
+
+        def scatter(k: int) -> None:
+            for home, piece in zip(homes, cut(self._rows(k, columns), layout, k), strict=True):
+                if len(piece.time):
+                    (home / f"piece-{k:05d}").write_bytes(pickle.dumps(piece, protocol=5))
+
+        def bind(home: Path) -> ShelvedSlab | None:
+            paths = sorted(home.glob("piece-*"))
+            pieces: list[Piece] = [pickle.loads(path.read_bytes()) for path in paths]
+            if not pieces:
+                return None
+            slab = join(pieces, layout.scheme)
+            (home / "sides").write_bytes(pickle.dumps(slab.sides, protocol=5))
+            for name in _ARRAYS:
+                values = getattr(slab, name)
+                if values is not None:
+                    np.save(home / f"{name}.npy", values)
+            for path in paths:
+                path.unlink()
+            return ShelvedSlab(home)
+
+        self.workers.map(scatter, range(len(self.parts)))
+        return [slab for slab in self.workers.map(bind, homes[::-1]) if slab is not None]
+
+    def _rows(self, k: int, columns: Columns) -> Rows:
+        """The checked rows of part k."""
+        import pyarrow.parquet as pq
+
+        path, group = self.parts[k]
+        file = pq.ParquetFile(path)
+        known = set(file.schema_arrow.names)
+        table = file.read_row_group(group, [name for name in columns.all if name in known], use_threads=False)
+        return read_rows(table.to_pandas(), columns, f"row group {group} of {os.path.basename(path)}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.distributed.columns import Rows
-from drosurv.solvers.slab import ScoredEvents, make_slab
+from drosurv.solvers.slab import Scheme, Slab, make_slab
 from drosurv.target import BoolArray, FloatArray
 
 # Times that a partition tells of itself: slabs come out even to about one part in this many.
@@ -74,6 +74,27 @@ def cut_times(outlines: Sequence[Outline], n_slabs: int) -> FloatArray:
     return np.concatenate([[-np.inf], cuts[cuts > times[order[0]]]])
 
 
+class Layout(NamedTuple):
+    """How the rows of all partitions become slabs.
+
+    Attributes
+    ----------
+    cuts : (K,) float64
+        Times that start a slab each, from :func:`cut_times`.
+    centre : (d,) float64
+        Subtracted from the features.
+    first : sequence of (n_k,) bool or None
+        Who of each partition's rows is in the first half, where there are halves.
+    scheme : Scheme
+        How events are scored.
+    """
+
+    cuts: FloatArray
+    centre: FloatArray
+    first: Sequence[BoolArray | None]
+    scheme: Scheme
+
+
 class Piece(NamedTuple):
     """Rows of one partition that belong to one slab."""
 
@@ -84,35 +105,26 @@ class Piece(NamedTuple):
     first: BoolArray | None
 
 
-def cut(rows: Rows, cuts: FloatArray, centre: FloatArray, first: BoolArray | None) -> list[Piece]:
+def cut(rows: Rows, layout: Layout, partition: int) -> list[Piece]:
     """One piece per slab, features centred; some pieces may be empty."""
-    slab = np.searchsorted(cuts, rows.time, side="right") - 1
-    X = rows.X - centre.astype(rows.X.dtype)
-    weight = rows.weight
+    slab = np.searchsorted(layout.cuts, rows.time, side="right") - 1
+    order = np.argsort(slab, kind="stable")
+    ends = np.searchsorted(slab[order], np.arange(len(layout.cuts)), side="right")
+    centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
     return [
         Piece(
-            X[own],
+            rows.X[own] - centre,
             rows.time[own],
             rows.event[own],
             None if weight is None else weight[own],
             None if first is None else first[own],
         )
-        for own in (slab == k for k in range(len(cuts)))
+        for own in np.split(order, ends[:-1])
     ]
 
 
-class TimedSlab(NamedTuple):
-    """A slab in memory, with what its baseline hazard needs."""
-
-    X: NDArray[Any]
-    sides: tuple[ScoredEvents, ...]
-    time: FloatArray
-    event: BoolArray
-    weight: FloatArray | None
-
-
-def join(pieces: Sequence[Piece], totals: Sequence[float]) -> TimedSlab:
-    """The slab of all pieces, from the longest to the shortest time; ``totals`` as in make_slab."""
+def join(pieces: Sequence[Piece], scheme: Scheme) -> Slab:
+    """The slab of all pieces, from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
     X = np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])[order].T)
@@ -121,5 +133,4 @@ def join(pieces: Sequence[Piece], totals: Sequence[float]) -> TimedSlab:
     weight = np.concatenate(weights)[order] if weights else None
     firsts = [piece.first for piece in pieces if piece.first is not None]
     first = np.concatenate(firsts)[order] if firsts else None
-    slab = make_slab(X, time[order], event, weight, first, totals)
-    return TimedSlab(slab.X, slab.sides, time[order], event, weight)
+    return make_slab(X, time[order], event, weight, first, scheme)

@@ -154,7 +154,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _solves_on_device(self) -> bool:
         """Whether the user asks for the optimum of a model that an accelerator can find."""
         wanted = self.device not in ("auto", "cpu") and self._uses_convex and not self.recalibrate
-        return wanted and self.ties == "breslow" and type(self)._slab_plan is not NetworkEstimator._slab_plan
+        return wanted and type(self)._slab_plan is not NetworkEstimator._slab_plan
 
     def _precision(self, X: Any) -> Any:
         # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.

@@ -1,4 +1,4 @@
-"""The baseline hazard over slabs: Breslow's steps, thinned where there are more of them than anybody reads."""
+"""What a model keeps of slabs of patients: its baseline hazard and their follow-up, thinned to what anybody reads."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.metrics import FollowUp
+from drosurv.solvers.arrays import on_host
 from drosurv.solvers.slab_problem import Workers
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray, Target
 
 # Steps of the baseline hazard that a fitted model keeps; each is exact at its time.
 MOST_STEPS = 100_000
+# Patients whose times stand for everybody's in what a model keeps of the follow-up.
+FOLLOWED = 1_000_000
 
 
 def baseline(
-    slabs: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, workers: Workers
+    slabs: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
 ) -> tuple[FloatArray, FloatArray]:
     """Times, rising, and the cumulative baseline hazard there, of patients with score zero.
 
@@ -30,13 +34,14 @@ def baseline(
         About the largest score.
     n_events : int
         Events in all slabs.
+    ties : {"breslow", "efron"}
     workers : Workers
     """
     n = len(slabs)
     risks = workers.gather(workers.map(_risk, slabs, scores, [shift] * n))
     before = list(accumulate(risks[:-1], initial=0.0))
     every = max(n_events // MOST_STEPS, 1)
-    found = workers.gather(workers.map(_steps, slabs, scores, [shift] * n, before, [every] * n))
+    found = workers.gather(workers.map(_steps, slabs, scores, [shift] * n, before, [ties] * n, [every] * n))
     times, hazards, reached = [], [], 0.0
     for own_times, own_hazards in reversed(found):
         if len(own_times):
@@ -46,22 +51,52 @@ def baseline(
     return np.concatenate(times), np.concatenate(hazards)
 
 
-def _risk(slab: Any, f: FloatArray, shift: float) -> float:
-    risk = np.exp(f - shift)
-    return float(risk.sum() if slab.weight is None else slab.weight @ risk)
+def _risk(slab: Any, f: Any, shift: float) -> float:
+    return float(_risks(slab, f, shift).sum())
+
+
+def _risks(slab: Any, f: Any, shift: float) -> FloatArray:
+    risk: FloatArray = np.exp(on_host(f) - shift)
+    return risk if slab.weight is None else on_host(slab.weight) * risk
 
 
 def _steps(
-    slab: Any, f: FloatArray, shift: float, before: float, every: int
+    slab: Any, f: Any, shift: float, before: float, ties: str, every: int
 ) -> tuple[FloatArray, FloatArray]:
     """Rising times of a slab and the hazard that it adds up to each of them; every k-th time and the last."""
-    time, event, weight = slab.time, slab.event, slab.weight
-    risk = np.exp(f - shift) if weight is None else weight * np.exp(f - shift)
-    at_risk = np.cumsum(risk) + before
+    time, event, weight = _followed(slab, 1)
+    risk = _risks(slab, f, shift)
     places = np.flatnonzero(event)[::-1]
     times, block = np.unique(time[places], return_inverse=True)
     deaths = np.bincount(block, None if weight is None else weight[places], minlength=len(times))
     last = np.searchsorted(-time, -times, side="right") - 1
-    hazard = np.cumsum(deaths / at_risk[last]) * np.exp(-shift)
+    at_risk = (np.cumsum(risk) + before)[last]
+    jumps = deaths / at_risk
+    if ties == "efron":
+        # A block's m events with summed risk D leave in turn: the mean of 1 / (S - k/m D), k = 0..m-1.
+        count, tied = np.bincount(block, minlength=len(times)), np.bincount(block, risk[places])
+        left = (np.arange(len(block)) - (np.cumsum(count) - count)[block]) / count[block]
+        terms = 1.0 / (at_risk[block] - left * tied[block])
+        jumps = deaths / count * np.bincount(block, terms)
+    hazard = np.cumsum(jumps) * np.exp(-shift)
     kept = np.arange(len(times) - 1, -1, -every)[::-1]
     return times[kept], hazard[kept]
+
+
+def follow_up(slabs: Sequence[Any], n: int, workers: Workers) -> FollowUp:
+    """The follow-up of n patients, or of every so many of them."""
+    every = max(n // FOLLOWED, 1)
+    seen = workers.gather(workers.map(_followed, slabs, [every] * len(slabs)))
+    time, event = (np.concatenate([part[k] for part in seen]) for k in (0, 1))
+    weight = None if seen[0][2] is None else np.concatenate([part[2] for part in seen])
+    return FollowUp.of(Target(event, time), weight)
+
+
+def _followed(slab: Any, every: int) -> tuple[FloatArray, BoolArray, FloatArray | None]:
+    """Times, events and weights of every so many patients."""
+    weight = slab.weight
+    return (
+        on_host(slab.time)[::every],
+        on_host(slab.event)[::every],
+        None if weight is None else on_host(weight)[::every],
+    )

@@ -1,6 +1,6 @@
 """Robust objectives from sums alone: their worst-case weights are a tilt of the masses that a few numbers describe.
 
-Every objective here weighs loss l_i by q_i = p_i clip(level + slope (l_i - eta), 0, cap) where l_i >= eta. The
+Every objective here weighs loss l_i by q_i = p_i clip(level + slope (l_i - eta), 0, cap) where l_i > eta. The
 numbers follow from sums over losses above or between thresholds, so nobody ever needs all losses in one place: a
 handful of rounds over an accelerator's memory, over files, or over many machines finds them.
 """
@@ -42,6 +42,8 @@ class Tilt(NamedTuple):
         Second derivative on the diagonal, over p_i, of losses whose weight moves.
     terms : tuple of (scale, by_active, by_along)
         Rank-one parts scale v v', with v_i = p_i (by_active + by_along (l_i - eta)) for those losses.
+    border : float
+        Takes the place of level where l_i = eta.
     """
 
     value: float
@@ -52,6 +54,7 @@ class Tilt(NamedTuple):
     cap: float = math.inf
     scale: float = 0.0
     terms: tuple[tuple[float, float, float], ...] = ()
+    border: float = 0.0
 
 
 Sums = Callable[[float, float, float], Moments]
@@ -166,7 +169,10 @@ def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
             high = eta
     m = spread.sums(high, math.inf, high)
     value = high + m.first / alpha
-    return Tilt(value, value, high, 1.0 / alpha, 0.0)
+    # Losses equal to the threshold share what those above it leave.
+    at_threshold = spread.sums(-math.inf, high, high).above - m.mass
+    border = (1.0 - m.mass / alpha) / at_threshold if at_threshold > 0.0 else 0.0
+    return Tilt(value, value, high, 1.0 / alpha, 0.0, border=border)
 
 
 def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt:

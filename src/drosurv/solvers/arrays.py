@@ -44,9 +44,14 @@ def vector_beside(X: Array, vector: Any) -> Array:
     return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
 
 
+def on_host(array: Array) -> Any:
+    """The array in NumPy."""
+    return array if is_numpy(array) else array.cpu().numpy()
+
+
 def in_numpy(array: Array) -> Any:
     """The array in NumPy, in double precision."""
-    return np.asarray(array, dtype=np.float64) if is_numpy(array) else array.double().cpu().numpy()
+    return on_host(double(array))
 
 
 def set_places(flags: Array) -> Array:
@@ -75,6 +80,27 @@ def summed_by_place(places: Array, values: Array, like: Array) -> Array:
     import torch
 
     return torch.zeros_like(like).index_add_(0, places, values)
+
+
+def blocks_of_equals(rising: Array) -> tuple[Array, Array, Array, Array]:
+    """Blocks of equal numbers: the block of each (E,), its first place (K,), its size (E,) and those before (E,)."""
+    if is_numpy(rising):
+        _, starts, block, counts = np.unique(
+            rising, return_index=True, return_inverse=True, return_counts=True
+        )
+        return block, starts, counts[block], np.arange(len(rising)) - starts[block]
+    import torch
+
+    _, block, counts = torch.unique_consecutive(rising, return_inverse=True, return_counts=True)
+    starts = counts.cumsum(0) - counts
+    return block, starts, counts[block], torch.arange(len(rising), device=rising.device) - starts[block]
+
+
+def summed_by_block(values: Array, block: Array, starts: Array) -> Array:
+    """Values (..., E) summed over blocks that follow each other, (..., K)."""
+    if is_numpy(values):
+        return np.add.reduceat(values, starts, axis=-1)
+    return values.new_zeros((*values.shape[:-1], len(starts))).index_add_(-1, block, values)
 
 
 def less(array: Array, places: Array, values: Array) -> Array:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.solvers.slab import Slab, make_slab
+from drosurv.solvers.slab import Scheme, Slab, make_slab
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ def device_slabs(
     event: BoolArray,
     weight: FloatArray | None,
     in_first: BoolArray | None,
-    totals: Sequence[float],
-    device: str,
+    scheme: Scheme,
+    device: Any,
     rows: int = ROWS,
 ) -> tuple[list[Slab], FloatArray, IntArray]:
     """Slabs of patients in any order, from the longest to the shortest times.
@@ -35,9 +34,9 @@ def device_slabs(
     ----------
     X : (n, d) array or tensor
         Features, in float32 or float64.
-    time, event, weight, in_first, totals
+    time, event, weight, in_first, scheme
         Of the n patients, as in :func:`drosurv.solvers.slab.make_slab`.
-    device : str
+    device : str or torch.device
     rows : int
         About how many patients a slab holds; equal times stay together.
     """
@@ -65,7 +64,7 @@ def device_slabs(
         own = slice(start, stop)
         features = (given[order[own]] - centre.to(given.dtype)).T.contiguous()
         parts = (None if values is None else values[own] for values in (events, weights, firsts))
-        slabs.append(make_slab(features, falling[own], next(parts), next(parts), next(parts), totals))
+        slabs.append(make_slab(features, falling[own], next(parts), next(parts), next(parts), scheme))
         start = stop
     return slabs, centre.cpu().numpy(), order.cpu().numpy()
 

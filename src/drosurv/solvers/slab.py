@@ -11,7 +11,6 @@ by feature, (d, m), because running sums over patients then go along contiguous 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from drosurv.objectives.tilt import Moments, Tilt
 from drosurv.solvers.arrays import (
     Array,
+    blocks_of_equals,
     counted_up_to,
     double,
     exp,
@@ -28,9 +28,49 @@ from drosurv.solvers.arrays import (
     less,
     log,
     set_places,
+    summed_by_block,
     summed_by_place,
     vector_beside,
 )
+
+
+class Ties(NamedTuple):
+    """Events of equal times, where they share a risk set in Efron's form.
+
+    The m events of a block, with summed risk D, are compared with S - k/m D, k = 0..m-1, and each loss takes the mean
+    of the m logs. Each event stands for one of these terms. Equal times lie in one slab, so no block has a carry.
+
+    Attributes
+    ----------
+    block : (E,) int
+        Block of each event.
+    starts : (K,) int
+        The first event of each block; a block's events follow each other.
+    share, step : (E,) float64
+        1/m and k/m of each event.
+    """
+
+    block: Array
+    starts: Array
+    share: Array
+    step: Array
+
+    @classmethod
+    def of(cls, last: Array) -> Ties | None:
+        """The blocks of events that have the same risk set; None where every event has one of its own."""
+        block, starts, counts, before = blocks_of_equals(last)
+        if len(starts) == len(last):
+            return None
+        share = 1.0 / double(counts)
+        return cls(block, starts, share, share * double(before))
+
+    def total(self, values: Array) -> Array:
+        """For each event the sum (..., E) of values over its block."""
+        return summed_by_block(values, self.block, self.starts)[..., self.block]
+
+    def mean(self, values: Array) -> Array:
+        """For each event the mean (..., E) of values over its block."""
+        return self.total(values * in_precision_of(values, self.share))
 
 
 class ScoredEvents(NamedTuple):
@@ -48,6 +88,8 @@ class ScoredEvents(NamedTuple):
         What each patient of the slab weighs in risk sets; None is one each.
     own : bool
         Whether an event adds its own risk to the risk set, which then holds other patients only.
+    ties : Ties or None
+        Events of equal times, where ties are Efron's.
     """
 
     event: Array
@@ -55,13 +97,32 @@ class ScoredEvents(NamedTuple):
     mass: Array
     reference: Array | None
     own: bool
+    ties: Ties | None = None
+
+
+class Scheme(NamedTuple):
+    """How events are scored.
+
+    Attributes
+    ----------
+    totals : tuple of float
+        Summed weights of all patients of each side, in all slabs together; one total where nobody is split.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set; Breslow's for halves, in which an event has its own risk set.
+    """
+
+    totals: tuple[float, ...]
+    ties: str = "breslow"
 
 
 class Slab(NamedTuple):
-    """Features (d, m) and scored events of m patients, from the longest to the shortest time."""
+    """Features (d, m), scored events, times, event flags and weights of m patients, times falling."""
 
     X: Array
     sides: tuple[ScoredEvents, ...]
+    time: Array
+    event: Array
+    weight: Array | None
 
 
 class StoredSlab(Protocol):
@@ -77,9 +138,24 @@ class StoredSlab(Protocol):
         """Who is scored against whom."""
         ...
 
+    @property
+    def time(self) -> Array:
+        """Times (m,), falling."""
+        ...
+
+    @property
+    def event(self) -> Array:
+        """Event flags (m,)."""
+        ...
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights (m,); None is one each."""
+        ...
+
 
 def make_slab(
-    X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, totals: Sequence[float]
+    X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, scheme: Scheme
 ) -> Slab:
     """A slab of patients that are sorted from the longest to the shortest time.
 
@@ -91,23 +167,21 @@ def make_slab(
         Times, event flags, and weights where they are not all one.
     in_first : (m,) bool or None
         Who is in the first half, where halves are scored against each other.
-    totals : sequence of float
-        Summed weights of all patients of each side, in all slabs together; one total for a side that is not split.
+    scheme : Scheme
     """
-    ones = None if weight is None else weight
     if in_first is None:
-        return Slab(X, (_scored(time, event, ones, totals[0], None),))
-    halves = (in_first, ~in_first)[: len(totals)]
-    return Slab(
-        X,
-        tuple(
-            _scored(time, event & own, ones, total, ~own) for own, total in zip(halves, totals, strict=True)
-        ),
-    )
+        sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]
+    else:
+        halves = (in_first, ~in_first)[: len(scheme.totals)]
+        sides = [
+            _scored(time, event & own, weight, total, ~own, False)
+            for own, total in zip(halves, scheme.totals, strict=True)
+        ]
+    return Slab(X, tuple(sides), time, event, weight)
 
 
 def _scored(
-    time: Array, event: Array, weight: Array | None, total: float, others: Array | None
+    time: Array, event: Array, weight: Array | None, total: float, others: Array | None, efron: bool
 ) -> ScoredEvents:
     falling = -double(time)
     places = set_places(event)
@@ -116,7 +190,8 @@ def _scored(
     reference = weight
     if others is not None:
         reference = double(others) if weight is None else double(others) * weight
-    return ScoredEvents(places, last, mass, reference, others is not None)
+    ties = Ties.of(last) if efron else None
+    return ScoredEvents(places, last, mass, reference, others is not None, ties)
 
 
 class Extent(NamedTuple):
@@ -143,23 +218,34 @@ def extent(slab: StoredSlab, f: Array) -> Extent:
     )
 
 
-def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Array]:
-    """Losses (E,) of each side's events, given the risk of earlier slabs over exp(shift)."""
+class Losses(NamedTuple):
+    """Losses (E,) of one side's events; in Efron's form beside them the log (E,) of what each term compares with."""
+
+    value: Array
+    log_terms: Array | None = None
+
+
+def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Losses]:
+    """Losses of each side's events, given the risk of earlier slabs over exp(shift)."""
     risk, out = exp(f - shift), []
     for side, carry in zip(slab.sides, before, strict=True):
-        own = f[side.event]
-        total = (risk * _one_or(side.reference)).cumsum(0)[side.last] + carry
+        own, by_risk = f[side.event], risk * _one_or(side.reference)
+        total = by_risk.cumsum(0)[side.last] + carry
         if side.own:
             total = total + exp(own - shift)
-        out.append(log(total) + (shift - own))
+        if side.ties is None:
+            out.append(Losses(log(total) + (shift - own)))
+            continue
+        log_terms = log(total - side.ties.step * side.ties.total(by_risk[side.event])) + shift
+        out.append(Losses(side.ties.mean(log_terms) - own, log_terms))
     return out
 
 
 def moments(
-    slab: StoredSlab, values: list[Array], which: int, low: float, high: float, base: float
+    slab: StoredSlab, values: list[Losses], which: int, low: float, high: float, base: float
 ) -> Moments:
     """Sums over the losses of one side: mass from `high` on; mass and powers of l - base between the bounds."""
-    side, l = slab.sides[which], values[which]
+    side, l = slab.sides[which], values[which].value
     between = side.mass * ((l > low) & (l < high))
     off = l - base
     first = between * off
@@ -171,18 +257,18 @@ def moments(
     )
 
 
-def bounds(values: list[Array], which: int) -> tuple[float, float]:
+def bounds(values: list[Losses], which: int) -> tuple[float, float]:
     """Smallest and largest loss of one side; infinities the wrong way round where it has none."""
-    l = values[which]
+    l = values[which].value
     return (float(l.min()), float(l.max())) if len(l) else (np.inf, -np.inf)
 
 
 def pulled(
-    slab: StoredSlab, f: Array, values: list[Array], shift: float, tilts: tuple[Tilt, ...]
+    slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]
 ) -> tuple[float, ...]:
     """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
     return tuple(
-        float((_weights(side, l, tilt) * _inverse_risk(side, f, l, shift)).sum())
+        float(_pulls(side, f, l, shift, _weights(side, l, tilt)).sum())
         for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
     )
 
@@ -190,7 +276,7 @@ def pulled(
 def gradient(
     slab: StoredSlab,
     f: Array,
-    values: list[Array],
+    values: list[Losses],
     shift: float,
     tilts: tuple[Tilt, ...],
     after: tuple[float, ...],
@@ -199,9 +285,9 @@ def gradient(
     slope = 0.0 * f
     for side, l, tilt, carry in zip(slab.sides, values, tilts, after, strict=True):
         q = _weights(side, l, tilt)
-        slope = slope + _pull(side, f, l, shift, q, carry)
+        slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
         # Of an event's own risk, exp(-l) is its share in a risk set of others.
-        kept = q * (1.0 - exp(-l)) if side.own else q
+        kept = q * (1.0 - exp(-l.value)) if side.own else q
         slope = less(slope, side.event, kept)
     X = slab.X
     return in_numpy(X @ in_precision_of(X, slope))
@@ -230,7 +316,7 @@ class Bend(NamedTuple):
 def curvature(
     slab: StoredSlab,
     f: Array,
-    values: list[Array],
+    values: list[Losses],
     shift: float,
     tilts: tuple[Tilt, ...],
     after: tuple[float, ...],
@@ -240,16 +326,21 @@ def curvature(
     X, risk, out = slab.X, exp(f - shift), []
     for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
         q = _weights(side, l, tilt)
-        inside = _pull(side, f, l, shift, q, pull)
+        inside = _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
         means = by_risk.cumsum(-1)[:, side.last]
         means += vector_beside(X, carry)[:, None]
         own = X[:, side.event]
         if side.own:
             means += own * in_precision_of(X, exp(f[side.event] - shift))
-            inside = less(inside, side.event, -q * exp(-l))
+            inside = less(inside, side.event, -q * exp(-l.value))
+        if side.ties is not None:
+            means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
         means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
-        fixed = (X * in_precision_of(X, inside)) @ X.T - (means * in_precision_of(X, q)) @ means.T
+        even = in_precision_of(X, _even(side, q))
+        fixed = (X * in_precision_of(X, inside)) @ X.T - (means * even) @ means.T
+        if side.ties is not None:
+            means = side.ties.mean(means)
         means -= own
         active, along = _bending(side, l, tilt)
         out.append(
@@ -263,38 +354,52 @@ def curvature(
     return out
 
 
-def patient_weights(slab: StoredSlab, values: list[Array], tilts: tuple[Tilt, ...]) -> list[Any]:
+def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Any]:
     """Worst-case weights of each side's events."""
     return [
         in_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
     ]
 
 
-def _weights(side: ScoredEvents, l: Array, tilt: Tilt) -> Array:
+def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:
     """q_i = p_i times what the tilt says of loss i."""
-    ratio = tilt.level * (l >= tilt.eta)
+    ratio = tilt.level * (l.value > tilt.eta)
+    if tilt.border > 0.0:
+        ratio = ratio + tilt.border * (l.value == tilt.eta)
     if tilt.slope > 0.0:
-        ratio = (ratio + tilt.slope * (l - tilt.eta)).clip(0.0, tilt.cap)
+        ratio = (ratio + tilt.slope * (l.value - tilt.eta)).clip(0.0, tilt.cap)
     return side.mass * ratio
 
 
-def _bending(side: ScoredEvents, l: Array, tilt: Tilt) -> tuple[Array, Array]:
+def _even(side: ScoredEvents, q: Array) -> Array:
+    """Weights of the terms: events of a block share theirs evenly."""
+    return q if side.ties is None else side.ties.mean(q)
+
+
+def _bending(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[Array, Array]:
     """Masses of the losses whose weight moves with them, and the same times their excess over eta."""
-    over = l - tilt.eta if np.isfinite(tilt.eta) else 0.0 * l
+    over = l.value - tilt.eta if np.isfinite(tilt.eta) else 0.0 * l.value
     active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap)) * (tilt.slope > 0.0)
     return active, active * over
 
 
-def _inverse_risk(side: ScoredEvents, f: Array, l: Array, shift: float) -> Array:
-    """1 / S_i, from l_i = log S_i - f_i."""
-    return exp(shift - l - f[side.event])
+def _inverse_risk(side: ScoredEvents, f: Array, l: Losses, shift: float) -> Array:
+    """1 / S_i of each term; without ties from l_i = log S_i - f_i."""
+    return exp(shift - (l.value + f[side.event] if l.log_terms is None else l.log_terms))
 
 
-def _pull(side: ScoredEvents, f: Array, l: Array, shift: float, q: Array, carry: float) -> Array:
-    """Risk of each patient times the sum of q_i / S_i over the events that have the patient at risk."""
-    per_place = summed_by_place(side.last, q * _inverse_risk(side, f, l, shift), f)
+def _pulls(side: ScoredEvents, f: Array, l: Losses, shift: float, q: Array) -> Array:
+    """q_i / S_i of each term."""
+    return _even(side, q) * _inverse_risk(side, f, l, shift)
+
+
+def _pulled_risk(side: ScoredEvents, f: Array, pulls: Array, shift: float, carry: float) -> Array:
+    """Risk of each patient times the sum of q_i / S_i over the terms that have the patient at risk."""
+    per_place = summed_by_place(side.last, pulls, f)
     # From the back, where the terms are smallest: subtracting from a total would leave only its rounding there.
     total = flipped(flipped(per_place).cumsum(0)) + carry
+    if side.ties is not None:
+        total = less(total, side.event, side.ties.total(side.ties.step * pulls))
     return total * exp(f - shift) * _one_or(side.reference)
 
 
