@@ -17,7 +17,7 @@ from drosurv.distributed.columns import Columns
 from drosurv.distributed.shelf import ParquetParts
 from drosurv.distributed.sorting import Layout, Outline, cut_times
 from drosurv.errors import ArgumentError
-from drosurv.estimators.over_slabs import Cohort, train_over_slabs
+from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
 
 Estimator = TypeVar("Estimator")
 
@@ -93,7 +93,7 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
             yield DaskParts(frame, started)
 
 
-def _cohort(estimator: Any, outlines: Sequence[Outline]) -> Cohort:
+def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
     """Who is scored against whom, and how many there are."""
     flags = np.concatenate([part.flags for part in outlines])
     if len(flags) == 0:
@@ -104,10 +104,10 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> Cohort:
         raise ValueError("data has a single time for every patient: there is no order to learn from.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
-    return Cohort.of(estimator._slab_plan(flags, estimator._seed()), estimator.ties, flags, weight)
+    return SlabCohort.of(estimator._slab_plan(flags, estimator._seed()), estimator.ties, flags, weight)
 
 
-def _layout(cohort: Cohort, outlines: Sequence[Outline], rows_per_slab: int) -> Layout:
+def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int) -> Layout:
     """Where to cut, and the centre of the features."""
     ends = np.cumsum([part.n for part in outlines])[:-1]
     in_first = cohort.plan.in_first

@@ -66,7 +66,7 @@ def _summed(weight: FloatArray | None, own: BoolArray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class SlabCohort:
     """What is known of all patients before a slab is made.
 
     Attributes
@@ -91,7 +91,7 @@ class Cohort:
     plan: SlabPlan
 
     @classmethod
-    def of(cls, plan: SlabPlan, ties: str, event: BoolArray, weight: FloatArray | None) -> Cohort:
+    def of(cls, plan: SlabPlan, ties: str, event: BoolArray, weight: FloatArray | None) -> SlabCohort:
         """Of patients with these event flags and weights."""
         totals, rests = plan.shares(event, weight)
         everybody = np.ones(len(event), dtype=np.bool_)
@@ -100,7 +100,7 @@ class Cohort:
 
 
 def train_over_slabs(
-    estimator: Any, cohort: Cohort, slabs: Sequence[Any], centre: FloatArray, workers: Workers
+    estimator: Any, cohort: SlabCohort, slabs: Sequence[Any], centre: FloatArray, workers: Workers
 ) -> SlabProblem:
     """Make the estimator the model trained on the slabs, wherever they lie; a warning where no optimum was reached.
 
@@ -108,7 +108,7 @@ def train_over_slabs(
     ----------
     estimator : estimator
         Linear.
-    cohort : Cohort
+    cohort : SlabCohort
     slabs : sequence of Slab
         From the longest to the shortest times.
     centre : (d,) float64
@@ -154,7 +154,7 @@ def train_over_slabs(
 def fit_on_device(estimator: Any, plan: SlabPlan, training: Training, device: Any) -> None:
     """Train a linear estimator to the optimum where its features lie, or on an accelerator."""
     target, weight = training.target, training.weight
-    cohort = Cohort.of(plan, estimator.ties, target.event, weight)
+    cohort = SlabCohort.of(plan, estimator.ties, target.event, weight)
     slabs, centre, order = device_slabs(
         training.X, target.time, target.event, weight, plan.in_first, cohort.scheme, device
     )
