@@ -83,3 +83,7 @@ class ArgumentError(Worded, ValueError):
 
 class ArgumentWarning(Worded, UserWarning):
     """Something to look at, with the arguments that change it."""
+
+
+class OnProcessorOnly(ArgumentError):
+    """What was asked of an accelerator is only written for the processor."""

@@ -62,8 +62,8 @@ class Rows(NamedTuple):
     weight: FloatArray | None
 
 
-def read_rows(frame: Any, columns: Columns, partition: str) -> Rows:
-    """The rows of a pandas DataFrame; errors name the column and the partition.
+def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> Rows:
+    """The rows of a pandas DataFrame; errors name the column, the partition, and the row from its `start` on.
 
     Features keep their precision: float32 stays float32, everything else becomes float64.
     """
@@ -78,12 +78,13 @@ def read_rows(frame: Any, columns: Columns, partition: str) -> Rows:
         X = frame[list(columns.features)].to_numpy(dtype=dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{partition}: features must be numbers: {error}.") from error
-    time = _numbers(frame[columns.time], columns.time, partition)
-    weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, partition)
+    where = partition, start
+    time = _numbers(frame[columns.time], columns.time, *where)
+    weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, *where)
     # A sum is finite only if all its terms are, and costs no memory; only then is the culprit looked for.
     if not np.isfinite(X.sum(dtype=np.float64)):
         for j, name in enumerate(columns.features):
-            _finite(X[:, j], name, partition)
+            _finite(X[:, j], name, *where)
     if len(time) and time.min() < 0:
         raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
     if weight is not None and len(weight) and weight.min() <= 0:
@@ -102,19 +103,19 @@ def read_rows(frame: Any, columns: Columns, partition: str) -> Rows:
     return Rows(X, time, flags, weight)
 
 
-def _numbers(column: Any, name: str, partition: str) -> FloatArray:
+def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:
     try:
         values: FloatArray = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
-    _finite(values, name, partition)
+    _finite(values, name, partition, start)
     return values
 
 
-def _finite(values: NDArray[Any], name: str, partition: str) -> None:
+def _finite(values: NDArray[Any], name: str, partition: str, start: int) -> None:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
-            f"{partition}: column {name!r} has {len(bad)} missing or infinite values (first at its row {bad[0]}); "
-            "drop or fill those rows."
+            f"{partition}: column {name!r} has {len(bad)} missing or infinite values (first at its row "
+            f"{start + bad[0]}); drop or fill those rows."
         )

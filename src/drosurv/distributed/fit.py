@@ -95,9 +95,9 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
 
 def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
     """Who is scored against whom, and how many there are."""
-    flags = np.concatenate([part.flags for part in outlines])
-    if len(flags) == 0:
+    if not any(part.n for part in outlines):
         raise ArgumentError.must("data", "hold at least one patient", 0)
+    flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
         raise ValueError("data contains no event: every patient is censored, so there is nothing to learn.")
     if min(part.shortest for part in outlines) == max(part.longest for part in outlines):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
@@ -20,6 +20,8 @@ from drosurv.solvers.slab import ScoredEvents
 from drosurv.target import BoolArray, FloatArray
 
 _ARRAYS = ("X", "time", "event", "weight")
+# Rows of a file that a thread holds at once.
+_BATCH = 1 << 17
 
 
 class Threads:
@@ -89,8 +91,15 @@ class ParquetParts:
         self.workers, self.folder = Threads(os.cpu_count() or 1), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
-        """One outline per part."""
-        return self.workers.map(lambda k: outline(self._rows(k, columns)), range(len(self.parts)))
+        """One outline per batch."""
+
+        def of_part(k: int) -> list[Outline]:
+            return [outline(rows) for rows in self._batches(k, columns)]
+
+        found = self.workers.map(of_part, range(len(self.parts)))
+        # The batches of part k are numbered from here on.
+        self.first_batch = np.cumsum([0, *(len(part) for part in found)])
+        return [each for part in found for each in part]
 
     def slabs(self, columns: Columns, layout: Layout) -> list[ShelvedSlab]:
         """Slabs on disk, from the longest to the shortest times."""
@@ -99,9 +108,10 @@ class ParquetParts:
             home.mkdir(parents=True)
 
         def scatter(k: int) -> None:
-            for home, piece in zip(homes, cut(self._rows(k, columns), layout, k), strict=True):
-                if len(piece.time):
-                    (home / f"piece-{k:05d}").write_bytes(pickle.dumps(piece, protocol=5))
+            for batch, rows in enumerate(self._batches(k, columns), self.first_batch[k]):
+                for home, piece in zip(homes, cut(rows, layout, batch), strict=True):
+                    if len(piece.time):
+                        (home / f"piece-{batch:07d}").write_bytes(pickle.dumps(piece, protocol=5))
 
         def bind(home: Path) -> ShelvedSlab | None:
             paths = sorted(home.glob("piece-*"))
@@ -121,12 +131,15 @@ class ParquetParts:
         self.workers.map(scatter, range(len(self.parts)))
         return [slab for slab in self.workers.map(bind, homes[::-1]) if slab is not None]
 
-    def _rows(self, k: int, columns: Columns) -> Rows:
-        """The checked rows of part k."""
+    def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
+        """The checked rows of part k, some at a time: row groups may be large."""
         import pyarrow.parquet as pq
 
         path, group = self.parts[k]
         file = pq.ParquetFile(path)
         known = set(file.schema_arrow.names)
-        table = file.read_row_group(group, [name for name in columns.all if name in known], use_threads=False)
-        return read_rows(table.to_pandas(), columns, f"row group {group} of {os.path.basename(path)}")
+        wanted = [name for name in columns.all if name in known]
+        start, name = 0, f"row group {group} of {os.path.basename(path)}"
+        for batch in file.iter_batches(_BATCH, [group], wanted, use_threads=False):
+            yield read_rows(batch.to_pandas(), columns, name, start)
+            start += len(batch)

@@ -21,6 +21,7 @@ from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_times import PredictedTimes
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.networks import Trees, module_state, network_scores
@@ -88,8 +89,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array or DataFrame
-            Features; column names are kept in ``feature_names_in_``. A DataFrame may hold text, categories and
+        X : (n, d) array, DataFrame or torch tensor
+            Features; column names are kept in ``feature_names_in_``. On a tensor, linear Cox models are solved to the
+            optimum on the device where it lies. A DataFrame may hold text, categories and
             missing values: a :class:`drosurv.tables.TableEncoder`, kept as ``encoder_``, makes features of it, here
             and in prediction.
         y : structured array (n,)
@@ -117,9 +119,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         training = self._training(X, y, sample_weight, sensitive_features)
-        training = self._observed(training, y, observed)
-        if not self._trains_elsewhere(training):
-            fit_together([[self]], [training])
+        fit_together([[self]], [self._observed(training, y, observed)])
         return self
 
     def _trains_elsewhere(self, training: Training) -> bool:
@@ -146,7 +146,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             self.__dict__.pop(earlier, None)
         self._check_parameters()
         self._check_groups(sensitive_features)
-        X = validate_data(self, enter(self, X, y, fit=True), dtype=self._precision(X), ensure_min_samples=2)
+        X = self._features(X, y)
         target = parse_target(y)
         if len(target) != len(X):
             raise ArgumentError(
@@ -156,7 +156,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             kept = np.flatnonzero(given > 0)
-            X, target, weight = X[kept], target.take(kept), given[kept]
+            if len(kept) < len(X):
+                X, target = X[kept], target.take(kept)
+            weight = given[kept]
             if not target.event.any():
                 raise ArgumentError(
                     Argument("sample_weight"), " leaves no patient with an event; every event has weight 0."
@@ -188,9 +190,10 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
                 needed_by, " compares groups: pass ", groups, " to fit (one label per patient)."
             )
 
-    def _precision(self, X: Any) -> Any:
-        """What features become at the door."""
-        return np.float64
+    def _features(self, X: Any, y: Any) -> Any:
+        """The features that are trained on, checked."""
+        given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X, y, fit=True)
+        return validate_data(self, given, dtype=np.float64, ensure_min_samples=2)
 
     def _accept(self, fitted: Fitted) -> None:
         """Become the trained model."""
@@ -242,17 +245,20 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array or DataFrame
+        X : (n, d) array, DataFrame or torch tensor
         offset : (n,) array, optional
             Known effects, for a model that was fitted with them; zeros for none.
         """
         check_is_fitted(self)
-        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
-        if hasattr(self, "coef_"):
-            scores = network_scores(self.coef_, features)
+        if is_tensor(X) and hasattr(self, "coef_"):
+            scores = tensor_scores(self.coef_, checked_tensor(self, X, fit=False))
         else:
+            given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X)
+            features = validate_data(self, given, dtype=np.float64, reset=False)
+            network = self.coef_ if hasattr(self, "coef_") else self.network_
             # Coefficients hold their factor already.
-            scores = network_scores(self.network_, features) * getattr(self, "recalibration_", 1.0)
+            factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
+            scores = network_scores(network, features) * factor
         if self._has_offset and offset is None:
             raise ArgumentError(
                 "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
@@ -344,6 +350,8 @@ def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequ
         # Each has an optimum of its own, so each is trained by itself.
         for batch, training in zip(batches, trainings, strict=True):
             for estimator in batch:
+                if estimator._trains_elsewhere(training):
+                    continue
                 recipe, schedule = estimator._recipe(training, [estimator]), estimator._schedule([estimator])
                 estimator._accept(train([recipe], [training], schedule)[0][0])
         return

@@ -33,6 +33,29 @@ def check_device(device: Any) -> None:
         ) from error
 
 
+# Steps of Adam, measured on one H200 and on one core of an aarch64 server (docs/performance.md; python -m bench --only
+# devices measures them here). A step on the accelerator takes about 5 ms however small, as its launches do, and a few
+# nanoseconds for each patient and model; on the processor each takes about 20 ns, and 1 ns for each weight of the
+# network. The two meet at about 5e6 patients x models x (10 + weights); at twice that nobody loses.
+_WORTH_MOVING = 1e7
+_OF_THE_LOSS = 10
+
+
+def worth_moving(rows: int, models: int, weights: int) -> bool:
+    """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
+
+    Parameters
+    ----------
+    rows : int
+        Patients of a training set.
+    models : int
+        Models that are trained together, all training sets counted.
+    weights : int
+        Numbers that one model trains: of a linear model, its coefficients.
+    """
+    return rows * models * (_OF_THE_LOSS + weights) >= _WORTH_MOVING
+
+
 def resolve_device(device: str, worthwhile: bool) -> str:
     """The device to train on: "auto" takes CUDA where there is one and the work is worth moving."""
     if device == "cpu" or (device == "auto" and not worthwhile):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.device import train_on_device
+from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
+from drosurv.estimators.device import DeviceResult, resolve_device, train_on_device, worth_moving
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
@@ -106,19 +106,16 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         (_with_neighborhoods(recipe, training, schedule), training)
         for recipe, training in zip(recipes, trainings, strict=True)
     ]
-    if schedule.solver != "adam" or schedule.device == "cpu":
+    device = _device(trainings, schedule)
+    try:
+        results = None if device == "cpu" else _on_device(pairs, schedule, device)
+    except OnProcessorOnly:
+        # The rule of "auto" does not know every loss; what cannot be moved stays.
+        if schedule.device != "auto":
+            raise
+        results = None
+    if results is None:
         return [_train_here(recipe, training, schedule) for recipe, training in pairs]
-    results = train_on_device(
-        [recipe for recipe, _ in pairs],
-        list(trainings),
-        module=schedule.module,
-        lr=schedule.lr,
-        max_iter=schedule.max_iter,
-        l2=schedule.l2,
-        device=schedule.device,
-        name=schedule.name,
-        verbose=schedule.verbose,
-    )
     out = []
     for (recipe, training), result in zip(pairs, results, strict=True):
         criterion = recipe.criterion(training, penalised=False)
@@ -126,6 +123,35 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         models = _by_steps(recipe, training, criterion, schedule, networks, result.extra, result.history)
         out.append(_evaluated(models, schedule, result.values))
     return out
+
+
+def _device(trainings: Sequence[Training], schedule: Schedule) -> str:
+    if schedule.solver != "adam":
+        return "cpu"
+    n, d = trainings[0].X.shape
+    models, weights = len(trainings) * len(schedule.lr), d
+    if schedule.device == "auto" and not schedule.linear:
+        if resolve_device("auto", worthwhile=True) == "cpu":
+            return "cpu"
+        assert schedule.module is not None, "Adam trains a network"
+        weights = sum(p.numel() for p in schedule.module(d, 0).parameters())
+    return resolve_device(schedule.device, worth_moving(n, models, weights))
+
+
+def _on_device(
+    pairs: Sequence[tuple[Recipe, Training]], schedule: Schedule, device: str
+) -> list[DeviceResult]:
+    return train_on_device(
+        [recipe for recipe, _ in pairs],
+        [training for _, training in pairs],
+        module=schedule.module,
+        lr=schedule.lr,
+        max_iter=schedule.max_iter,
+        l2=schedule.l2,
+        device=device,
+        name=schedule.name,
+        verbose=schedule.verbose,
+    )
 
 
 def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:

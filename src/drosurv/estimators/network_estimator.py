@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
@@ -20,10 +21,12 @@ from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
 from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.tensors import checked_tensor, is_tensor
 from drosurv.estimators.training import Training
 from drosurv.losses.cox_partial import TIES
 from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
+from drosurv.tables.front_door import enter
 from drosurv.target import BoolArray
 
 SOLVERS = ("auto", "adam", "convex")
@@ -151,31 +154,41 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         return None
 
     @property
-    def _solves_on_device(self) -> bool:
-        """Whether the user asks for the optimum of a model that an accelerator can find."""
-        wanted = self.device not in ("auto", "cpu") and self._uses_convex and not self.recalibrate
-        return wanted and type(self)._slab_plan is not NetworkEstimator._slab_plan
+    def _solves_over_slabs(self) -> bool:
+        """Whether this is the optimum of a model that an accelerator can find."""
+        known = type(self)._slab_plan is not NetworkEstimator._slab_plan
+        return known and self._uses_convex and not self.recalibrate
 
-    def _precision(self, X: Any) -> Any:
+    def _features(self, X: Any, y: Any) -> Any:
+        if is_tensor(X) and self._solves_over_slabs:
+            return checked_tensor(self, X, fit=True)
+        if is_tensor(X) or self.device in ("auto", "cpu") or not self._solves_over_slabs:
+            return super()._features(X, y)
         # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
-        return (np.float64, np.float32) if self._solves_on_device else np.float64
+        precisions = np.float64, np.float32
+        return validate_data(self, enter(self, X, y, fit=True), dtype=precisions, ensure_min_samples=2)
 
     def _trains_elsewhere(self, training: Training) -> bool:
-        if (
-            not self._solves_on_device
-            or not training.target.is_plain
-            or training.observation.offset is not None
-        ):
+        if not self._solves_over_slabs or not (is_tensor(training.X) or self.device not in ("auto", "cpu")):
             return False
-        plan = self._slab_plan(training.target.event, training.seed)
+        plain = training.target.is_plain and training.observation.offset is None
+        plan = self._slab_plan(training.target.event, training.seed) if plain else None
         if plan is None:
+            if is_tensor(training.X):
+                raise ArgumentError(
+                    "entry, strata, offset and id are not understood beside a tensor: pass ",
+                    Argument("X"),
+                    " as an array.",
+                )
             return False
-        fit_on_device(self, plan, training, resolve_device(self.device, worthwhile=True))
+        lies_there = is_tensor(training.X) and self.device == "auto"
+        device = training.X.device if lies_there else resolve_device(self.device, worthwhile=True)
+        fit_on_device(self, plan, training, device)
         return True
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
-        # A linear model is too little work to be worth moving; batches are drawn and trees grown on the processor.
+        # Batches are drawn and trees grown on the processor.
         here = self.batch_size is not None or self.early_stopping or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
         if solver == "trees":
@@ -190,7 +203,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             self.tol,
             self.l2,
             self.batch_size,
-            "cpu" if here else resolve_device(self.device, worthwhile=not self._is_linear),
+            "cpu" if here else self.device,
             self.verbose,
             Stopping(self.validation_fraction, self.n_iter_no_change) if self.early_stopping else None,
             self.tree_params,

@@ -30,7 +30,7 @@ class Schedule:
     max_iter, tol, l2, batch_size, verbose
         As in :class:`drosurv.CoxPH`.
     device : str
-        Where Adam works.
+        Where Adam works; "auto" is where :func:`drosurv.estimators.device.worth_moving` says.
     stopping : Stopping, optional
         Who is watched instead of trained on, and for how long.
     tree_params : mapping, optional

@@ -14,6 +14,9 @@ import numpy as np
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray, Target
 
+# So many places in a step function are looked up in order of time, which is several times faster.
+_SCATTERED = 10_000
+
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeier:
@@ -248,5 +251,12 @@ def _counts(
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
     """Right-continuous step function through (times, values)."""
-    found: FloatArray = np.concatenate(([before], values))[np.searchsorted(times, at, side="right")]
+    if at.ndim == 1 and len(at) > _SCATTERED:
+        # Each search then begins where the last one has left the cache warm.
+        order = np.argsort(at)
+        place = np.empty(len(at), dtype=np.intp)
+        place[order] = np.searchsorted(times, at[order], side="right")
+    else:
+        place = np.searchsorted(times, at, side="right")
+    found: FloatArray = np.concatenate(([before], values))[place]
     return found

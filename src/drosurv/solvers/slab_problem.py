@@ -110,7 +110,8 @@ class SlabProblem:
 
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""
-        self.theta = theta
+        # Let go of the last point first: two of them are much where there are many patients.
+        self.theta, self.scores, self._losses = theta, [], []
         self.scores = self._each(kernels.scores, self._same(theta))
         extents: list[Extent] = self._gathered(kernels.extent, self.scores)
         self.shift = max(each.highest for each in extents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import OnProcessorOnly
 from drosurv.losses.stacked_targets import stack
 from drosurv.solvers.criterion import Criterion
 
@@ -41,7 +41,7 @@ class TorchCriterion:
         lead = criteria[0]
         losses = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
         if losses is None or any(criterion.neighborhoods is not None for criterion in criteria):
-            raise ArgumentError.must(
+            raise OnProcessorOnly.must(
                 "device", "be 'auto' or 'cpu': this model trains on the processor", device
             )
         self.losses, self.objective = losses, lead.make_objective()

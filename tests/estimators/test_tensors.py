@@ -1,0 +1,98 @@
+"""Features that are tensors already are used where they lie, and give the same model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+
+from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
+from drosurv.estimators.grid import fit_grid
+
+MODELS = [
+    CoxPH(l2=0.01, ties="efron"),
+    DROCox(0.4, tol=1e-11),
+    DROCox(0.4, "cvar", tol=1e-10),
+    DROCoxSplit(0.4, random_state=2, tol=1e-11),
+]
+
+
+@pytest.fixture(scope="module")
+def patients():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) + 1.0
+    time = np.ceil(10 * rng.exponential(np.exp(-X @ [0.5, -0.3, 0.0])))
+    return X, Surv.from_arrays(rng.random(200) < 0.7, time), rng.integers(0, 3, 200).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_tensor_gives_the_model_of_the_array(model, weighted, patients):
+    X, y, weight = patients
+    given = weight if weighted else None
+    expected = clone(model).fit(X, y, given)
+    found = clone(model).fit(torch.as_tensor(X), y, given)
+    atol = 1e-4 if getattr(model, "ball", None) == "cvar" else 1e-7
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=atol)
+    assert found.n_features_in_ == 3
+    assert (found.n_patients_, found.n_events_) == (expected.n_patients_, expected.n_events_)
+    np.testing.assert_allclose(found.predict(torch.as_tensor(X)), X @ found.coef_, atol=1e-12)
+    np.testing.assert_allclose(
+        found.predict_survival_function(torch.as_tensor(X), times=[2.0, 9.0]),
+        expected.predict_survival_function(X, times=[2.0, 9.0]),
+        atol=atol,
+    )
+    if hasattr(expected, "worst_case_weights_"):
+        np.testing.assert_allclose(found.worst_case_weights_, expected.worst_case_weights_, atol=atol)
+
+
+def test_a_tensor_is_neither_copied_to_numpy_nor_changed(patients):
+    X, y, _ = patients
+    given = torch.as_tensor(X, dtype=torch.float32)
+    before = given.clone()
+
+    def never(*_):
+        raise AssertionError("the features were taken to the host")
+
+    class Watched(torch.Tensor):
+        __array__ = never
+
+        def numpy(self, *_, **__):
+            if self.ndim == 2 and len(self) == len(X):
+                never()
+            return super().numpy()
+
+    found = CoxPH().fit(given.as_subclass(Watched), y)
+    assert torch.equal(given, before)
+    np.testing.assert_allclose(found.coef_, CoxPH().fit(X, y).coef_, atol=1e-5)
+
+
+def test_other_models_take_a_tensor_of_the_processor_as_an_array(patients):
+    X, y, _ = patients
+    for model in (CoxPH("mlp", max_iter=3, random_state=0), CoxPH(recalibrate=True, random_state=0)):
+        expected = clone(model).fit(X, y).predict(X)
+        found = clone(model).fit(torch.as_tensor(X), y)
+        np.testing.assert_allclose(found.predict(torch.as_tensor(X)), expected, rtol=1e-6)
+    grid = [CoxPH(), CoxPH()]
+    fit_grid(grid, torch.as_tensor(X), y)
+    np.testing.assert_allclose(grid[1].coef_, CoxPH().fit(X, y).coef_, atol=1e-7)
+
+
+def test_what_is_wrong_with_a_tensor_is_said(patients):
+    X, y, _ = patients
+    model = CoxPH().fit(torch.as_tensor(X), y)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        model.predict(torch.zeros(4, 2))
+    with pytest.raises(ValueError, match="X must hold finite numbers"):
+        model.predict(torch.full((4, 3), torch.nan))
+    with pytest.raises(ValueError, match=r"X must have one row per patient.*tensor \(3,\)"):
+        model.fit(torch.zeros(3), y)
+    with pytest.raises(ValueError, match="first in column 1"):
+        model.fit(torch.as_tensor(np.where(np.arange(3) == 1, np.inf, X)), y)
+    with pytest.raises(ValueError, match="same number of rows"):
+        model.fit(torch.zeros(7, 3), y)
+    with pytest.raises(ValueError, match=r"entry, strata, offset and id .* pass X as an array"):
+        CoxPH().fit(torch.as_tensor(X), y, strata=np.arange(200) % 2)
+    # Names of an earlier fit are forgotten.
+    named = CoxPH().fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert not hasattr(named.fit(torch.as_tensor(X), y), "feature_names_in_")
