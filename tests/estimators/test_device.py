@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
@@ -109,44 +108,6 @@ def test_sample_weights_count_on_a_device(model, ties):
 def test_sample_weights_count_in_robust_objectives_on_a_device(model, ball):
     shared = {"max_iter": STEPS, "random_state": 2, "solver": "adam"}
     assert_weights_count(lambda device: model(0.4, ball, device=device, **shared))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        CoxPH(l2=0.01),
-        DROCox(0.4, ties="efron", tol=1e-11),
-        DROCox(0.4, "cvar", tol=1e-10),
-        DROCoxSplit(0.4, random_state=2, tol=1e-11),
-    ],
-)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_optimum_on_a_device_is_that_of_the_processor(model, weighted):
-    one = sample(4)
-    weight = np.random.default_rng(0).integers(0, 4, size=120).astype(float) if weighted else None
-    found, expected = (
-        clone(model).set_params(device=d).fit(one.X, one.y, weight) for d in (AS_DEVICE, "cpu")
-    )
-    assert_same_fit(found, expected, one.X)
-
-
-def assert_same_fit(found, expected, X, tolerance=1e-7):
-    loose = 1e-4 if getattr(expected, "ball", None) == "cvar" else tolerance
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=loose)
-    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-8)
-    assert (found.status_, found.n_patients_, found.n_events_) == (
-        expected.status_,
-        expected.n_patients_,
-        expected.n_events_,
-    )
-    np.testing.assert_allclose(found.follow_up_.survival, expected.follow_up_.survival)
-    np.testing.assert_allclose(
-        found.predict_survival_function(X, times=[1.0, 5.0, 20.0]),
-        expected.predict_survival_function(X, times=[1.0, 5.0, 20.0]),
-        atol=loose,
-    )
-    if hasattr(expected, "worst_case_weights_"):
-        np.testing.assert_allclose(found.worst_case_weights_, expected.worst_case_weights_, atol=loose)
 
 
 def assert_weights_count(make):
