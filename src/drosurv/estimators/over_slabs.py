@@ -174,10 +174,7 @@ def _patient_weights(
     for own, tilt in zip(plan.sides(len(event)), problem.tilts, strict=True):
         rest = own & ~event
         # Patients without an event have loss zero.
-        ratio = tilt.level * (tilt.eta < 0.0) + tilt.border * (tilt.eta == 0.0)
-        if tilt.slope > 0.0:
-            ratio = min(max(ratio - tilt.slope * tilt.eta, 0.0), tilt.cap)
-        weights[rest] = mass[rest] / mass[own].sum() * ratio
+        weights[rest] = mass[rest] / mass[own].sum() * float(tilt.ratio(np.zeros(1))[0])
     for places, q in zip(_event_places(problem, order), problem.event_weights(), strict=True):
         for own_places, own_q in zip(places, q, strict=True):
             weights[own_places] = own_q

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _ROUNDS = 200
 
@@ -55,6 +55,15 @@ class Tilt(NamedTuple):
     scale: float = 0.0
     terms: tuple[tuple[float, float, float], ...] = ()
     border: float = 0.0
+
+    def ratio(self, losses: Any) -> Any:
+        """q_i / p_i of losses, an array of NumPy or torch."""
+        ratio = self.level * (losses > self.eta)
+        if self.border > 0.0:
+            ratio = ratio + self.border * (losses == self.eta)
+        if self.slope > 0.0:
+            ratio = (ratio + self.slope * (losses - self.eta)).clip(0.0, self.cap)
+        return ratio
 
 
 Sums = Callable[[float, float, float], Moments]

@@ -70,10 +70,7 @@ class Tilted(Objective):
 
 
 def _weights(tilt: Tilt, losses: FloatArray, mass: FloatArray) -> FloatArray:
-    ratio = tilt.level * (losses >= tilt.eta)
-    if tilt.slope > 0.0:
-        ratio = np.clip(ratio + tilt.slope * (losses - tilt.eta), 0.0, tilt.cap)
-    weights = mass * ratio
+    weights = mass * tilt.ratio(losses)
     # At a small price the threshold's last digit decides about single losses: what it leaves is shared out.
     shares: FloatArray = weights / weights.sum()
     return shares

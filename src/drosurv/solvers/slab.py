@@ -363,12 +363,7 @@ def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, .
 
 def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:
     """q_i = p_i times what the tilt says of loss i."""
-    ratio = tilt.level * (l.value > tilt.eta)
-    if tilt.border > 0.0:
-        ratio = ratio + tilt.border * (l.value == tilt.eta)
-    if tilt.slope > 0.0:
-        ratio = (ratio + tilt.slope * (l.value - tilt.eta)).clip(0.0, tilt.cap)
-    return side.mass * ratio
+    return side.mass * tilt.ratio(l.value)
 
 
 def _even(side: ScoredEvents, q: Array) -> Array:
