@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,32 +11,18 @@ from drosurv.audit import audit, sections
 from drosurv.audit.contents import all_sections
 from drosurv.datasets import make_hidden_minority
 
-# What somebody would write who wants to tell how long patients were followed.
-NEW_SECTION = '''
-from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Statement, Table
-
-def collect(evidence):
-    ward, years = evidence.also["ward"], float(evidence.target.time.sum())
-    table = Table("years", "Followed", (Column("who", "Who"), Column("years", "Years", "count")),
-                  ({"who": ward, "years": years},))
-    return Part(statements=(Statement("years", f"{years:,.0f} years were seen on {ward}."),), tables=(table,))
-
-SECTION = Section(key="years", heading="Follow-up", place=35, collect=collect, template="""
-{% call m.section_head(section) %}<p>How long.</p>{% endcall %}
-<div class="body">{{ part.statements[0].text }}{{ m.plain_table(part.tables[0]) }}</div>
-""")
-'''
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "audit.md"
 
 
 @pytest.fixture
 def one_more_file(tmp_path, monkeypatch):
-    """A file beside the sections, for as long as the test runs."""
-    (tmp_path / "years_followed.py").write_text(NEW_SECTION)
+    """The file that the guide shows, beside the sections, for as long as the test runs."""
+    (shown,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "years_seen.py").write_text(shown)
     monkeypatch.setattr(sections, "__path__", [*sections.__path__, str(tmp_path)])
     all_sections.cache_clear()
     yield
-    sys.modules.pop("drosurv.audit.sections.years_followed", None)
+    sys.modules.pop("drosurv.audit.sections.years_seen", None)
     all_sections.cache_clear()
 
 
@@ -47,14 +34,14 @@ def test_a_new_section_is_one_file(one_more_file):
     html = report.to_html()
     assert (
         html.index('<section id="calibration"')
-        < html.index('<section id="years"')
+        < html.index('<section id="follow-up"')
         < html.index('id="worst-off"')
     )
-    assert '<a href="#years">Follow-up</a>' in html
+    assert '<a href="#follow-up">Follow-up</a>' in html
     assert said.replace("<", "&lt;").replace(">", "&gt;") in html
     assert "## Follow-up" in report.to_markdown()
     assert said in [statement.text for statement in report.statements]
-    assert report.to_dict()["tables"]["years"]["rows"][0][0] == "<ward 7>"
+    assert report.to_dict()["tables"]["years_seen"]["rows"][0][0] == "<ward 7>"
 
 
 def test_every_section_has_a_place_a_heading_and_a_template_of_its_own():

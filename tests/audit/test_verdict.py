@@ -168,6 +168,8 @@ def test_the_first_screen_answers_what_for_whom_how_sure_and_what_next(report):
         "Against no model",
         "Against plain Cox",
         "years",
+        "No model: every patient is given the same curve.",
+        "Plain Cox: the usual statistical model, trained on the same patients.",
     ):
         assert words in first
 

@@ -115,8 +115,19 @@ def collect(evidence: Evidence) -> Part:
             "reference": evidence.reference_name,
             "horizon": plain(result.settings.horizon),
             "ranks_only": not len(result.calibration),
+            "note": _terms(evidence),
         },
     )
+
+
+def _terms(evidence: Evidence) -> str:
+    """What the words of the first screen mean, for readers who meet them here."""
+    told = ["No model: every patient is given the same curve."]
+    if not len(evidence.audited.calibration):
+        told = ["Ranking by chance: half of all pairs are put in the right order."]
+    if evidence.against is not None and evidence.reference_name == "plain Cox":
+        told.append("Plain Cox: the usual statistical model, trained on the same patients.")
+    return " ".join([*told, "Better and worse: by more than chance explains."])
 
 
 def verdict(found: Grounds) -> tuple[str, str]:
@@ -332,6 +343,7 @@ SECTION = Section(
   </div>
 </div>
 {{ m.plain_table(part.tables[0]) }}
+{% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
 </div>
 """,
 )
