@@ -62,6 +62,10 @@ class Estimate:
         reach = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
         return cls(value, value - reach, value + reach)
 
+    def named(self, name: str) -> dict[str, float]:
+        """Value and ends as entries of a row: ``name``, ``name_low`` and ``name_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
     def __str__(self) -> str:
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
@@ -82,7 +86,7 @@ _WORDS: dict[str, _Words] = {
     "harm": _Words(
         "The model serves these patients worse than no model",
         "is served worse than by no model",
-        "Harm is the mean full-likelihood loss over the null model per patient",
+        "Harm is how much worse than by no model a patient is predicted, in log likelihood",
     ),
     "level": _Words(
         "The model expects too many or too few events of these patients",
@@ -211,42 +215,48 @@ class WorstOff:
         for f in self.findings:
             row: dict[str, Any] = {"rule": str(f.rule), "verdict": f.verdict, "patients": f.n_patients}
             row |= {"share": f.share, "events": f.n_events, "checked": f.n_checked}
-            for name in ("harm", "rest", "difference"):
-                estimate: Estimate = getattr(f, name)
-                row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+            row |= f.harm.named("harm") | f.rest.named("rest") | f.difference.named("difference")
             row |= {"harm_found": f.harm_found, "folds_found": f.folds_found, "stability": f.stability}
-            if (ratio := f.observed_expected) is not None:
-                row |= {"observed_expected": ratio.value}
-                row |= {"observed_expected_low": ratio.low, "observed_expected_high": ratio.high}
+            if f.observed_expected is not None:
+                row |= f.observed_expected.named("observed_expected")
             rows.append(row)
         return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know to read the table of rules."""
+        told = [
+            f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
+            f"All {self.n_patients:,} patients: {self.overall}.",
+            f"Smallest group looked for: {self.min_group} patients.",
+        ]
+        if self.findings:
+            told += [
+                "Found again: share of repeated samples in which the search comes back to the same group.",
+                f"Each end of an interval holds with {100 * self.confidence:g} % confidence, for all rules together.",
+                "A patient who meets several rules counts under the first.",
+            ]
+        return " ".join(told)
 
     def to_table(self) -> Table:
         """The rules as readers see them."""
         columns = (
-            Column("rule", "rule"),
-            Column("patients", "patients", "count"),
-            Column("share", "of all", "share"),
-            Column("events", "events", "count"),
-            Column("harm", "harm on patients not used to find it", "value", ("harm_low", "harm_high")),
-            Column("rest", "the rest", "value", ("rest_low", "rest_high")),
-            Column("stability", "bootstraps", "share"),
-            Column("verdict", "verdict"),
+            Column("rule", "Rule"),
+            Column("patients", "Patients", "count"),
+            Column("share", "Of all", "share"),
+            Column("events", "Events", "count"),
+            Column("harm", "Harm there", "value", ("harm_low", "harm_high")),
+            Column("rest", "Harm elsewhere", "value", ("rest_low", "rest_high")),
+            Column("stability", "Found again", "share"),
+            Column("verdict", "Verdict"),
         )
-        note = (
-            f"{_WORDS[self.kind].harm}; each end of an interval holds with "
-            f"{100 * self.confidence:g} % confidence, for all rules together. A patient who meets several rules counts "
-            f"under the first. All {self.n_patients} patients: {self.overall}."
-        )
-        table = Table.of("worst_off", self.status, columns, self.to_frame())
-        return replace(table, notes=(note,))
+        return replace(Table.of("worst_off", self.status, columns, self.to_frame()), notes=(self.note,))
 
     def to_markdown(self) -> str:
         """The status, and a table of the rules with harm measured on patients not used to find them."""
-        table = self.to_table()
         if not self.findings:
-            return f"{literal(self.status)}\n\n{literal(table.notes[0])}\n"
-        return table.to_markdown()
+            return f"{literal(self.status)}\n\n{literal(self.note)}\n"
+        return self.to_table().to_markdown()
 
     def _repr_html_(self) -> str:
         return self.to_table().to_html()

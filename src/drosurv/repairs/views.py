@@ -61,7 +61,7 @@ def _row(repair: Repair) -> dict[str, Any]:
         "gain_outside": repair.gain_outside,
     }
     for name, estimate in named.items():
-        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        row |= estimate.named(name)
     row |= {"slope_before": repair.slope_before, "slope_after": repair.slope_after}
     return row | {"e": repair.e, "overlap": repair.overlap}
 

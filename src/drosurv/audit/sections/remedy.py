@@ -154,15 +154,13 @@ def _row(
     gains: FloatArray,
     level: float,
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"group": who, "remedy": name, "patients": int(inside.sum())}
-    named = {
-        "ratio": Estimate.ratio(float(events[inside].sum()), float(hazard[inside].sum()), level),
-        "gain": Estimate.mean(gains[inside], level),
-        "elsewhere": Estimate.mean(gains[~inside], level),
+    ratio = Estimate.ratio(float(events[inside].sum()), float(hazard[inside].sum()), level)
+    return {
+        **{"group": who, "remedy": name, "patients": int(inside.sum())},
+        **ratio.named("ratio"),
+        **Estimate.mean(gains[inside], level).named("gain"),
+        **Estimate.mean(gains[~inside], level).named("elsewhere"),
     }
-    for key, found in named.items():
-        row |= {key: found.value, f"{key}_low": found.low, f"{key}_high": found.high}
-    return row
 
 
 SECTION = Section(

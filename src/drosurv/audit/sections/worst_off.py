@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Statement, Table, with_interval
-
-COLUMNS = (
-    Column("rule", "Rule"),
-    Column("patients", "Patients", "count"),
-    Column("share", "Of all", "share"),
-    Column("events", "Events", "count"),
-    Column("harm", "Harm there", "value", ("harm_low", "harm_high")),
-    Column("rest", "Harm elsewhere", "value", ("rest_low", "rest_high")),
-    Column("stability", "Found again", "share"),
-    Column("verdict", "Verdict"),
-)
+from drosurv.presentation import Statement
 
 
 def collect(evidence: Evidence) -> Part:
@@ -24,21 +15,9 @@ def collect(evidence: Evidence) -> Part:
     if found is None:
         text = f"Rules for the worst off were not searched: {evidence.not_searched}."
         return Part(statements=(Statement("rules", text),))
-    overall = with_interval(found.overall.value, found.overall.low, found.overall.high)
-    note = (
-        "Harm is how much worse than by no model a patient is predicted, in log likelihood, averaged over patients not "
-        f"used to find the rule; negative is a gain. All patients: {overall}. Smallest group looked for: "
-        f"{found.min_group} patients."
-    )
-    if found.findings:
-        note += (
-            " Found again: share of repeated samples in which the search comes back to the same group. Each end of an "
-            f"interval holds with {100 * evidence.level:g} % confidence, for all rules together. A patient who meets "
-            "several rules counts under the first."
-        )
-    rules = Table.of("worst_off", "Every rule that the search proposed", COLUMNS, found.to_frame())
-    harmed = any(row["verdict"] == "harmed" for row in rules.rows)
-    return Part(statements=(Statement("rules", found.status, harmed),), tables=(rules,), facts={"note": note})
+    rules = replace(found.to_table(), caption="Every rule that the search proposed", notes=())
+    said = Statement("rules", found.status, bool(found.groups))
+    return Part(statements=(said,), tables=(rules,), facts={"note": found.note})
 
 
 SECTION = Section(
