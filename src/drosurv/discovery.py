@@ -8,10 +8,17 @@ from sklearn.base import BaseEstimator
 
 # Rooms whose tables of contents name estimators.
 _ROOMS = ("drosurv.estimators", "drosurv.repairs")
+_OF_CAUSES = ("drosurv.competing",)
 
 
-def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
+def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]]:
     """Name and class of every survival model of drosurv, by name.
+
+    Parameters
+    ----------
+    causes : bool
+        Whether to list models of competing causes too. They are fitted to another target, of
+        :meth:`drosurv.Surv.competing`, so that whoever fits all models to one target has no use for them.
 
     Examples
     --------
@@ -20,7 +27,7 @@ def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     ['DROCox', 'DROCoxSplit']
     """
     found = {}
-    for room in map(import_module, _ROOMS):
+    for room in map(import_module, (*_ROOMS, *_OF_CAUSES) if causes else _ROOMS):
         for name in room.__all__:
             thing = getattr(room, name)
             if isinstance(thing, type) and issubclass(thing, BaseEstimator):

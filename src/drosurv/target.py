@@ -108,6 +108,17 @@ class CompetingTarget:
         return Target(self.cause > 0, self.time)
 
 
+def has_causes(y: Any) -> bool:
+    """Whether a target holds causes, as :meth:`Surv.competing` makes it, and not flags of one event."""
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    return fields is not None and len(fields) == 2 and y[fields[0]].dtype.kind in "iu"
+
+
+def of_any_cause(y: Any) -> Any:
+    """The target in which any cause is the event; a target of one event as it is."""
+    return parse_competing_target(y).of_any_cause().to_structured() if has_causes(y) else y
+
+
 def parse_competing_target(y: Any, *, name: str = "y") -> CompetingTarget:
     """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
 
@@ -115,13 +126,13 @@ def parse_competing_target(y: Any, *, name: str = "y") -> CompetingTarget:
     """
     if isinstance(y, CompetingTarget):
         return y
-    fields = getattr(getattr(y, "dtype", None), "names", None)
-    if fields is None or len(fields) != 2 or y[fields[0]].dtype.kind not in "iu":
+    if not has_causes(y):
         raise ValueError(
             f"{name} must be a structured array with two fields, cause (whole numbers, 0 is censored) and time; "
             f"got {type(y).__name__}. Build one with drosurv.Surv.competing(cause, time)."
         )
-    y = Surv.competing(y[fields[0]], y[fields[1]])
+    cause, time = y.dtype.names
+    y = Surv.competing(y[cause], y[time])
     found = np.unique(y["cause"])
     missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
     if found.max() == 0:

@@ -1,5 +1,7 @@
 """Models fitted from the command line with entry times, strata, clusters and a bootstrap."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,3 +51,65 @@ def test_columns_say_how_rows_were_observed(drosurv, data, tmp_path):
 def test_a_bootstrap_goes_into_the_file(drosurv, data, tmp_path):
     fitted(drosurv, data, tmp_path, "dro-cox", "--bootstrap", "20", "--drop", "since,hospital,team")
     assert "20 refits" in drosurv.ok("summary", tmp_path / "model").stdout
+
+
+def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, tmp_path):
+    options = ("--entry", "since", "--strata", "hospital", "--drop", "team")
+    table = fitted(drosurv, data, tmp_path, "cox", *options)
+    model = library.load(tmp_path / "model")
+    found = json.loads(drosurv.ok("predict", tmp_path / "model", data[0], "--times", "5", "--json").stdout)
+    wanted = model.predict_survival_function(
+        table[["age", "sex"]], times=[5.0], strata=table["hospital"].to_numpy()
+    )
+    np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
+    shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
+    assert "judged from their entry on" in shown
+    report = tmp_path / "report.md"
+    drosurv.ok(
+        "audit",
+        tmp_path / "model",
+        data[0],
+        "--groups",
+        "sex",
+        "--bootstrap",
+        "10",
+        "--no-rules",
+        "-o",
+        report,
+    )
+    assert "judged from their entry on" in report.read_text()
+    other = table.rename(columns={"hospital": "clinic"})
+    other.to_csv(tmp_path / "other.csv", index=False)
+    assert "'hospital'" in drosurv.fails(
+        "predict", tmp_path / "model", tmp_path / "other.csv", "--times", "5"
+    )
+    drosurv.ok("predict", tmp_path / "model", tmp_path / "other.csv", "--times", "5", "--strata", "clinic")
+
+
+def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
+    path, table = data
+    rng = np.random.default_rng(1)
+    causes = table.assign(cause=np.where(table["died"] == 1, rng.integers(1, 3, len(table)), 0))
+    causes.drop(columns=["died", "since", "hospital", "team"]).to_csv(tmp_path / "causes.csv", index=False)
+    target = ("--time", "months", "--event", "cause", "--model", "cause-specific-cox")
+    model, file = tmp_path / "model", tmp_path / "causes.csv"
+    drosurv.ok("fit", file, *target, "-o", model)
+    encoded = library.load(model)
+    features = encoded[0].transform(causes[["age", "sex"]])
+    wanted = library.CauseSpecificCox().fit(features, Surv.competing(causes["cause"], causes["months"]))
+    np.testing.assert_allclose(encoded[1].coef_, wanted.coef_, rtol=1e-5)
+    assert "Cause 2" in drosurv.ok("summary", model, "--cause", "2").stdout
+    assert "By cause" in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
+    drosurv.ok(
+        "audit", model, file, "--groups", "sex", "--bootstrap", "10", "--no-rules", "-o", tmp_path / "r.md"
+    )
+    assert "Cause by cause" in (tmp_path / "r.md").read_text()
+    row = json.loads(drosurv.ok("predict", model, file, "--times", "5", "--json").stdout)[0]
+    assert row["incidence_1_5"] + row["incidence_2_5"] + row["survival_5"] == pytest.approx(1.0)
+    causes.assign(cause=causes["cause"] * 2).to_csv(tmp_path / "gap.csv", index=False)
+    assert "cause 1 of event column 'cause' never happens" in drosurv.fails(
+        "fit", tmp_path / "gap.csv", *target, "-o", model
+    )
+    assert "no code of a cause" in drosurv.fails(
+        "fit", path, "--time", "months", "--event", "sex", "--model", "cause-specific-cox", "-o", model
+    )

@@ -2,9 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CauseSpecificCox, Surv
+from drosurv import CauseSpecificCox, Surv, evaluate
+from drosurv.audit import audit
 from drosurv.competing import evaluate_by_cause
-from drosurv.metrics import aalen_johansen, concordance_by_cause
+from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
 
 
 @pytest.fixture(scope="module")
@@ -49,5 +50,38 @@ def test_counting_other_causes_as_censored_claims_most_where_they_are_frequent(e
 
 def test_groups_of_other_patients_are_refused(evaluated):
     model, X, cause, time, *_ = evaluated
-    with pytest.raises(ValueError, match="one row per patient, got 2 for 400"):
+    with pytest.raises(ValueError, match="400"):
         evaluate_by_cause(model, X, Surv.competing(cause, time), at=[1.0], sensitive_features=["a", "b"])
+
+
+def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    y = Surv.competing(cause, time)
+    result = evaluate(model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=0)
+    assert result.select(metric="concordance_index", kind="overall")[0].events == (cause > 0).sum()
+    # Ranked by the predicted probability of any event by the middle horizon.
+    survival = model.predict_survival_function(X, times=[result.settings.horizon])[:, 0]
+    anything = Surv.from_arrays(cause > 0, time)
+    assert result.value("concordance_index") == pytest.approx(concordance_index(anything, -survival))
+    wanted = evaluate_by_cause(
+        model, X, y, result.settings.horizons, sensitive_features=pd.Series(group, name="site")
+    )
+    pd.testing.assert_frame_equal(result.by_cause, wanted)
+    with pytest.raises(ValueError, match="entry has no definition beside causes"):
+        evaluate(model, X, y, entry=time - 0.1)
+
+
+def test_the_audit_has_a_section_by_cause(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    y = Surv.competing(cause, time)
+    report = audit(
+        model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=10, search_rules=False
+    )
+    shown = report.tables["causes"]
+    assert len(shown) == 2 * 3 * 3
+    said = [s.text for s in report.parts["causes"].statements]
+    # Group b often dies of the second cause first.
+    assert any("Cause 1: counting the other causes as censored" in text and "site b" in text for text in said)
+    assert "Cause by cause" in report.to_html()
+    with pytest.raises(ValueError, match="leave out folds"):
+        audit(model, X, y, sensitive_features=group, folds=3)

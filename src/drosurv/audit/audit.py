@@ -14,15 +14,20 @@ from drosurv.audit.report_on import report_on
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
+from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
+from drosurv.evaluation.observed import given_of, seen_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
+    gives_curves,
     predict_risk,
     prepared,
     training_follow_up,
     unwrapped,
 )
+from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.presentation import written
+from drosurv.target import has_causes, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +41,9 @@ def audit(
     sensitive_features: Any,
     y_train: Any = None,
     X_train: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
     folds: Folds | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
     reference: Any = None,
@@ -62,13 +70,17 @@ def audit(
     X : (n, d) array or DataFrame
         Features of the patients, as the model takes them.
     y : structured array, (n,)
-        What happened to them.
+        What happened to them. With causes, for a model of causes, the report is about an event of any cause, and a
+        section tells the causes apart.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
         Training target; not needed for a model of this library, which keeps what is needed of it.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
+    entry, strata, offset : (n,) arrays, optional
+        As in :func:`drosurv.evaluate`: patients are judged from their entry on. Models that are trained here (of the
+        slider, plain Cox, in folds) have no definition beside them.
     folds : int, or sequence of pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
         so that every patient is audited by a model that has not seen him. Or the rows to train on and those to predict,
@@ -133,6 +145,14 @@ def audit(
         "also": dict(also or {}),
     }
     model = unwrapped(model)
+    given = given_of(entry=entry, strata=strata, offset=offset)
+    if given or has_causes(y):
+        if folds is not None or alpha_path or X_train is not None:
+            what = next(iter(given), "y with causes")
+            raise ValueError(
+                f"{what} has no definition beside models trained here: leave out folds, alpha_path and X_train."
+            )
+        return report_on(_observed_case(model, X, y, given, y_train, reference, how))
     if folds is not None:
         return report_on(_recipe_case(model, X, y, folds, how))
     follow_up = y_train if y_train is not None else training_follow_up(model)
@@ -156,6 +176,39 @@ def audit(
             missing=(*skipped, *why),
             **how,
         )
+    )
+
+
+def _observed_case(
+    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, reference: Any, how: dict[str, Any]
+) -> Case:
+    """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
+    estimator = final_step(model)
+    seen = seen_from_entry(model, X, y, given, y_train=y_train)
+    notes = list(seen.notes)
+    if has_causes(y):
+        groups, level = how["sensitive_features"], how["level"]
+        by_cause = evaluate_by_cause(model, X, y, sensitive_features=groups, level=level, **given)
+        how = how | {"also": {**how["also"], "causes": by_cause}}
+    else:
+        notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, how["level"])]
+    compared = None
+    if reference is not None:
+        taken = X if hasattr(reference, "steps") else prepared(model, X)
+        late = {"entry": given["entry"]} if "entry" in given and gives_curves(reference) else None
+        compared = reference, taken
+        if late is not None:
+            compared = seen_from_entry(reference, taken, y, late).predictions, None
+    return Case(
+        stops=(Stop(type(estimator).__name__, None, seen.predictions),),
+        y=seen.y,
+        follow_up=seen.follow_up,
+        reference=compared,
+        data=_trained_on(estimator, prepared(model, X)),
+        model=model_settings(estimator),
+        missing=() if compared else ("The model is not compared with plain Cox.",),
+        limits=tuple(note[:1].upper() + note[1:] for note in notes),
+        **how,
     )
 
 
@@ -202,7 +255,7 @@ def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
     facts = {"Features": written(np.shape(X)[1], "count")}
     if hasattr(estimator, "n_patients_"):
         facts["Patients trained on"] = written(estimator.n_patients_, "count")
-        facts["Events trained on"] = written(estimator.n_events_, "count")
+        facts["Events trained on"] = written(int(np.sum(estimator.n_events_)), "count")
     return facts
 
 

@@ -15,6 +15,7 @@ from drosurv.cli.options import (
     Groups,
     OtherEvent,
     Seed,
+    Strata,
     TargetOptions,
     listed,
     with_options,
@@ -43,6 +44,7 @@ def audit(
     ] = None,
     event: OtherEvent = None,
     groups: Groups = None,
+    strata: Strata = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write: .html for the browser, .md or .json.")
     ] = Path("report.html"),
@@ -140,6 +142,7 @@ def audit(
             named,
             listed(groups),
             folds,
+            strata,
             {
                 **shown,
                 "n_bootstrap_path": bootstrap_path,
@@ -208,6 +211,7 @@ def _of_model(
     named: dict[str, Any],
     groups: Sequence[str],
     folds: int | None,
+    strata: str | None,
     shown: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit as audited
@@ -218,11 +222,12 @@ def _of_model(
     opened = OpenedModel.open(model)
     table = opened.table(frame, groups=groups, **named)
     recipe, features = opened.estimator, opened.features(table.frame)
-    given: dict[str, Any] = {"reference": opened.plain_cox()}
+    observed = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    given: dict[str, Any] = {"reference": opened.plain_cox(), **observed}
     if folds is not None:
         # The table is encoded anew in every fold, as it would be for new patients.
         recipe, features = opened.recipe, opened.readable(table.frame)
-        given = {"folds": table.folds(folds, shown["random_state"])}
+        given = {"folds": table.folds(folds, shown["random_state"]), **observed}
     else:
         opened.warn_if_trained_on(data)
     if train is not None:

@@ -16,6 +16,7 @@ from drosurv.cli.options import (
     Groups,
     ModelFile,
     OtherEvent,
+    Strata,
     TargetOptions,
     listed,
     with_options,
@@ -57,6 +58,7 @@ def evaluate(
     file: FileOptions,
     event: OtherEvent = None,
     groups: Groups = None,
+    strata: Strata = None,
     reference: Annotated[
         Path | None,
         typer.Option(help="Saved model to hold this one against; plain Cox, as noted by fit, if not given."),
@@ -92,13 +94,17 @@ def evaluate(
         opened.estimator,
         features,
         table.y,
-        y_train=opened.estimator.follow_up_,
+        y_train=None if table.entry is not None else opened.estimator.follow_up_,
+        entry=table.entry,
+        **opened.observed(frame, strata),
         sensitive_features=table.sensitive_features if listed(groups) else None,
         reference=held_against,
         intersections=intersections,
         n_bootstrap=bootstrap,
         random_state=seed,
     )
+    if result.by_cause is not None and not as_json:
+        print_frame(_by_cause(result.by_cause), "By cause")
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
@@ -117,6 +123,29 @@ def _show(result: EvaluationResult, title: str) -> None:
         if len(rows):
             print_frame(_numbers(rows, names), heading)
     typer.echo(printable(result.summary()))
+
+
+def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
+    """Incidence, calibration and ranking of each cause at the middle time."""
+    times = sorted(table["horizon"].unique())
+    shown = table[table["horizon"] == times[len(times) // 2]].copy()
+    shown["group"] = [
+        "everybody" if row["attribute"] == "everybody" else f"{row['attribute']}: {row['group']}"
+        for _, row in shown.iterrows()
+    ]
+    names = [
+        "cause",
+        "group",
+        "horizon",
+        "predicted",
+        "observed",
+        "others_censored",
+        "brier",
+        "c_index",
+        "events",
+    ]
+    rounded: pd.DataFrame = shown[names].round(3)
+    return rounded
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

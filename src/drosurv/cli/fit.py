@@ -44,7 +44,8 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="Any estimator: cox, or a robust one such as dro-cox, which is held against cox on these patients."
+            help="Any estimator: cox, or a robust one such as dro-cox, which is held against cox on these patients; "
+            "cause-specific-cox takes codes of causes as the event."
         ),
     ] = "cox",
     alpha: Annotated[
@@ -120,6 +121,7 @@ def fit(
         data,
         event=event,
         groups=listed(groups),
+        causes=hasattr(estimator, "predict_cumulative_incidence"),
         **target.arguments(),
         **described_columns,
         **asdict(file.format),

@@ -12,7 +12,7 @@ def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
     from drosurv.discovery import all_estimators
 
-    return {_plain(name): cls for name, cls in all_estimators()}
+    return {_plain(name): cls for name, cls in all_estimators(causes=True)}
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:

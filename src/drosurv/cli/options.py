@@ -30,6 +30,7 @@ Groups = Annotated[
 ]
 EventColumn = Annotated[str, typer.Option(help="Column of events: 1, True, yes, dead ... where it happened.")]
 OtherEvent = Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")]
+Strata = Annotated[str | None, typer.Option(help="Column of strata, if not the one trained with.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Settings = Annotated[
     list[str] | None,

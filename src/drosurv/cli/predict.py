@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import AsJson, DataFile, FileOptions, ModelFile, listed, with_options
+from drosurv.cli.options import AsJson, DataFile, FileOptions, ModelFile, Strata, listed, with_options
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json, records
 
@@ -26,6 +26,7 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="Columns of the table to copy, such as the patient's number.")
     ] = None,
+    strata: Strata = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
@@ -39,7 +40,7 @@ def predict(
     check_outputs([output], [model, data])
     opened = OpenedModel.open(model)
     frame = file.format.read(data)
-    predicted = opened.predictions(frame, times=listed(times), keep=listed(keep))
+    predicted = opened.predictions(frame, times=listed(times), keep=listed(keep), strata=strata)
     findings = opened.findings(frame)
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)

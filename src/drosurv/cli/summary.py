@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ def summary(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file to write the table to.")
     ] = None,
+    cause: Annotated[int, typer.Option(help="Which cause, of a model of several.", min=1)] = 1,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +39,10 @@ def summary(
         raise ArgumentError.must("level", "lie between 0 and 1", level)
     if style not in ("text", "markdown", "latex", "html"):
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
-    table = summarised(load(model), level)
+    loaded = load(model)
+    last = loaded[-1] if hasattr(loaded, "steps") else loaded
+    options: dict[str, Any] = {"cause": cause} if hasattr(last, "n_causes_") else {}
+    table = summarised(loaded, level, **options)
     if output is not None:
         FileFormat().write(table.reset_index(), output)
     if as_json:

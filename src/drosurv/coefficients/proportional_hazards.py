@@ -58,16 +58,21 @@ class ProportionalHazardsTest:
             index=pd.Index([*self.names, ALL], name="covariate"),
         )
 
-    def sentence(self, level: float = 0.05) -> str:
-        """What was found, in words; features are judged with Holm's correction for their number."""
+    def changing(self, level: float = 0.05) -> dict[str, float]:
+        """Features whose effect changes with time, with their p-values after Holm's correction for all features."""
         known = np.flatnonzero(np.isfinite(self.p[:-1]))
-        adjusted = dict(zip(known.tolist(), holm(self.p[known].tolist()), strict=True))
-        changing = [self.names[j] for j in known if adjusted[int(j)] < level]
+        adjusted = zip(known.tolist(), holm(self.p[known].tolist()), strict=True)
+        return {self.names[j]: p for j, p in adjusted if p < level}
+
+    def sentence(self, level: float = 0.05) -> str:
+        """What was found, in words."""
+        changing = self.changing(level)
         if changing:
             return (
                 f"Hazards are not proportional: the effect of {', '.join(changing)} changes with time (test of scaled "
-                f"Schoenfeld residuals, {p_text(min(adjusted.values()))} after correction for {len(known)} features). "
-                "Stratify by it, or read its hazard ratio as an average over time."
+                f"Schoenfeld residuals, {p_text(min(changing.values()))} after correction for "
+                f"{int(np.isfinite(self.p[:-1]).sum())} features). Stratify by it, or read its hazard ratio as an "
+                "average over time."
             )
         return f"No sign that hazards are not proportional ({p_text(self.p[-1])} for all features together)."
 

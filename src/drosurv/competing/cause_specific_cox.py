@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.coefficients import CoxTable
+from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.competing.cumulative_incidence import cumulative_incidence
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline, checked_times
@@ -22,11 +25,13 @@ from drosurv.losses import CompetingRisks
 from drosurv.metrics import FollowUp, concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
-from drosurv.solvers import Criterion, LinearProblem, minimise
-from drosurv.target import CompetingTarget, FloatArray, Target, parse_competing_target
+from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
+from drosurv.target import CompetingTarget, FloatArray, Surv, Target, parse_competing_target
 
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
+# If the worst-off share gains less than this per event, the model is called the null model.
+_NOTHING = 1e-4
 
 
 class CauseSpecificCox(BaseEstimator):
@@ -80,6 +85,9 @@ class CauseSpecificCox(BaseEstimator):
     """
 
     _per_patient = ("worst_case_weights_",)
+    # Training data of a robust fit, for its table; never saved. What the table needs of each cause is.
+    _kept_training: tuple[FloatArray, CompetingTarget, FloatArray] | None = None
+    _findings: list[Findings] | None = None
 
     def __init__(
         self,
@@ -129,7 +137,7 @@ class CauseSpecificCox(BaseEstimator):
                 f"X and y must have the same number of rows, got {len(features)} and {len(target)}."
             )
         self.n_causes_ = target.n_causes
-        for earlier in ("models_", "_baselines", "worst_case_weights_"):
+        for earlier in ("models_", "_baselines", "worst_case_weights_", "_kept_training", "_findings"):
             self.__dict__.pop(earlier, None)
         if self.alpha == 1.0:
             self._fit_each(X, target, sample_weight, observed)
@@ -160,15 +168,23 @@ class CauseSpecificCox(BaseEstimator):
         ]
         self.coef_: FloatArray = np.stack([model.coef_ for model in self.models_])
 
-    def _fit_together(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> None:
+    def _solved(
+        self, X: FloatArray, target: CompetingTarget, weight: FloatArray
+    ) -> tuple[Solution, Criterion, FloatArray]:
+        """The optimum of the causes together, what was minimised, and the coefficients (causes, d)."""
         mass = weight / weight.sum()
-        centre = mass @ X
         loss = CompetingRisks(target, self.n_intervals, weight)
         objective = ball_objective(self.ball, np.array([self.alpha]))
         criterion = Criterion(loss, objective, mass, offset=loss.null_losses())
-        problem = LinearProblem(X - centre, criterion, self.l2)
+        problem = LinearProblem(X - mass @ X, criterion, self.l2)
         tol = (1e-5 if self.ball == "cvar" else 1e-8) if self.tol is None else self.tol
         found = minimise(problem, tol=tol, max_iter=self.max_iter)
+        return found, criterion, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
+
+    def _fit_together(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> None:
+        found, criterion, self.coef_ = self._solved(X, target, weight)
+        loss, mass = cast(CompetingRisks, criterion.loss), criterion.patient_mass
+        centre = mass @ X
         if found.status != "converged":
             warnings.warn(
                 f"CauseSpecificCox stopped before the optimum (status {found.status!r}, relative gap "
@@ -176,9 +192,8 @@ class CauseSpecificCox(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.coef_ = found.x[: problem.n_coefficients].reshape(self.n_causes_, -1)
         scores = (X - centre) @ self.coef_.T
-        extra = loss.start + found.x[problem.n_coefficients :]
+        extra = loss.start + found.x[self.coef_.size :]
         psi = loss.split(extra)
         self._baselines = [
             _piecewise(part, own - centre @ coef, target.of_cause(k + 1))
@@ -187,6 +202,14 @@ class CauseSpecificCox(BaseEstimator):
         at = criterion.objective(criterion.entries(scores[None], extra[None]), mass)
         self.worst_case_weights_ = at.weights[0] / at.weights[0].sum()
         self.objective_, self.status_, self.n_iter_ = found.value, found.status, found.n_iter
+        if found.value > -_NOTHING * loss.event_share:
+            warnings.warn(
+                "CauseSpecificCox is the null model: under every other one the worst-off share of the patients is no "
+                f"better served than by no model. Raise alpha (now {self.alpha:g}).",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._kept_training = X, target, weight
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit has come to its end."""
@@ -232,15 +255,76 @@ class CauseSpecificCox(BaseEstimator):
         target = parse_competing_target(y)
         return float(concordance_by_cause(target.cause, target.time, self.predict(X, cause), of=cause))
 
-    def summary(self, cause: int = 1, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
-        """The Cox table of one cause, at alpha 1; other parameters as in :meth:`drosurv.CoxPH.summary`."""
-        check_is_fitted(self)
+    def summary(
+        self,
+        cause: int = 1,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_boot: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> CoxTable:
+        """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
+
+        Below alpha 1 plain Cox of the same cause stands beside it, and standard errors come from a bootstrap of all
+        causes together, which then serves every cause.
+        """
         row = self._row(cause)
-        if self.alpha != 1.0:
-            raise ValueError("summary is defined at alpha=1, where each cause has a Cox model of its own.")
-        table = self.models_[row].summary(level, method, **options)
+        if self.alpha == 1.0:
+            options |= {"n_boot": n_boot, "random_state": random_state, "n_jobs": n_jobs}
+            table = self.models_[row].summary(level, method, **options)
+        else:
+            if method not in ("auto", "bootstrap"):
+                raise ValueError(
+                    f"method={method!r} speaks of plain Cox: use method='bootstrap', or alpha=1."
+                )
+            known = self._known()
+            if method == "bootstrap":
+                covariances, refits = bootstrap_of_causes(
+                    self._coefficients, *self._training(), n_boot, random_state, n_jobs
+                )
+                known = self._findings = [
+                    replace(own, covariances={"bootstrap": covariance}, n_boot=refits)
+                    for own, covariance in zip(known, covariances, strict=True)
+                ]
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            used = "bootstrap" if "bootstrap" in known[row].covariances else None
+            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
+            table = findings_table(
+                title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
+            )
         table.caption = f"Cause {cause}, {table.caption}"
         return table
+
+    def _known(self) -> list[Findings]:
+        """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
+        if self._findings is None:
+            X, target, weight = self._training()
+            y = Surv.competing(target.cause, target.time)
+            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight)
+            self._findings = beside_plain(X, target, weight, plain.coef_, self.worst_case_weights_)
+        return self._findings
+
+    def _coefficients(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> FloatArray:
+        return self._solved(X, target, weight)[2]
+
+    def _training(self) -> tuple[FloatArray, CompetingTarget, FloatArray]:
+        if self._kept_training is None:
+            raise ValueError(
+                "summary needs the training data, which a saved model does not keep: call it before saving, or fit "
+                "again."
+            )
+        return self._kept_training
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, with what summary() needs and without the training data."""
+        if self._kept_training is not None:
+            self._known()
+        state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
+        return state
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads."""

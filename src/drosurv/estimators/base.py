@@ -263,6 +263,8 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             raise ArgumentError(
                 "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
             )
+        if offset is not None and not self._has_offset:
+            raise ArgumentError("the model was fitted without an offset; leave ", Argument("offset"), " out.")
         return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
     def predict_survival_function(

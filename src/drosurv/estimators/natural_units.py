@@ -34,12 +34,12 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     True
     """
     if not hasattr(model, "steps"):
-        plain: CoxTable = model.summary(level, method, **options)
+        plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
     last = model[-1]
     if not hasattr(last, "summary"):
         raise ValueError(f"summary needs a linear model of drosurv at the end of the Pipeline, got {last!r}.")
-    scale = np.ones(len(getattr(last, "coef_", ())))
+    scale = np.ones(np.shape(getattr(last, "coef_", ()))[-1:])
     names: list[str] | None = None
     for step in model[:-1]:
         own = getattr(step, "scale_", None)
@@ -47,7 +47,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
             scale = scale * np.asarray(own)
         if hasattr(step, "get_feature_names_out") and names is None:
             names = [str(name) for name in step.get_feature_names_out()]
-    table: CoxTable = last.summary(level, method, scale=scale, **options)
+    table: CoxTable = last.summary(level=level, method=method, scale=scale, **options)
     if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
         table.index = table.index.__class__(names, name=table.index.name)
     return table

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
+from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.group_tables import (
@@ -14,14 +15,17 @@ from drosurv.evaluation.group_tables import (
     d_calibration_table,
     survival_table,
 )
-from drosurv.evaluation.predictions import model_name
+from drosurv.evaluation.observed import given_of, seen_from_entry
+from drosurv.evaluation.predictions import gives_curves, model_name
 from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.presentation.progress import bar
+from drosurv.target import has_causes, parse_target
 
 
 def evaluate(
@@ -33,6 +37,9 @@ def evaluate(
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
     horizons: Any = None,
     convention: Convention = "paper",
     scale: float = 0.01,
@@ -61,7 +68,8 @@ def evaluate(
         Features of the patients, as the model takes them. F_I takes distances in them. None only with arrays,
         and without F_I.
     y : structured array, (n,)
-        What happened to them.
+        What happened to them. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, metrics are of an
+        event of any cause, and ``by_cause`` tells them apart.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
         keeps in ``follow_up_``; for others the scored patients stand in, and the notes say so.
@@ -73,6 +81,12 @@ def evaluate(
     reference : fitted model, Predictions, or (n,) array, optional
         The model whose likelihood gain, and whose shrunken copies, the model is compared with. Without it and
         without X_train the comparison is left out, and the result's notes say so.
+    entry : (n,) array, optional
+        Times from which the patients were under observation. They are judged from then on: times and horizons count
+        from entry, and predictions are conditional on no event before it.
+    strata, offset : (n,) arrays, optional
+        Of the patients, for a model that was fitted with them. Patients of different strata are ranked by their
+        predicted cumulative hazard at the middle horizon.
     horizons : (h,) array, optional
         When calibration is looked at; by default the quartiles of the training event times. Metrics at one
         horizon use the middle one.
@@ -123,10 +137,26 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    replicates = _count("n_bootstrap", n_bootstrap)
+    replicates, named = _count("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = _count("n_permutations", replicates if n_permutations is None else n_permutations)
+    given, told = given_of(entry=entry, strata=strata, offset=offset), y
+    judged, seen = model, None
+    causes = has_causes(y)
+    if causes and entry is not None:
+        raise ValueError("entry has no definition beside causes: predicted incidences begin at time 0.")
+    by_cause = None
+    if causes:
+        by_cause = evaluate_by_cause(
+            model, X, y, horizons, sensitive_features=sensitive_features, level=level, **given
+        )
+    if given or causes:
+        seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)
+        if entry is not None and gives_curves(reference):
+            late = seen_from_entry(reference, X, y, {"entry": entry}, y_train=y_train, horizons=horizons)
+            reference = late.predictions.risk
+        judged, y, y_train = seen.predictions, seen.y, seen.follow_up
     panel = prepare(
-        model,
+        judged,
         X,
         y,
         y_train=y_train,
@@ -141,6 +171,7 @@ def evaluate(
         labels=labels,
         intersections=intersections,
     )
+    said = () if causes else hazards_statement(model, X, parse_target(told), given, level)
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(panel.tests) if permutations else 0
@@ -157,10 +188,12 @@ def evaluate(
         survival=survival_table(panel, scoring.curve_times, level),
         cross_group=cross_group_table(panel),
         control=control,
-        notes=(*panel.notes, *(() if control is None else control.notes)),
+        said=said,
+        by_cause=by_cause,
+        notes=(*(seen.notes if seen else ()), *panel.notes, *(() if control is None else control.notes)),
         settings=Settings(
             model=model_name(model),
-            reference="plain Cox" if reference is None else model_name(reference),
+            reference="plain Cox" if reference is None else named,
             n_bootstrap=replicates,
             n_permutations=permutations,
             level=level,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS
+from drosurv.presentation import Statement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,8 @@ class Evaluated:
     control: ShrinkageControl | None
     notes: tuple[str, ...]
     settings: Settings
+    said: tuple[Statement, ...] = ()
+    by_cause: pd.DataFrame | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """The tidy table, one row per number.

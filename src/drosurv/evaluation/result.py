@@ -44,6 +44,10 @@ class EvaluationResult(Evaluated):
         What was left out, and why.
     settings : Settings
         How the evaluation was made.
+    said : tuple of Statement
+        Findings about the model itself: hazards that are not proportional.
+    by_cause : DataFrame, optional
+        Of a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
     """
 
     def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
@@ -56,7 +60,7 @@ class EvaluationResult(Evaluated):
         time_unit : str
             What times count, such as "days".
         """
-        return statements(
+        found = statements(
             self.rows,
             self.calibration,
             self.control,
@@ -65,6 +69,7 @@ class EvaluationResult(Evaluated):
             reference=reference or self.settings.reference,
             time_unit=time_unit,
         )
+        return (*found, *self.said)
 
     def summary(self) -> str:
         """Who is served worst, by how much, and whether that is noise, in plain sentences."""
@@ -121,6 +126,7 @@ class EvaluationResult(Evaluated):
             "survival": _records(self.survival),
             "cross_group": _records(self.cross_group),
             "control": control,
+            **({} if self.by_cause is None else {"by_cause": _records(self.by_cause)}),
             "notes": list(self.notes),
             "summary": self.summary().split("\n"),
         }

@@ -11,7 +11,7 @@ from drosurv.errors import ArgumentWarning
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import labels
 from drosurv.tables.number_values import holds_numbers, to_floats
-from drosurv.target import parse_target
+from drosurv.target import of_any_cause, parse_target
 
 # So close to the outcome that chance or a good marker cannot explain it.
 _AGREEMENT = 0.99
@@ -46,7 +46,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
     >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
     {'cause': 'it tells the event of 100 % of the patients'}
     """
-    target = parse_target(y, require_event=False)
+    target = parse_target(of_any_cause(y), require_event=False)
     n, rate = len(target), target.event.mean()
     found: dict[str, str] = {}
     if n < _FEWEST_PATIENTS or len(frame) != n:

@@ -109,7 +109,7 @@ class SurvivalTable:
             raise ArgumentError.must("share", "lie between 0 and 1", share)
         names, own = np.unique(self.patients, return_inverse=True)
         event = np.zeros(len(names), dtype=np.bool_)
-        np.logical_or.at(event, own, self.y[self.columns.event])
+        np.logical_or.at(event, own, self.y[self.columns.event] > 0)
         try:
             _, away = train_test_split(
                 np.arange(len(names)), test_size=share, stratify=event, random_state=seed
@@ -160,6 +160,7 @@ def read_survival_table(
     numeric: Sequence[str] = (),
     id: str | None = None,
     drop_missing_target: bool = False,
+    causes: bool = False,
     separator: str = ",",
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -171,7 +172,7 @@ def read_survival_table(
     ----------
     path, separator, decimal, encoding, missing
         As in :func:`read_frame`.
-    event, time, event_value, start, end, entry
+    event, time, event_value, start, end, entry, causes
         As in :class:`TargetColumns`.
     groups : sequence of str
         As in :func:`group_labels`; the columns stay among the features unless dropped.
@@ -199,7 +200,7 @@ def read_survival_table(
     >>> model[:-1].get_feature_names_out().tolist()
     ['age', 'sex=m']
     """
-    columns = TargetColumns(time, event, event_value, start, end, entry)
+    columns = TargetColumns(time, event, event_value, start, end, entry, causes)
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     require_columns(frame, numeric, "numeric")
     table = SurvivalTable.parse(
@@ -247,7 +248,7 @@ def _with_target(frame: pd.DataFrame, columns: TargetColumns) -> pd.DataFrame:
 def _warn_of_zero_times(table: SurvivalTable) -> None:
     zero = table.y[table.columns.time_name] == 0
     if zero.any():
-        events = int(table.y[table.columns.event][zero].sum())
+        events = int((table.y[table.columns.event][zero] > 0).sum())
         warnings.warn(
             ArgumentWarning(
                 f"{int(zero.sum()):,} patients have the time 0, {events:,} of them with the event (first in row "

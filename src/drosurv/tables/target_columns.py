@@ -16,7 +16,7 @@ from drosurv.tables.event_words import means_censored, obvious
 from drosurv.tables.labels import label, labels, shown
 from drosurv.tables.number_values import has_decimal_comma
 from drosurv.tables.reading import require_columns
-from drosurv.target import BoolArray, FloatArray, Surv
+from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
 
 
 class TableNote(ArgumentWarning):
@@ -41,6 +41,8 @@ class TargetColumns:
         Columns of dates between which the time runs, in days.
     entry : str, optional
         Column of times from which patients are under observation (left truncation).
+    causes : bool
+        Whether `event` holds codes of competing causes: 0 is censored, 1, 2, ... are the causes.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class TargetColumns:
     start: str | None = None
     end: str | None = None
     entry: str | None = None
+    causes: bool = False
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
@@ -94,7 +97,11 @@ class TargetColumns:
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
         """The same columns with the value that means the event, told by the table's own where it is obvious."""
-        if self.event_value is not None:
+        if self.causes and self.event_value is not None:
+            raise ArgumentError(
+                Argument("event_value"), " means nothing for a model of causes: every code but 0 is one."
+            )
+        if self.event_value is not None or self.causes:
             return self
         counts = labels(frame[self.event]).value_counts()
         found = obvious([str(value) for value in counts.index])
@@ -119,8 +126,26 @@ class TargetColumns:
         self.require(frame)
         for name in self.names:
             _refuse_missing(frame[name], f"{'event' if name == self.event else 'time'} column {name!r}")
-        events = self.resolved(frame)._events(frame[self.event])
+        columns = self.resolved(frame)
+        if self.causes:
+            return self._with_causes(frame)
+        events = columns._events(frame[self.event])
         return Surv.from_arrays(events, self._times(frame), event_name=self.event, time_name=self.time_name)
+
+    def _with_causes(self, frame: pd.DataFrame) -> NDArray[Any]:
+        codes = pd.to_numeric(frame[self.event], errors="coerce")
+        if codes.isna().any():
+            value = frame[self.event][codes.isna()].iloc[0]
+            raise ValueError(
+                f"event column {self.event!r} holds {value!r}, which is no code of a cause: number the causes, 0 for "
+                "censored and 1, 2, ... for what happened."
+            )
+        found = parse_competing_target(
+            Surv.competing(codes.to_numpy(), self._times(frame)), name=f"event column {self.event!r}"
+        )
+        y = np.empty(len(found), dtype=[(self.event, "<i8"), (self.time_name, "<f8")])
+        y[self.event], y[self.time_name] = found.cause, found.time
+        return y
 
     def _times(self, frame: pd.DataFrame) -> FloatArray:
         if self.time is None:

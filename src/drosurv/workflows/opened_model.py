@@ -59,6 +59,11 @@ class PlainCoxCurves(PlainCox):
     times: FloatArray
     cumulative_hazard: FloatArray
 
+    @property
+    def unique_times_(self) -> FloatArray:
+        """Where the curves change."""
+        return self.times
+
     def predict_survival_function(self, X: pd.DataFrame, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
         steps = np.concatenate([[0.0], self.cumulative_hazard])
@@ -141,7 +146,12 @@ class OpenedModel:
         )
 
     def predictions(
-        self, frame: pd.DataFrame, *, times: Sequence[str] = (), keep: Sequence[str] = ()
+        self,
+        frame: pd.DataFrame,
+        *,
+        times: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        strata: str | None = None,
     ) -> pd.DataFrame:
         """Predictions for the patients of a table.
 
@@ -153,11 +163,14 @@ class OpenedModel:
             Numbers, as they are to stand in the columns' names.
         keep : sequence of str
             Columns of the table to copy.
+        strata : str, optional
+            Column of strata, if not the one trained with.
 
         Returns
         -------
         DataFrame, (n, ...)
-            Columns kept, ``log_risk``, and ``survival_TIME`` for every time.
+            Columns kept, ``log_risk``, and ``survival_TIME`` for every time. Of a model of causes, ``log_risk_CAUSE``
+            and ``incidence_CAUSE_TIME``.
         """
         require_columns(frame, keep, "keep")
         at = _numbers(times)
@@ -165,11 +178,28 @@ class OpenedModel:
             # `findings` says it with its rows.
             warnings.simplefilter("ignore", UnseenLevelWarning)
             features = self.features(frame)
-        found = frame[list(keep)].assign(log_risk=self.estimator.predict(features))
+        model, found = self.estimator, frame[list(keep)]
+        causes = range(1, getattr(model, "n_causes_", 0) + 1)
+        columns = {f"log_risk_{cause}": model.predict(features, cause) for cause in causes}
+        columns = columns or {"log_risk": model.predict(features)}
+        given = self.observed(frame, strata) if at else {}
+        curves = {
+            f"incidence_{cause}": model.predict_cumulative_incidence(features, at, cause, **given)
+            for cause in (causes if at else ())
+        }
         if at:
-            survival = self.estimator.predict_survival_function(features, times=at)
-            found = found.assign(**{f"survival_{time}": survival[:, k] for k, time in enumerate(times)})
-        return found
+            curves["survival"] = model.predict_survival_function(features, times=at, **given)
+        for name, values in curves.items():
+            columns |= {f"{name}_{time}": values[:, k] for k, time in enumerate(times)}
+        return found.assign(**columns)
+
+    def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
+        """What predictions for a table need besides features: the strata, from the column named here or at training."""
+        column = strata or self.notes.get("observed", {}).get("strata")
+        if column is None:
+            return {}
+        require_columns(frame, [column], "strata")
+        return {"strata": frame[column].to_numpy()}
 
     def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
         """What was made up or left aside in a table, apart from the target's columns."""
@@ -206,7 +236,8 @@ class OpenedModel:
             event_value = noted.get("event_value")
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
-        columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"))
+        causes = hasattr(self.estimator, "predict_cumulative_incidence")
+        columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"), causes)
         table = SurvivalTable.parse(
             frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
         )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
@@ -47,12 +46,15 @@ class Trained:
         Columns used that may give the outcome away, with the reason.
     fit_options : dict
         What the pipeline was fitted with besides features and target, one entry per patient each.
+    observed : mapping
+        Columns that said how rows were observed, as in :func:`train`.
     """
 
     pipeline: Pipeline
     table: SurvivalTable
     leaks: dict[str, str]
     fit_options: dict[str, Any]
+    observed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def encoder(self) -> TableEncoder:
@@ -86,12 +88,13 @@ class Trained:
                 Argument("force"),
                 " if it is known beforehand.",
             )
-        target = {name: value for name, value in asdict(self.table.columns).items() if value is not None}
+        target = {name: value for name, value in asdict(self.table.columns).items() if value}
         features = self.encoder.transform(self.table.X)
         notes = {
             "target": target,
             "trained_on": fingerprint(data),
-            **_plain_cox(features, self.table.y),
+            **_plain_cox(features, self.table),
+            **({"observed": dict(self.observed)} if self.observed else {}),
         }
         save(self.pipeline, path, notes=notes)
 
@@ -124,14 +127,15 @@ class Trained:
         (AgainstPlain or None, str)
             The comparison, and the words that say on whom. None where there is nothing to compare: the model is
             plain Cox or looks at no feature, patients are too few to judge by, or rows were observed in a way that
-            folds do not hand on (entry times, strata).
+            the comparison does not hand on (entry times, strata).
         """
-        if self.is_plain or not hasattr(self.estimator, "solver"):
+        observed = {"model__entry", "model__strata"} & set(self.fit_options)
+        if self.is_plain or observed or not hasattr(self.estimator, "solver"):
             return None, "nobody"
         if held is not None and _can_judge(held):
             found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, _groups_of(held))
             return found, "On the patients held out"
-        if not _can_judge(self.table) or {"model__entry", "model__strata"} & set(self.fit_options):
+        if not _can_judge(self.table):
             return None, "nobody"
         X, y, parts = self.table.X, self.table.y, self.table.folds(_FOLDS, seed)
         with warnings.catch_warnings():
@@ -147,13 +151,14 @@ class Trained:
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
         columns, y = self.table.columns, self.table.y
+        event = "any cause" if columns.causes else repr(columns.event_value)
         return {
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(),
-            "event": f"{columns.event_value!r} of column {columns.event!r}",
+            "event": f"{event} of column {columns.event!r}",
             "time": columns.time_name,
             "patients": self.estimator.n_patients_,
-            "events": self.estimator.n_events_,
+            "events": np.sum(self.estimator.n_events_).item(),
             "training_c_index": self.pipeline.score(self.table.X, y),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved"),
@@ -213,7 +218,7 @@ def train(
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     used = [column.name for column in encoder.columns_ if column.features]
-    return Trained(pipeline, table, find_leaks(table.X[used], table.y), options)
+    return Trained(pipeline, table, find_leaks(table.X[used], table.y), options, observed or {})
 
 
 def table_encoder(
@@ -239,7 +244,7 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     if getattr(estimator, "_compares_groups", None) is not None and table.sensitive_features.shape[1]:
         options["model__sensitive_features"] = table.sensitive_features
     if table.entry is not None:
-        if "entry" not in taken:
+        if not {"entry", "observed"} & set(taken):
             raise ArgumentError(
                 Argument("entry"), f" is not understood by {type(estimator).__name__}: choose another model."
             )
@@ -248,10 +253,11 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:
-    if estimator.n_events_ < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "solver"):
+    events = np.min(estimator.n_events_).item()
+    if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
         warnings.warn(
             ArgumentWarning(
-                f"{estimator.n_events_:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
+                f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
                 "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as ",
                 Argument("l2", 0.1),
                 ".",
@@ -260,11 +266,13 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         )
 
 
-def _plain_cox(features: pd.DataFrame, y: NDArray[Any]) -> dict[str, Any]:
+def _plain_cox(features: pd.DataFrame, table: SurvivalTable) -> dict[str, Any]:
     """Plain Cox on the same features, which a model is held against: coefficients, and the hazard of a mean patient."""
+    if table.columns.causes:
+        return {"plain_cox": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = CoxPH().fit(features, y)
+        plain = CoxPH().fit(features, table.y, entry=table.entry)
     if not plain.converged_:
         return {"plain_cox": None}
     mean = features.mean(axis=0).to_frame().T
@@ -283,4 +291,10 @@ def _plain_cox(features: pd.DataFrame, y: NDArray[Any]) -> dict[str, Any]:
 def _coefficients(estimator: Any) -> dict[str, float] | None:
     if not hasattr(estimator, "coef_"):
         return None
+    if np.ndim(estimator.coef_) == 2:
+        return {
+            f"cause {k + 1}: {name}": value
+            for k, row in enumerate(estimator.coef_.tolist())
+            for name, value in zip(estimator.feature_names_in_.tolist(), row, strict=True)
+        }
     return dict(zip(estimator.feature_names_in_.tolist(), estimator.coef_.tolist(), strict=True))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.patients import parse_horizons
+from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.metrics import brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.target import parse_competing_target
 
@@ -15,20 +20,29 @@ EVERYBODY = "everybody"
 
 
 def evaluate_by_cause(
-    model: Any, X: Any, y: Any, at: ArrayLike, *, sensitive_features: Any = None, **given: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    at: ArrayLike | None = None,
+    *,
+    sensitive_features: Any = None,
+    level: float = 0.95,
+    **given: Any,
 ) -> pd.DataFrame:
     """Calibration, Brier score and concordance of predicted incidences, for every cause, group and time.
 
     Parameters
     ----------
     model : CauseSpecificCox
-        Fitted.
+        Fitted; or a Pipeline that ends with one.
     X, y
         Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
-    at : (k,) array
-        Times to judge at.
+    at : (k,) array, optional
+        Times to judge at; by default the quartiles of the training event times.
     sensitive_features : Series or DataFrame, optional
         Group labels; each column is an attribute.
+    level : float
+        Of the intervals.
     **given
         ``strata`` and ``offset`` for the predictions.
 
@@ -37,8 +51,8 @@ def evaluate_by_cause(
     DataFrame
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
         with the interval ``low`` to ``high``, their ``difference``, what counting other causes as censored would claim
-        (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``
-        and ``patients``.
+        (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
+        ``patients`` and ``events`` of the cause.
 
     Examples
     --------
@@ -51,38 +65,31 @@ def evaluate_by_cause(
     >>> bool((table["overstated"] >= 0).all())
     True
     """
-    target, times = parse_competing_target(y), np.atleast_1d(np.asarray(at, dtype=np.float64))
+    target, final = parse_competing_target(y), final_step(model)
+    features = prepared(model, X)
+    times = parse_horizons(at, final.follow_up_)
+    groups = [
+        (attribute.name, label, rows)
+        for attribute in parse_attributes(sensitive_features, len(target))
+        for label, rows in zip(attribute.labels, attribute.rows, strict=True)
+    ]
     rows = []
-    for cause in range(1, model.n_causes_ + 1):
-        incidence = model.predict_cumulative_incidence(X, times=times, cause=cause, **given)
-        risk = model.predict(X, cause)
-        for attribute, group, own in _groups(sensitive_features, len(target)):
+    for cause in range(1, final.n_causes_ + 1):
+        incidence = final.predict_cumulative_incidence(features, times=times, cause=cause, **given)
+        risk = final.predict(features, cause)
+        for attribute, group, own in [(EVERYBODY, EVERYBODY, np.arange(len(target))), *groups]:
             causes, seen = target.cause[own], target.time[own]
-            table = calibration_by_cause(causes, seen, incidence[own], times, of=cause)
+            table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
             table["overstated"] = table["others_censored"] - table["observed"]
             table["brier"] = brier_score_by_cause(
-                model.follow_up_, causes, seen, incidence[own], times, of=cause
+                final.follow_up_, causes, seen, incidence[own], times, of=cause
             )
-            compared = (causes == cause).any() and len(own) > 1
-            table["c_index"] = concordance_by_cause(causes, seen, risk[own], of=cause) if compared else np.nan
-            table["patients"] = len(own)
+            with warnings.catch_warnings():
+                # A group without a comparable pair has no number, which the table shows.
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                table["c_index"] = concordance_by_cause(causes, seen, risk[own], of=cause)
+            table["patients"], table["events"] = len(own), int((causes == cause).sum())
             rows.append(table.assign(cause=cause, attribute=attribute, group=group))
     found = pd.concat(rows, ignore_index=True)
     first = ["cause", "attribute", "group", "horizon"]
     return found[[*first, *(name for name in found.columns if name not in first)]]
-
-
-def _groups(sensitive_features: Any, n: int) -> list[tuple[str, str, Any]]:
-    """Attribute, label and rows of everybody and of every group."""
-    found = [(EVERYBODY, EVERYBODY, np.arange(n))]
-    if sensitive_features is None:
-        return found
-    frame = pd.DataFrame(sensitive_features)
-    if len(frame) != n:
-        raise ValueError(
-            f"sensitive_features must have one row per patient, got {len(frame)} for {n} patients."
-        )
-    for name in frame.columns:
-        labels = frame[name].astype(str).to_numpy()
-        found += [(str(name), label, np.flatnonzero(labels == label)) for label in np.unique(labels)]
-    return found

@@ -1,0 +1,120 @@
+"""Competing causes one by one: incidence, calibration, ranking, and what censoring the others would claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.section import Part, Section
+from drosurv.evaluation.by_cause import EVERYBODY
+from drosurv.presentation import (
+    Column,
+    Statement,
+    Table,
+    attribute_name,
+    group_name,
+    label_name,
+    plain_rows,
+    written,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A group with fewer events of a cause says little of it.
+_FEWEST_EVENTS = 10
+
+
+def collect(evidence: Evidence) -> Part | None:
+    """The table of causes, and sentences; nothing for a model of one event."""
+    found: pd.DataFrame | None = evidence.also.get("causes")
+    if found is None:
+        return None
+    table = Table(
+        "causes",
+        "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
+        (
+            Column("cause", "Cause", "count"),
+            Column("group", "Group"),
+            Column("attribute", "Attribute"),
+            Column("horizon", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
+            Column("predicted", "Predicted", "share"),
+            Column("observed", "Observed", "share", ("low", "high")),
+            Column("others_censored", "If others counted as censored", "share"),
+            Column("overstated", "Overstated by", "share"),
+            Column("brier", "Brier score", "value"),
+            Column("c_index", "c-index", "value"),
+            Column("patients", "Patients", "count"),
+            Column("events", "Events", "count"),
+        ),
+        tuple(_named(row) for row in plain_rows(found)),
+    )
+    return Part(statements=tuple(_said(found, evidence.time_unit)), tables=(table,))
+
+
+def _said(found: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
+    """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
+    middle = sorted(found["horizon"].unique())[found["horizon"].nunique() // 2]
+    at = f"{written(middle, 'time')} {time_unit}" if time_unit else f"time {written(middle, 'time')}"
+    judged = found[(found["horizon"] == middle) & (found["events"] >= _FEWEST_EVENTS)]
+    for cause, rows in judged.groupby("cause"):
+        wrong = rows[(rows["predicted"] < rows["low"]) | (rows["predicted"] > rows["high"])]
+        for row in plain_rows(wrong):
+            yield Statement(
+                "cause_calibration",
+                f"Cause {cause}: {_who(row)} had it by {at} in {written(row['observed'], 'share')}, predicted were "
+                f"{written(row['predicted'], 'share')}.",
+                concern=True,
+            )
+        groups = rows[(rows["attribute"] != EVERYBODY) & rows["c_index"].notna()]
+        if groups["c_index"].min() < groups["c_index"].max():
+            worst, best = (
+                plain_rows(groups.loc[[place]])[0]
+                for place in (groups["c_index"].idxmin(), groups["c_index"].idxmax())
+            )
+            yield Statement(
+                "cause_ranking",
+                f"Cause {cause}: the c-index is lowest for {_who(worst)}, {written(worst['c_index'])}, and highest for "
+                f"{_who(best)}, {written(best['c_index'])}.",
+            )
+        most = plain_rows(rows.loc[[rows["overstated"].idxmax()]])[0]
+        yield Statement(
+            "cause_censored",
+            f"Cause {cause}: counting the other causes as censored would claim "
+            f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
+            f"{written(most['observed'], 'share')} had it: no other group is misinformed as much.",
+        )
+
+
+def _who(row: dict[str, Any]) -> str:
+    return EVERYBODY if row["attribute"] == EVERYBODY else group_name(row["attribute"], row["group"])
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, with the words that readers see for its group."""
+    if row["attribute"] == EVERYBODY:
+        return {**row, "attribute": ""}
+    return {
+        **row,
+        "attribute": attribute_name(row["attribute"]),
+        "group": label_name(row["attribute"], row["group"]),
+    }
+
+
+SECTION = Section(
+    key="causes",
+    heading="Cause by cause",
+    place=35,
+    collect=collect,
+    template="""
+{% call m.section_head(section) %}
+<p>The rest of this report is about an event of any cause. Here each cause stands by itself, with the others as what
+they are: events after which it can no longer happen.</p>
+{% endcall %}
+<div class="body">
+{% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
+{{ m.folded(part.tables[0]) }}
+</div>
+""",
+)

@@ -1,0 +1,159 @@
+"""Predictions for patients who entered late, belong to strata, or have a known part of their risk.
+
+A patient who came under observation at time V was known to be free of the event then. So he is judged from V on: his
+time is counted from entry, and what is predicted for him is the survival S(V + u | x) / S(V | x). After that nothing is
+left of late entry, and every metric has its usual definition.
+
+Scores of different strata, from different entry times, or of several causes share no baseline hazard. Such patients
+are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.evaluation.patients import parse_horizons
+from drosurv.evaluation.predictions import Predictions, final_step, training_follow_up, unwrapped
+from drosurv.metrics import FollowUp
+from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
+
+# So many times are enough for curves that are averaged and compared.
+_TIMES = 300
+# Survival curves of this many numbers are held at a time.
+_HELD = 2_000_000
+_LEAST_HAZARD = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Patients and predictions on the time scale on which they are judged.
+
+    Attributes
+    ----------
+    predictions : Predictions
+    y : structured array, (n,)
+        Event and time, from entry on.
+    follow_up : FollowUp
+        For censoring weights and the null model.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    predictions: Predictions
+    y: NDArray[Any]
+    follow_up: FollowUp
+    notes: tuple[str, ...]
+
+
+def given_of(**observed: Any) -> dict[str, Any]:
+    """Those of ``entry``, ``strata`` and ``offset`` that were given."""
+    return {name: value for name, value in observed.items() if value is not None}
+
+
+def seen_from_entry(
+    model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
+) -> Seen:
+    """What a model predicts for patients observed as told.
+
+    Parameters
+    ----------
+    model : fitted model or Pipeline
+        With survival curves; one that was fitted with strata or an offset asks for them.
+    X, y
+        Features and target of n patients, one row each.
+    given : dict
+        ``entry`` times, ``strata`` labels and ``offset`` of the patients, each (n,), as far as there are any.
+    y_train, horizons
+        As in :func:`~drosurv.evaluation.evaluate`.
+    """
+    from drosurv.estimators.observation import parse_observation
+
+    model, target, causes = unwrapped(model), parse_target(of_any_cause(y)), has_causes(y)
+    observation = parse_observation(target, **given)
+    entry = observation.entry
+    notes = []
+    told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
+    _check_takes(model, told)
+    if entry is None:
+        follow_up = FollowUp.parse(y_train if y_train is not None else training_follow_up(model) or target)
+    else:
+        if y_train is not None and not isinstance(y_train, FollowUp):
+            raise ValueError(
+                "y_train has no definition beside entry: it does not say when those patients entered. Leave it out; "
+                "censoring weights then come from the scored patients."
+            )
+        target = Target(target.event, target.time - entry)
+        follow_up = FollowUp.of(target)
+        notes.append(
+            "patients are judged from their entry on: times count from there, predictions are conditional on no event "
+            "before it, and censoring weights and the null model come from the scored patients."
+        )
+    at = parse_horizons(horizons, follow_up)
+    horizon = float(at[len(at) // 2])
+    times = _grid(target, at)
+    survival = _survival(model, X, entry, told, times)
+    if entry is None and "strata" not in told and not causes:
+        risk = np.asarray(model.predict(X, **told), dtype=np.float64)
+    else:
+        here = survival[:, np.searchsorted(times, horizon)]
+        risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
+        notes.append(f"patients are ranked by their predicted cumulative hazard at time {horizon:g}.")
+        if causes:
+            notes.append("the event is an event of any cause; evaluate_by_cause tells the causes apart.")
+    return Seen(Predictions(risk, survival, times), target.to_structured(), follow_up, tuple(notes))
+
+
+def _check_takes(model: Any, told: dict[str, Any]) -> None:
+    method = getattr(final_step(model), "predict_survival_function", None)
+    if method is None or not hasattr(final_step(model), "unique_times_"):
+        raise ValueError(
+            f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
+            "entry times and strata have no definition."
+        )
+    taken = signature(method).parameters.values()
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
+    missing = [name for name in told if not anything and name not in {parameter.name for parameter in taken}]
+    if missing:
+        raise ValueError(
+            f"{type(final_step(model)).__name__} has no definition for {missing[0]}: leave it out."
+        )
+
+
+def _grid(target: Target, horizons: FloatArray) -> FloatArray:
+    """Times to keep curves at: zero, the horizons and the times of the patients, thinned where there are many."""
+    distinct = np.unique(target.time)
+    if len(distinct) > _TIMES:
+        distinct = np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest")
+    return np.unique(np.concatenate([[0.0], distinct, horizons]))
+
+
+def _survival(
+    model: Any, X: Any, entry: FloatArray | None, told: dict[str, Any], times: FloatArray
+) -> FloatArray:
+    """Survival (n, k) at times since entry, given no event before it."""
+    n = len(X)
+    # Curves change at these times only, so that they are known at all others too.
+    jumps = times if entry is None else np.asarray(final_step(model).unique_times_, dtype=np.float64)
+    out = np.empty((n, len(times)))
+    size = max(1, _HELD // len(jumps))
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        rows = X.iloc[part] if hasattr(X, "iloc") else np.asarray(X)[part]
+        own = {name: value[part] for name, value in told.items()}
+        curves = np.asarray(model.predict_survival_function(rows, times=jumps, **own), dtype=np.float64)
+        if entry is None:
+            out[part] = curves
+            continue
+        from_start = np.column_stack([np.ones(len(curves)), curves])
+        before = np.searchsorted(jumps, entry[part], side="right")
+        then = np.searchsorted(jumps, entry[part, None] + times, side="right")
+        known = np.take_along_axis(from_start, before[:, None], axis=1)
+        later = np.take_along_axis(from_start, then, axis=1)
+        # Who should long have had the event has nothing left to predict from, and no more hazard.
+        out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
+    return out

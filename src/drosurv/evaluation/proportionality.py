@@ -1,0 +1,59 @@
+"""Whether hazards are proportional among the scored patients, as a linear Cox model takes them to be."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from drosurv.evaluation.predictions import final_step, prepared, unwrapped
+from drosurv.presentation import Statement
+from drosurv.tables.front_door import enter
+from drosurv.target import Target
+
+# The test costs n d^2 and d^4; beyond this it is left to check_proportional_hazards.
+_MOST_FEATURES = 60
+_MOST_WORK = 1e9
+
+
+def hazards_statement(
+    model: Any, X: Any, target: Target, given: dict[str, Any], level: float
+) -> tuple[Statement, ...]:
+    """A sentence on features whose effect changes with time; nothing where none does, or the model is not linear Cox.
+
+    Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
+    overfitted model is not held against hazards.
+
+    Parameters
+    ----------
+    model : fitted model
+        As in :func:`~drosurv.evaluation.evaluate`.
+    X, target
+        Features, as the model takes them, and target of the n patients.
+    given : dict
+        Their entry times, strata and offset, as far as there are any.
+    level : float
+        Of confidence.
+    """
+    from drosurv.estimators import CoxPH
+
+    final = final_step(unwrapped(model))
+    if (
+        X is None
+        or not hasattr(final, "check_proportional_hazards")
+        or np.ndim(getattr(final, "coef_", 0)) != 1
+    ):
+        return ()
+    if final._own_curves or target.n_events < 10 * len(final.coef_):
+        return ()
+    if len(final.coef_) > _MOST_FEATURES or len(target) * len(final.coef_) ** 2 > _MOST_WORK:
+        return ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        features = enter(final, prepared(unwrapped(model), X))
+        cox = CoxPH().fit(features, target.to_structured(), **given)
+        if not cox.converged_:
+            return ()
+        test = cox.check_proportional_hazards()
+    return (Statement("hazards", test.sentence(1 - level), concern=True),) if test.changing(1 - level) else ()

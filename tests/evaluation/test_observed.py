@@ -1,0 +1,122 @@
+"""Patients who entered late, belong to strata or have an offset, and hazards that are not proportional."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import AcceleratedFailureTime, CoxPH, Surv, evaluate
+from drosurv.evaluation.observed import seen_from_entry
+from drosurv.metrics import concordance_index
+
+
+def patients(seed=0, n=240):
+    """Weibull times of increasing hazard, seen from a random age on: only who is alive then is seen at all."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(8 * n, 2)), columns=["a", "b"])
+    stratum = rng.choice(["north", "south"], 8 * n)
+    scale = np.where(stratum == "north", 1.0, 1.6) * np.exp(-(0.8 * X["a"] - 0.5 * X["b"]) / 2.5)
+    time, entry = scale * rng.weibull(2.5, 8 * n), rng.uniform(0, 1.2, 8 * n)
+    seen = np.flatnonzero(time > entry)[:n]
+    left = entry + rng.exponential(1.0, 8 * n)
+    y = Surv.from_arrays(time[seen] <= left[seen], np.minimum(time, left)[seen])
+    return X.iloc[seen].reset_index(drop=True), y, entry[seen], stratum[seen]
+
+
+TRAIN, TEST = patients(0, 2000), patients(1)
+
+
+def test_entry_at_time_zero_is_no_entry():
+    X, y, *_ = TEST
+    model = CoxPH().fit(X, y)
+    plain = evaluate(model, X, y, y_train=y, n_bootstrap=0)
+    late = evaluate(model, X, y, entry=np.zeros(len(X)), n_bootstrap=0)
+    for metric in (
+        "concordance_index",
+        "integrated_brier_score",
+        "calibration_difference",
+        "likelihood_gain",
+    ):
+        assert late.value(metric) == pytest.approx(plain.value(metric), rel=1e-9)
+
+
+def test_predictions_are_conditional_on_no_event_before_entry():
+    X, y, entry, strata = TEST
+    offset = np.linspace(-0.3, 0.3, len(X))
+    model = CoxPH(ties="efron").fit(X, y, entry=entry, strata=strata, offset=offset)
+    given = {"entry": entry, "strata": strata, "offset": offset}
+    seen = seen_from_entry(model, X, y, given, horizons=[0.4])
+    np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
+    k = int(np.searchsorted(seen.predictions.times, 0.4))
+    for i in (0, 7, 100):
+        row, own = X.iloc[[i]], {"strata": strata[[i]], "offset": offset[[i]]}
+        curve = model.predict_survival_function(row, **own)[0]
+        wanted = curve(entry[i] + 0.4) / curve(entry[i])
+        assert seen.predictions.survival[i, k] == pytest.approx(wanted, rel=1e-12)
+        assert seen.predictions.risk[i] == pytest.approx(np.log(-np.log(wanted)), rel=1e-9)
+
+
+def test_a_right_model_is_calibrated_from_entry_on_and_strata_are_ranked_together():
+    X, y, entry, strata = TRAIN
+    model = CoxPH().fit(X, y, entry=entry, strata=strata)
+    X, y, entry, strata = patients(2, 2000)
+    result = evaluate(model, X, y, entry=entry, strata=strata, n_bootstrap=0)
+    assert abs(result.value("calibration_difference")) < 0.03
+    assert result.value("brier_skill") > 0.02
+    assert any("judged from their entry" in note for note in result.notes)
+    within = concordance_index(y, model.predict(X))
+    assert result.value("concordance_index") > within
+
+
+def test_strata_and_offset_go_to_a_pipeline_s_last_step():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y, _, strata = TEST
+    pipeline = make_pipeline(StandardScaler(), CoxPH())
+    pipeline.fit(X, y, coxph__strata=strata)
+    alone = CoxPH().fit(X, y, strata=strata)
+    found, wanted = (evaluate(m, X, y, strata=strata, n_bootstrap=0) for m in (pipeline, alone))
+    assert found.value("concordance_index") == pytest.approx(wanted.value("concordance_index"), abs=1e-6)
+
+
+def test_an_offset_alone_is_added_to_the_scores():
+    X, y, *_ = TEST
+    offset = np.random.default_rng(0).normal(size=len(X))
+    model = CoxPH().fit(X, y, offset=offset)
+    found = evaluate(model, X, y, offset=offset, n_bootstrap=0).value("concordance_index")
+    assert found == pytest.approx(concordance_index(y, X.to_numpy() @ model.coef_ + offset))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            lambda m, X, y, e, s: evaluate(m, X, y, strata=s, entry=e, y_train=y),
+            "y_train has no definition beside entry",
+        ),
+        (lambda m, X, y, e, s: evaluate(m, X, y), "was fitted with strata"),
+        (lambda m, X, y, e, s: evaluate(m, X, y, strata=s, entry=y["time"]), "entry must be before"),
+        (lambda m, X, y, e, s: evaluate(AcceleratedFailureTime().fit(X, y), X, y, offset=e), "offset"),
+        (lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, y, entry=e), "no predict_survival_function"),
+    ],
+)
+def test_what_has_no_definition_is_refused(asked, message):
+    X, y, entry, strata = TEST
+    model = CoxPH().fit(X, y, strata=strata)
+    with pytest.raises(ValueError, match=message):
+        asked(model, X, y, entry, strata)
+
+
+def test_hazards_that_are_not_proportional_are_mentioned():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(600, 2)), columns=["age", "dose"])
+    seen = rng.random(600) < 0.9
+    steady = Surv.from_arrays(seen, rng.exponential(np.exp(-0.7 * X["age"])))
+    # The shape depends on the dose, so that its effect turns round.
+    turning = Surv.from_arrays(seen, rng.exponential(size=600) ** np.exp(0.7 * X["dose"]))
+    for y, mentioned in ((steady, False), (turning, True)):
+        found = evaluate(CoxPH().fit(X, y), X, y, n_bootstrap=0).summary()
+        assert ("the effect of dose changes with time" in found) == mentioned
+    mlp = CoxPH("mlp", max_iter=5, random_state=0).fit(X, turning)
+    for model in (mlp, AcceleratedFailureTime().fit(X, turning), X["dose"].to_numpy()):
+        assert "proportional" not in evaluate(model, X, turning, n_bootstrap=0).summary()
