@@ -157,11 +157,37 @@ def test_several_events_of_a_patient_are_for_plain_cox():
         DROCox(0.5).fit(x, y, **rows)
 
 
-@pytest.mark.parametrize("model", [DROCoxSplit(), SubgroupRobustCox()])
-@pytest.mark.parametrize("argument", ["entry", "strata", "offset"])
+@pytest.mark.parametrize(
+    ("model", "argument"),
+    [
+        (DROCoxSplit(), "entry"),
+        (DROCoxSplit(), "strata"),
+        (DROCoxSplit(), "offset"),
+        (SubgroupRobustCox(), "strata"),
+        (SubgroupRobustCox(), "id"),
+    ],
+)
 def test_what_has_no_definition_is_refused(model, argument):
     with pytest.raises(ValueError, match=f"{type(model).__name__} has no definition for {argument}"):
-        model.fit(X, Y, **{argument: ALL[argument]})
+        model.fit(X, Y, **{argument: ALL.get(argument, np.arange(len(X)))})
+
+
+def test_full_likelihoods_take_entry_times_and_offsets():
+    # Late entry of an increasing hazard: who ignores it sees too few early deaths among the late, and is wrong.
+    rng = np.random.default_rng(0)
+    n = 6000
+    x, known, groups = rng.normal(size=(n, 1)), rng.normal(size=n) / 2, rng.integers(0, 2, n)
+    time = (rng.exponential(size=n) * np.exp(-0.7 * x[:, 0] - known)) ** 0.5
+    entry = rng.uniform(0, 1.0, n) * (0.5 + 0.5 * np.tanh(2 * x[:, 0]))
+    seen = time > entry
+    y = Surv.from_arrays(np.ones(seen.sum(), bool), time[seen])
+    given = {"entry": entry[seen], "offset": known[seen]}
+    model = GroupDROCox(regret=False).fit(x[seen], y, sensitive_features=groups[seen], **given)
+    assert model.coef_[0] == pytest.approx(0.7, abs=0.06)
+    ignored = GroupDROCox(regret=False).fit(x[seen], y, sensitive_features=groups[seen])
+    assert abs(ignored.coef_[0] - 0.7) > 0.1
+    curve = model.predict_survival_function([[0.0]], times=[0.5, 1.0], offset=[0.0])[0]
+    np.testing.assert_allclose(curve, np.exp([-0.25, -1.0]), atol=0.04)
 
 
 def test_models_of_groups_refuse_or_take_them_too():

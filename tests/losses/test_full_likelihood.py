@@ -154,3 +154,43 @@ def test_follow_up_of_no_time_and_psi_of_wrong_length_are_refused():
         PiecewiseExponential(Target(np.ones(2, bool), np.zeros(2)))
     with pytest.raises(ValueError, match="1 cut points make 2 intervals, got a last axis of 3"):
         full_likelihood(torch.zeros(1), torch.zeros(3), torch.ones(1), torch.ones(1), torch.ones(1))
+
+
+def test_a_patient_seen_in_two_parts_has_the_loss_of_the_whole():
+    # The part before a cut without event, the part from the cut on with an entry time; an offset goes with both.
+    rng = np.random.default_rng(0)
+    n = 40
+    time, event, offset = rng.exponential(size=n), rng.random(n) < 0.6, rng.normal(size=n) / 2
+    cut = time * rng.uniform(0.1, 0.9, n)
+    whole = PiecewiseExponential(Target(event, time), 6, offset=offset)
+    parts = PiecewiseExponential(
+        Target(np.r_[np.zeros(n, bool), event], np.r_[cut, time], np.r_[np.full(n, -1.0), cut]),
+        6,
+        offset=np.r_[offset, offset],
+    )
+    np.testing.assert_allclose(parts.intervals.cut_points, whole.intervals.cut_points)
+    np.testing.assert_allclose(parts.start, whole.start)
+    scores, psi = rng.normal(size=(1, n)), whole.start[None] + rng.normal(size=(1, whole.n_intervals)) / 3
+    found = parts(np.tile(scores, 2), psi)
+    np.testing.assert_allclose(found[:, :n] + found[:, n:], whole(scores, psi), rtol=1e-10)
+    # Derivatives too, of each part by its own weight.
+    X, q = rng.normal(size=(2 * n, 2)), rng.random((1, 2 * n))
+    z = np.concatenate([rng.normal(size=2), psi[0]])
+
+    def losses(z):
+        return parts((X @ z[:2])[None], z[None, 2:])[0]
+
+    def gradient(z):
+        losses(z)
+        by_score, by_psi = parts.pullback(q)
+        return np.concatenate([by_score[0] @ X, by_psi[0]])
+
+    moves = 1e-5 * np.eye(len(z))
+    jacobian = np.stack([(losses(z + m) - losses(z - m)) / 2e-5 for m in moves], axis=1)
+    hessian = np.stack([(gradient(z + m) - gradient(z - m)) / 2e-5 for m in moves])
+    np.testing.assert_allclose(gradient(z), q[0] @ jacobian, rtol=1e-6, atol=1e-7)
+    losses(z)
+    np.testing.assert_allclose(parts.jacobian(X, np.arange(2 * n)), jacobian, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(parts.hessian(q, X), hessian, rtol=1e-5, atol=1e-6)
+    some = np.arange(0, 2 * n, 3)
+    np.testing.assert_allclose(parts.take(some)((X[some] @ z[:2])[None], psi)[0], losses(z)[some])

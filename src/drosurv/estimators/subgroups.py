@@ -29,6 +29,7 @@ class SubgroupEstimator(NetworkEstimator):
     _when_null: str
 
     _batched = ()
+    _observes = ("entry", "clusters", "offset")
     _no_ties = "a full likelihood"
     _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
 
@@ -47,7 +48,8 @@ class SubgroupEstimator(NetworkEstimator):
         self, training: Training, objective: Callable[[], Objective], neighborhoods: Any, **parts: Any
     ) -> Recipe:
         """The recipe of full-likelihood losses averaged over neighbourhoods."""
-        loss = PiecewiseExponential(training.target, self.n_intervals, training.weight)
+        offset = training.observation.offset
+        loss = PiecewiseExponential(training.target, self.n_intervals, training.weight, offset)
         return Recipe(loss, objective, neighborhoods=neighborhoods, baseline=piecewise(loss), **parts)
 
     def _describe(self, fitted: Fitted) -> None:

@@ -89,10 +89,11 @@ class PiecewiseExponential(OnIntervals):
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
         self._psi = psi = extra
+        scores = scores if self._offset is None else scores + self._offset
         # In log space a patient seen for no time at all has no hazard however large the score. A hazard past
         # the largest float is an infinite loss, which a line search steps back from.
         with np.errstate(divide="ignore", over="ignore"):
-            self._base = self.intervals.cumulative(np.exp(psi), self._index, self._within)
+            self._base = self._cumulative(np.exp(psi))
             self._hazard = np.exp(scores + np.log(self._base))
         return self._hazard - self._event * (scores + psi[..., self._index])
 
@@ -131,7 +132,7 @@ class PiecewiseExponential(OnIntervals):
         hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
         rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
         index = self._index[which]
-        by_psi = self.intervals.exposures(index, self._within[which]) * np.exp(self._psi[0]) * rate[:, None]
+        by_psi = self._exposures(which) * np.exp(self._psi[0]) * rate[:, None]
         by_psi[np.arange(len(which)), index] -= event
         return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
 
@@ -142,4 +143,4 @@ class PiecewiseExponential(OnIntervals):
     def _through_psi(self, hazards: FloatArray) -> FloatArray:
         """Share of the summed hazards that each interval carries: their derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
-        return np.exp(self._psi) * self.intervals.exposure_sums(rates, self._index, self._within)
+        return np.exp(self._psi) * self._exposure_sums(rates)

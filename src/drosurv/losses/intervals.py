@@ -104,19 +104,18 @@ class Intervals:
         sums[..., :-1] += reached[..., 1:] * self.widths
         return sums
 
-    def log_rates(
-        self, events: FloatArray, weight: FloatArray, index: IntArray, within: FloatArray
-    ) -> FloatArray:
+    def log_rates(self, events: FloatArray, exposure: FloatArray, index: IntArray) -> FloatArray:
         """Log hazards (K,) of patients who all have the same: log(events / exposure) per interval, bounded.
 
         Parameters
         ----------
-        events, weight : (n,)
-            Weighted events and weights of the patients.
-        index, within : (n,)
-            As :meth:`place` gives them.
+        events : (n,)
+            Weighted events of the patients.
+        exposure : (K,)
+            Weighted time that they spent in each interval.
+        index : (n,)
+            As :meth:`place` gives it.
         """
-        exposure = self.exposure_sums(weight, index, within)
         if exposure.sum() == 0:
             raise ValueError(NO_FOLLOW_UP)
         with np.errstate(divide="ignore", invalid="ignore"):

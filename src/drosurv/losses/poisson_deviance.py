@@ -89,7 +89,7 @@ class PoissonDeviance(OnIntervals):
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
         self._psi = extra
-        self._base = self.intervals.cumulative(np.exp(extra), self._index, self._within)
+        self._base = self._cumulative(np.exp(extra))
         log_hazard = scores + np.log(self._base)
         with np.errstate(over="ignore"):
             self._hazard = np.exp(log_hazard)
@@ -98,7 +98,7 @@ class PoissonDeviance(OnIntervals):
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
         by_score = 2 * weights * (self._hazard - self._event)
-        sums = self.intervals.exposure_sums(by_score / self._base, self._index, self._within)
+        sums = self._exposure_sums(by_score / self._base)
         return by_score, np.exp(self._psi) * sums
 
     def curvature(self, weights: FloatArray) -> FloatArray:
