@@ -6,11 +6,17 @@ n <- as.integer(given[2])
 d <- as.integer(given[3])
 stored <- function(name, count) readBin(file.path(folder, name), "double", count)
 x <- matrix(stored("X.bin", n * d), n, d)
-y <- Surv(stored("time.bin", n), stored("event.bin", n))
+# Late entry, strata, or neither.
+has <- function(name) file.exists(file.path(folder, name))
+late <- has("entry.bin")
+y <- if (late) Surv(stored("entry.bin", n), stored("time.bin", n), stored("event.bin", n)) else
+  Surv(stored("time.bin", n), stored("event.bin", n))
+strata <- if (has("strata.bin")) as.factor(stored("strata.bin", n)) else NULL
+fit <- if (late) agreg.fit else coxph.fit
 seconds <- c()
 for (k in seq_len(as.integer(given[4]))) {
-  took <- system.time(found <- coxph.fit(
-    x, y, strata = NULL, offset = NULL, init = NULL, control = coxph.control(), weights = NULL,
+  took <- system.time(found <- fit(
+    x, y, strata = strata, offset = NULL, init = NULL, control = coxph.control(), weights = NULL,
     method = "breslow", rownames = NULL, resid = FALSE
   ))
   seconds <- c(seconds, took[["user.self"]] + took[["sys.self"]])

@@ -40,13 +40,16 @@ class Missing(Exception):
     """A peer that is not on this machine."""
 
 
-def fit(name, X, y, new=None):
-    """Coefficients, or scores of new patients, and CPU seconds of a peer's fit of Cox's model with Breslow's ties."""
+def fit(name, X, y, new=None, **observed):
+    """Coefficients, or scores of new patients, and CPU seconds of a peer's fit of Cox's model with Breslow's ties.
+
+    R also takes ``entry`` and ``strata``.
+    """
     with tempfile.TemporaryDirectory() as folder:
         more = {} if new is None else {"new": new}
         np.savez(Path(folder, "data.npz"), X=X, event=y["event"], time=y["time"], **more)
         if name == "R":
-            _run_r(folder, X, y)
+            _run_r(folder, X, y, **observed)
         else:
             _run_python(name, folder)
         found = json.loads(Path(folder, "fit.json").read_text())
@@ -64,13 +67,15 @@ def _run_python(name, folder):
     _run([sys.executable, "-W", "ignore", "-m", "bench.peers", name, folder], environment)
 
 
-def _run_r(folder, X, y):
+def _run_r(folder, X, y, **observed):
     script = shutil.which("Rscript")
     if script is None:
         raise Missing("R is not installed (Debian: r-cran-survival)")
     np.asfortranarray(X).T.tofile(Path(folder, "X.bin"))
     y["time"].astype(np.float64).tofile(Path(folder, "time.bin"))
     y["event"].astype(np.float64).tofile(Path(folder, "event.bin"))
+    for name, values in observed.items():
+        np.asarray(values, dtype=np.float64).tofile(Path(folder, f"{name}.bin"))
     program = Path(__file__).with_name("coxph_fit.R")
     _run([script, str(program), folder, *map(str, X.shape), str(REPEATS["R"])], dict(os.environ))
 

@@ -216,3 +216,14 @@ def test_models_of_groups_have_tables_too():
 def test_what_has_no_definition_is_refused(asked, message):
     with pytest.raises(ValueError, match=message):
         asked()
+
+
+def test_filled_values_are_told_of_where_others_leave_patients_out():
+    holes = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["age", "bili"])
+    y = Surv.from_arrays(np.arange(60) % 3 > 0, np.random.default_rng(1).exponential(size=60))
+    assert not any("filled in" in note for note in CoxPH().fit(holes, y).summary().notes)
+    holes.loc[[3, 7], "bili"] = np.nan
+    alone = CoxPH().fit(holes, y).summary()
+    after = drosurv.summary(make_pipeline(TableEncoder(), CoxPH()).fit(holes, y))
+    for table in (alone, after):
+        assert any("Missing values were filled in: bili (2)." in note for note in table.notes)

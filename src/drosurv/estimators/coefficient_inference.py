@@ -30,6 +30,7 @@ from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitting import train
+from drosurv.estimators.natural_units import filled_notes
 from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
@@ -124,9 +125,11 @@ class CoefficientInference(BaseEstimator):
             known = {**self._known().covariances, "bootstrap": covariance}
             self._findings = replace(self._known(), covariances=known, n_boot=refits)
         used = self._tell(method)
-        return findings_table(
+        table = findings_table(
             self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale
         )
+        table.notes = (*table.notes, *filled_notes(getattr(self, "encoder_", None)))
+        return table
 
     def residuals(self, kind: str = "martingale") -> FloatArray:
         """Residuals of a plain Cox model on its training rows.

@@ -7,6 +7,20 @@ from typing import Any
 import numpy as np
 
 from drosurv.coefficients import CoxTable
+from drosurv.tables import TableEncoder
+
+
+def filled_notes(encoder: Any) -> list[str]:
+    """A sentence on missing values that a TableEncoder filled in; nothing of other steps, or where none was missing."""
+    if not isinstance(encoder, TableEncoder):
+        return []
+    held = [column for column in encoder.columns_ if column.n_missing and column.features]
+    if not held:
+        return []
+    told = ", ".join(f"{column.name} ({column.n_missing:,})" for column in held)
+    return [
+        f"Missing values were filled in: {told}. R and lifelines leave such patients out; drop the rows first to do so."
+    ]
 
 
 def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
@@ -48,6 +62,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
         if hasattr(step, "get_feature_names_out") and names is None:
             names = [str(name) for name in step.get_feature_names_out()]
     table: CoxTable = last.summary(level=level, method=method, scale=scale, **options)
+    table.notes = (*table.notes, *(note for step in model[:-1] for note in filled_notes(step)))
     if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
         table.index = table.index.__class__(names, name=table.index.name)
     return table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartialEffects:
     """Mean predicted survival of the same patients, had they all had one value of a feature.
 
@@ -40,6 +40,11 @@ class PartialEffects:
         """Times in the rows, values of the feature in the columns."""
         columns = pd.Index(self.values, name=self.feature)
         return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
+
+    def __repr__(self) -> str:
+        # Thousands of times are for plots: a reader sees five of them.
+        shown = self.to_frame().iloc[np.unique(np.linspace(0, len(self.times) - 1, 5).astype(int))]
+        return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """One survival curve for each value.

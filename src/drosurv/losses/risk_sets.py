@@ -133,11 +133,11 @@ class RiskSets:
         # The means themselves are not wanted: a few at a time need no memory.
         risks, levels, sums = (saved[0] for saved in self._saved)
         d, end = X.shape[1], len(self.order)
-        total, gram = np.zeros(d), np.zeros((d, d))
+        total, gram, held = np.zeros(d), np.zeros((d, d)), np.empty((_CHUNK, d))
         at = X, self.order, self.first, risks, levels, sums, np.sqrt(weights)
         for high in range(len(self.first), 0, -_CHUNK):
             low = max(high - _CHUNK, 0)
-            part = np.zeros((high - low, d))
+            part = held[: high - low]
             _risk_means(*at, np.zeros(d) if centre is None else centre, low, high, end, total, part)
             gram += part.T @ part
             end = int(self.first[low])
@@ -350,10 +350,9 @@ def _risk_means(
             for j in range(total.shape[0]):
                 total[j] += risk[i] * (features[j] - centre[j])
         end = first[k]
-        if sums[k] > 0.0:
-            size = scale[k] / sums[k]
-            for j in range(total.shape[0]):
-                out[k - low, j] = total[j] * size
+        size = scale[k] / sums[k] if sums[k] > 0.0 else 0.0
+        for j in range(total.shape[0]):
+            out[k - low, j] = total[j] * size
 
 
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
@@ -363,20 +362,21 @@ def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None 
         above = weighted_gram(X, np.maximum(weights, 0.0), centre)
         return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
     roots, gram = np.sqrt(weights), np.zeros((X.shape[1], X.shape[1]))
+    held = np.empty((_CHUNK, X.shape[1]))
     for low in range(0, len(X), _CHUNK):
-        part = _scaled(X[low : low + _CHUNK], roots[low : low + _CHUNK], centre)
+        part = held[: len(X) - low]
+        _scale(X, roots, centre, low, part)
         # The product of a matrix with its own transpose is symmetric, and half the work.
         gram += part.T @ part
     return gram
 
 
 @numba.njit(cache=True, nogil=True)
-def _scaled(X: FloatArray, scale: FloatArray, centre: FloatArray) -> FloatArray:
-    out = np.empty(X.shape)
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            out[i, j] = scale[i] * (X[i, j] - centre[j])
-    return out
+def _scale(X: FloatArray, scale: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
+    """Write the scaled rows of X from low on."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = scale[low + i] * (X[low + i, j] - centre[j])
 
 
 def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:
