@@ -220,7 +220,11 @@ class TargetColumns:
         if len(counts) == 2:
             first, second = (Argument("event_value", str(value)) for value in counts.index)
             return ArgumentError(question, first, " or ", second, ".")
-        causes = " A third value may be a competing cause, such as another death." if len(counts) == 3 else ""
+        causes = (
+            " A third value may be a competing cause, such as another death: CauseSpecificCox takes codes of causes."
+            if len(counts) == 3
+            else ""
+        )
         return ArgumentError(
             f"{question}the one that does as ",
             Argument("event_value"),
