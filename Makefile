@@ -18,8 +18,7 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -n auto -m "not peer" tests
-	$(BIN)/pytest -n auto --doctest-modules src/drosurv
+	$(BIN)/pytest -n auto -m "not peer" --doctest-modules tests src/drosurv
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready

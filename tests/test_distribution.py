@@ -39,6 +39,15 @@ def run(dist, tmp_path_factory):
     subprocess.run(
         [*pip, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel], check=True
     )
+    # What numba compiled of the same sources, which would take a minute to do again.
+    for cache in (ROOT / "src").rglob("__pycache__/*.nb*"):
+        source = cache.parents[1] / f"{cache.name.split('.')[0]}.py"
+        copy = site / source.relative_to(ROOT / "src")
+        if copy.exists() and copy.read_bytes() == source.read_bytes():
+            copy.with_name("__pycache__").mkdir(exist_ok=True)
+            shutil.copy(cache, copy.parent / "__pycache__" / cache.name)
+            times = source.stat()
+            os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return lambda name, *arguments: subprocess.run(
         [binaries / name, *arguments], cwd=folder, env=environment, capture_output=True, text=True

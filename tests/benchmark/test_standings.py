@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import friedmanchisquare
 
-from drosurv.benchmark import MEASURES, critical_difference, differences, over_datasets, rank
+from drosurv.benchmark import MEASURES, Ranks, critical_difference, differences, over_datasets, rank
 from drosurv.benchmark.diagram import alike, rank_diagram
 
 GAIN, C_INDEX, IBS = MEASURES[:3]
@@ -95,3 +95,20 @@ def test_a_diagram_names_every_method():
     shown = [text.get_text() for text in rank_diagram(found, labels, "Ranks").axes[0].texts]
     for method, label in labels.items():
         assert f"{label} ({found.mean[method]:.1f})" in shown
+
+
+def test_no_text_of_a_diagram_lies_on_another_or_on_a_line():
+    mean = pd.Series({f"m{k}": 4 + 0.3 * k for k in range(20)})
+    labels = {name: f"a method with a long name, number {k}" for k, name in enumerate(mean.index)}
+    figure = rank_diagram(Ranks(mean, 30, 0.01, 2.0), labels, "Mean rank by something, 30 datasets")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = [text.get_window_extent() for text in (*axes.texts, axes.title)]
+    lines = [line.get_path().transformed(axes.transData) for line in axes.lines]
+    for k, box in enumerate(boxes):
+        assert figure.bbox.containsx(box.x0)
+        assert figure.bbox.containsx(box.x1)
+        assert figure.bbox.containsy(box.y0)
+        assert figure.bbox.containsy(box.y1)
+        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
+        assert not any(line.intersects_bbox(box, filled=False) for line in lines)

@@ -33,7 +33,12 @@ def killed(tmp_path_factory):
 def test_a_killed_run_continues_where_it_was(killed, drosurv):
     folder, what, kept = killed
     assert 1 <= len(kept) < 3
-    found = drosurv.json("reproduce", *what, "-o", folder)
+    done = subprocess.run(
+        [*COMMAND, *what, "-o", str(folder), "--json"], capture_output=True, text=True, check=True
+    )
+    # JSON is all that is printed.
+    found = json.loads(done.stdout)
+    assert found["output"] == str(folder)
     assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
     assert all(path.stat().st_mtime_ns == written for path, written in kept)
     assert len(stored(folder)) == 3
@@ -94,14 +99,6 @@ def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, t
 
 def test_help_shows_an_example(drosurv):
     assert "Example: drosurv reproduce --only flc-age" in drosurv.ok("reproduce", "--help").stdout
-
-
-def test_json_is_all_that_is_printed(killed):
-    folder, what, _ = killed
-    done = subprocess.run(
-        [*COMMAND, *what, "-o", str(folder), "--json"], capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout)["output"] == str(folder)
 
 
 def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):

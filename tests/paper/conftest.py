@@ -36,7 +36,7 @@ def make_row(part, attribute, setting, **values):
     return {**row, **values}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def unit():
     """Factory of units of FLC."""
 
@@ -46,7 +46,7 @@ def unit():
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def result():
     """Factory of complete results: ``values(part, attribute, setting)`` gives the numbers that matter."""
 
@@ -63,7 +63,7 @@ def result():
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def random_grid(result):
     """A gathered table of random scores: every method of FLC's tables and ablations, both parts, some NaN."""
 

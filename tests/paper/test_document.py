@@ -10,7 +10,7 @@ from drosurv.presentation import Table, text
 METHODS = ["cox", "dro-cox", "deepsurv", "deep-dro-cox"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tabulations(random_grid):
     flc = random_grid(METHODS, repeats=1)
     seer = random_grid(METHODS, repeats=1, seed=1, attributes=("age", "race"), dataset="seer")
@@ -19,11 +19,11 @@ def tabulations(random_grid):
     return [tabulate(grid, experiments, select_on=part) for part in ("validation", "test")]
 
 
-@pytest.fixture
-def document(tabulations, tmp_path):
+@pytest.fixture(scope="module")
+def document(tabulations, tmp_path_factory):
     chosen, diagnostic = tabulations
     table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
-    path = tmp_path / "made.md"
+    path = tmp_path_factory.mktemp("document") / "made.md"
     assert write_document(path, tabulation=chosen, characteristics=table_1, diagnostic=diagnostic) == (path,)
     return path.read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ import pytest
 from drosurv.paper import find_experiments, tabulate, write_outputs
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def grid(random_grid):
     return random_grid(["cox", "dro-cox", "dro-cox-split", "dro-cox-split-one-side"])
 

@@ -1,11 +1,13 @@
 """Work is stored unit by unit: killing it loses the unit in hand, and running again does only the rest."""
 
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
 
@@ -14,28 +16,45 @@ from drosurv.runs import Store, work_through
 
 UNITS = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
 
+
+@dataclass(frozen=True)
+class Piece:
+    """The least that can be worked through."""
+
+    repeat: int
+    kind = ("piece",)
+
+    @property
+    def key(self):
+        return f"{self.repeat:064x}"
+
+    @property
+    def place(self):
+        return f"piece-{self.repeat}"
+
+    def determinants(self):
+        return {"repeat": self.repeat}
+
+
+PIECES = [Piece(repeat) for repeat in range(6)]
+
 # A run of its own: evaluates slowly, and writes down what it evaluated.
-SCRIPT = """
+SCRIPT = f"""
 import json, os, sys, time
-from drosurv.paper import METHODS, Unit, check_result
+from dataclasses import dataclass
 from drosurv.runs import Store, work_through
 
-FIELDS = {fields!r}
+{inspect.getsource(Piece)}
 
 def evaluate(unit):
     with open(sys.argv[2], "a") as log:
         log.write(f"{{unit.repeat}} {{os.getpid()}}\\n")
     time.sleep(float(sys.argv[3]))
-    rows = [
-        {{"part": part, "attribute": "age", **setting, **dict.fromkeys(FIELDS, 0.5)}}
-        for setting in unit.method.settings()
-        for part in ("validation", "test")
-    ]
-    return {{"rows": rows}}
+    return {{"half": unit.repeat / 2}}
 
 if __name__ == "__main__":
-    units = [Unit("flc", ("age",), METHODS["cox"], repeat, "f" * 64) for repeat in range(6)]
-    outcome = work_through(units, Store(sys.argv[1], check_result), evaluate, n_jobs=int(sys.argv[4]))
+    units = [Piece(repeat) for repeat in range(6)]
+    outcome = work_through(units, Store(sys.argv[1]), evaluate, n_jobs=int(sys.argv[4]))
     print(json.dumps([outcome.reused, outcome.computed, len(outcome.failures)]))
 """
 
@@ -46,10 +65,9 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def command(tmp_path, store, unit, result):
-    fields = [name for name in result(unit())["rows"][0] if name not in ("part", "attribute", "lr")]
+def command(tmp_path, store):
     script = tmp_path / "run.py"
-    script.write_text(SCRIPT.format(fields=fields))
+    script.write_text(SCRIPT)
 
     def make(seconds, n_jobs=1):
         log = tmp_path / "evaluated.txt"
@@ -80,12 +98,12 @@ def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = [unit.repeat for unit, _ in store.finished(UNITS)]
+    kept = [unit.repeat for unit, _ in store.finished(PIECES)]
     started = [repeat for repeat, _ in evaluated(slow)]
     assert kept in (started, started[:-1])
     again = subprocess.run(command(0), capture_output=True, text=True, check=True)
     assert json.loads(again.stdout) == [len(kept), 6 - len(kept), 0]
-    assert len(list(store.finished(UNITS))) == 6
+    assert [result["half"] for _, result in store.finished(PIECES)] == [0, 0.5, 1, 1.5, 2, 2.5]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks processes up in /proc")
@@ -111,7 +129,7 @@ def test_several_processes_share_the_work(store, command):
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [0, 6, 0]
     assert sorted(repeat for repeat, _ in evaluated(run)) == list(range(6))
-    assert len(list(store.finished(UNITS))) == 6
+    assert [result["half"] for _, result in store.finished(PIECES)] == [0, 0.5, 1, 1.5, 2, 2.5]
 
 
 def test_progress_counts_what_was_stored_before_and_estimates_the_rest(store, result):

@@ -13,6 +13,7 @@ from drosurv.benchmark.learners import (
     InteractionsCox,
     SurvivalForest,
 )
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import (
     AdversarialReweighting,
     CoxPH,
@@ -212,5 +213,5 @@ def find_contenders(names: list[str] | None) -> list[Contender]:
         return list(CONTENDERS.values())
     for name in names:
         if name not in CONTENDERS:
-            raise ValueError(f"methods {name!r} is not one of {', '.join(CONTENDERS)}.")
+            raise ArgumentError(Argument("methods", name), f" is not one of {', '.join(CONTENDERS)}.")
     return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

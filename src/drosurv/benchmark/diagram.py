@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+# Inches from the first rank to the last.
+_WIDTH = 6.0
+
 
 def rank_diagram(ranks: Ranks, labels: Mapping[str, str], title: str) -> Figure:
     """Draw the mean ranks.
@@ -27,29 +30,37 @@ def rank_diagram(ranks: Ranks, labels: Mapping[str, str], title: str) -> Figure:
     from matplotlib.figure import Figure
 
     mean = ranks.mean
-    n = len(mean)
+    n, half = len(mean), (len(mean) + 1) // 2
     cliques = alike(mean.to_list(), ranks.critical_difference)
-    figure = Figure(figsize=(9, 1.2 + 0.22 * n + 0.12 * len(cliques)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set(xlim=(0.5, n + 0.5), ylim=(-(n + 1) // 2 - 0.6 - 0.35 * len(cliques), 1.2), title=title)
+    names = [f"{labels.get(str(method), str(method))} ({value:.1f})" for method, value in mean.items()]
+    below = 0.5 * len(cliques) + 0.8
+    height = below + half + 2.5
+    # Names stand beside the line of ranks, where no other method's line runs; letters of 8 points are about so wide.
+    margin = 0.068 * max(map(len, names)) + 0.2
+    figure = Figure(figsize=(_WIDTH + 2 * margin, 0.2 * height + 0.4))
+    axes = figure.add_axes((0, 0, 1, 0.2 * height / (0.2 * height + 0.4)))
+    side = margin * (n - 1) / _WIDTH
+    axes.set(xlim=(1 - side, n + side), ylim=(0.5 - below - half, 3 - 0.5))
+    axes.set_title(title, fontsize=10)
     axes.axis("off")
     axes.plot([1, n], [0, 0], color="black", lw=1)
     for tick in range(1, n + 1):
-        axes.plot([tick, tick], [0, 0.12], color="black", lw=1)
-        axes.text(tick, 0.25, str(tick), ha="center", fontsize=8)
-    below = 0.35 * len(cliques) + 0.3
-    for place, (method, value) in enumerate(mean.items()):
-        left = place < (n + 1) // 2
-        level = -below - (place if left else n - 1 - place) * 1.0
-        end = 0.6 if left else n + 0.4
-        axes.plot([value, value, end], [0, level, level], color="0.4", lw=0.8)
-        name = f"{labels.get(str(method), str(method))} ({value:.1f})"
-        axes.text(end, level + 0.1, name, ha="left" if left else "right", fontsize=8)
+        axes.plot([tick, tick], [0, 0.2], color="black", lw=1)
+        axes.text(tick, 0.35, str(tick), ha="center", fontsize=8)
+    for place, (name, value) in enumerate(zip(names, mean, strict=True)):
+        left = place < half
+        level = -below - (place if left else n - 1 - place)
+        end, gap = (1, -0.1) if left else (n, 0.1)
+        axes.plot([value, value, end + gap], [0, level, level], color="0.4", lw=0.8)
+        axes.text(
+            end + 2 * gap, level, name, ha="right" if left else "left", va="center_baseline", fontsize=8
+        )
     for k, (first, last) in enumerate(cliques):
-        height = -0.25 - 0.35 * k
-        axes.plot([mean.iloc[first] - 0.05, mean.iloc[last] + 0.05], [height] * 2, color="tab:red", lw=3)
-    axes.plot([1, 1 + ranks.critical_difference], [0.75, 0.75], color="black", lw=2)
-    axes.text(1, 0.87, f"critical difference {ranks.critical_difference:.2f}", fontsize=8)
+        axes.plot(
+            [mean.iloc[first] - 0.05, mean.iloc[last] + 0.05], [-0.5 - 0.5 * k] * 2, color="tab:red", lw=3
+        )
+    axes.plot([1, 1 + ranks.critical_difference], [1.5, 1.5], color="black", lw=2)
+    axes.text(1, 1.75, f"critical difference {ranks.critical_difference:.2f}", fontsize=8)
     return figure
 
 

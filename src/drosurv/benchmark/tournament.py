@@ -16,6 +16,7 @@ from drosurv.benchmark.document import write_document
 from drosurv.benchmark.match import Match, check_match, evaluate_match
 from drosurv.benchmark.measures import MEASURES
 from drosurv.datasets import DataUnavailableError, available, card, data_fingerprint, load
+from drosurv.errors import ArgumentError
 from drosurv.files import write_file
 from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, work_through
 
@@ -102,7 +103,7 @@ def run_benchmark(
     contenders = find_contenders(None if methods is None else list(methods))
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if splits < 1:
-        raise ValueError(f"splits must be at least 1, got {splits}.")
+        raise ArgumentError.must("splits", "be at least 1", splits)
     jobs = joblib.effective_n_jobs(-1) if jobs is None else jobs
     fingerprints, unavailable = _fingerprints(names)
     # Large datasets first: the last units to end should be short ones.

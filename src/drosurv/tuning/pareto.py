@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import candidates, numbers
 from drosurv.tuning.rules import Choice
@@ -87,7 +88,7 @@ class ParetoPoint:
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick a row on the front."""
         if not 0 <= self.weight <= 1:
-            raise ValueError(f"weight must be in [0, 1], got {self.weight}: it is accuracy's share.")
+            raise ArgumentError.must("weight", "be in [0, 1]", self.weight, "it is accuracy's share")
         front = pareto_front(results, maximise=self.maximise, minimise=self.minimise)
         gain, harm = numbers(front, self.maximise, self.minimise)
         row = int(np.argmax(self.weight * _unit(gain) - (1 - self.weight) * _unit(harm)))

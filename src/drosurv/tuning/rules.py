@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, FloatArray
 from drosurv.tuning.candidates import FOLD, candidates, numbers
 
@@ -153,8 +154,8 @@ class AccuracyBudget:
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the row with the lowest disparity inside the budget."""
         if not 0 <= self.tolerance < 1:
-            raise ValueError(
-                f"tolerance must be in [0, 1), got {self.tolerance}: it is the share of accuracy to give up."
+            raise ArgumentError.must(
+                "tolerance", "be in [0, 1)", self.tolerance, "it is the share of accuracy to give up"
             )
         usable = candidates(results, [self.metric, self.minimise])
         reference = self._reference(usable)

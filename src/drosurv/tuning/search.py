@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -266,15 +267,18 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         asked = [*(self.metrics or ()), *read]
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
-            raise ValueError(
-                f"metrics: {unknown[0]!r} is not a metric that a search measures; choose from "
-                f"{', '.join(known_metrics())}."
+            raise ArgumentError(
+                Argument("metrics", unknown[0]),
+                f" is not a metric that a search measures; choose from {', '.join(known_metrics())}.",
             )
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
-            raise ValueError(
-                f"{grouped[0]} compares groups: pass sensitive_features to fit, or choose by a metric that does "
-                "not, for example rule=BestScore('concordance_index')."
+            raise ArgumentError(
+                f"{grouped[0]} compares groups: pass ",
+                Argument("sensitive_features"),
+                ", or choose with a ",
+                Argument("rule"),
+                " that does not, such as the best c-index.",
             )
         parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))

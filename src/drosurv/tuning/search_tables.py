@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.shrinkage import kept_share
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.careful_budget import PLAIN
@@ -193,8 +194,9 @@ def attribute_frame(sensitive_features: Any, n: int) -> pd.DataFrame | None:
         frame = pd.DataFrame(np.asarray(sensitive_features, dtype=object))
         frame.columns = ["group"] if frame.shape[1] == 1 else [f"group_{k}" for k in frame.columns]
     if len(frame) != n:
-        raise ValueError(
-            f"sensitive_features must have one row per patient, got {len(frame)} for {n} patients."
+        raise ArgumentError(
+            Argument("sensitive_features"),
+            f" must have one row per patient, got {len(frame)} for {n} patients.",
         )
     frame.columns = [str(name) for name in frame.columns]
     return frame
