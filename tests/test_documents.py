@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import matplotlib as mpl
@@ -33,6 +34,17 @@ def test_the_code_of_a_page_runs(page, capsys):
 
 def test_the_readme_shows_code():
     assert ROOT / "README.md" in PAGES
+
+
+def test_the_page_on_what_to_use_finds_its_numbers_in_the_evidence():
+    spec = spec_from_file_location("evidence_table", ROOT / "docs" / "evidence_table.py")
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert len(made.BETWEEN.findall(made.PAGE.read_text())) == 1
+    rows = [line.strip("|\n").split("|") for line in made.table().splitlines()[2:]]
+    assert [row[0].strip() for row in rows] == list(made.METHODS)
+    assert all(re.search(r"\d", cell) for row in rows for cell in row[1:3])
+    assert sum("/" in row[4] for row in rows) == sum(map(bool, made.METHODS.values()))
 
 
 def test_the_reference_names_what_the_library_exports():

@@ -45,6 +45,8 @@ def drosurv(
 ) -> None:
     """Survival analysis that stays accurate for the patients a model serves worst.
 
+    Which model when: fit plain Cox, audit it, repair it where it fails (docs/guide/what_to_use.md has the numbers).
+
     Example: drosurv demo
     """
 
