@@ -50,12 +50,12 @@ def write_document(
     path = Path(path)
     labels = {contender.name: contender.label for contender in contenders}
     ranks = {measure.name: rank(results, measure) for measure in RANKED}
-    files = []
+    drawn = {}
     for name in DRAWN:
         found = ranks[name]
         if found is not None:
-            files.append(path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg"))
-            _draw(files[-1], found, labels, _measure(name))
+            drawn[name] = path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg")
+            _draw(drawn[name], found, labels, _measure(name))
     sections = [
         "# Real data: which method, and for whom",
         _opening(results, contenders, splits, seed),
@@ -66,7 +66,7 @@ def write_document(
         *(_difference_table(results, measure, labels) for measure in MEASURES if measure.better),
         "## Ranks",
         _rank_table(ranks, labels),
-        *(f"![Ranks by {_measure(file_name).label}]({file.name})" for file_name, file in _drawn(files, path)),
+        *(f"![Ranks by {_measure(name).label}]({file.name})" for name, file in drawn.items()),
         "## Wins and losses by dataset",
         _win_table(results, labels),
         "## Levels",
@@ -81,15 +81,11 @@ def write_document(
         _cost(runs),
     ]
     write_file(path, "\n\n".join(section.strip() for section in sections if section.strip()) + "\n")
-    return [path, *files]
+    return [path, *drawn.values()]
 
 
 def _measure(name: str) -> Measure:
     return next(measure for measure in MEASURES if measure.name == name)
-
-
-def _drawn(files: Sequence[Path], path: Path) -> list[tuple[str, Path]]:
-    return [(file.stem.removeprefix(f"{path.stem}-").replace("-", "_"), file) for file in files]
 
 
 def _draw(path: Path, ranks: Ranks, labels: dict[str, str], measure: Measure) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +11,8 @@ from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.benchmark.measures import event_times
 from drosurv.estimators import CoxPH
 from drosurv.metrics import log_partial_likelihood
-from drosurv.target import FloatArray, IntArray, Surv, Target
+from drosurv.target import FloatArray, Surv
+from drosurv.tuning.folds import parse_folds
 
 FOLDS = 3
 # Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
@@ -47,7 +47,7 @@ class InteractionsCox:
         self.deviation = deviation[self.kept]
         X = self._standard(X)
         scores = np.zeros(len(self.ridges))
-        for fit, held in folds(train.target, FOLDS, seed):
+        for fit, held in parse_folds(FOLDS, train.target.event, seed):
             for k, ridge in enumerate(self.ridges):
                 model = CoxPH(l2=ridge).fit(X[fit], train.y[fit])
                 scores[k] += log_partial_likelihood(train.y[held], model.predict(X[held]))
@@ -95,10 +95,3 @@ class SurvivalForest:
         curves = np.hstack([np.ones((len(X), 1)), curves])
         survival: FloatArray = curves[:, np.searchsorted(self.forest.unique_times_, times, side="right")]
         return survival
-
-
-def folds(target: Target, n: int, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Rows to fit on and rows held out, with equal event rates."""
-    from sklearn.model_selection import StratifiedKFold
-
-    yield from StratifiedKFold(n, shuffle=True, random_state=seed).split(np.zeros(len(target)), target.event)

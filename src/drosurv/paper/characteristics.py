@@ -65,10 +65,6 @@ def characteristics_table(frame: pd.DataFrame) -> Table:
     ----------
     frame : DataFrame
         From :func:`characteristics`.
-
-    Returns
-    -------
-    Table
     """
     header = tuple(map(text, ("dataset", "sensitive attributes", "samples", "features", "censoring rate")))
     rows = tuple(

@@ -32,10 +32,6 @@ def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None 
     seer_file : str, optional
         A copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
         file behind the published split.
-
-    Returns
-    -------
-    Dataset
     """
     if name == "flc":
         return load_flc(as_published)
@@ -81,10 +77,6 @@ def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
         Its fingerprint must be that of the data found.
     seer_file : str, optional
         As in :func:`load_dataset`.
-
-    Returns
-    -------
-    Cohort
     """
     protocol = unit.protocol
     dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)

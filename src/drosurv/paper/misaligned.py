@@ -23,10 +23,6 @@ def misaligned_brier_score(held_out: HeldOut, risk: FloatArray, baseline_risk: F
         Their risk scores.
     baseline_risk : (m,) array
         Scores of the training patients, for Breslow's baseline hazard.
-
-    Returns
-    -------
-    float
     """
     by_time = np.argsort(-held_out.target.time, kind="stable")
     times = brier_times(held_out.follow_up, held_out.target, grid="table")

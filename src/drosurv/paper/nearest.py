@@ -93,10 +93,6 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
     ----------
     nearest : DataFrame
         From :func:`nearest_settings`.
-
-    Returns
-    -------
-    Table
     """
     rows = []
     for (experiment, name), cells in nearest.groupby(["experiment", "trained"], sort=False):
@@ -132,10 +128,6 @@ def published_gradient_table(nearest: pd.DataFrame) -> Table:
     ----------
     nearest : DataFrame
         From :func:`nearest_settings`.
-
-    Returns
-    -------
-    Table
     """
     rows = []
     trained_so = nearest.loc[nearest["trained"] != nearest["method"]]

@@ -158,10 +158,6 @@ def plan_units(
         How many repeats, from 0.
     protocol : Protocol, optional
         How they are trained and scored.
-
-    Returns
-    -------
-    tuple of Unit
     """
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:

@@ -126,10 +126,6 @@ def reproduce(
         Also write everything as one Markdown document to this file.
     report : callable, optional
         Told the progress.
-
-    Returns
-    -------
-    Reproduction
     """
     start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     if quick:

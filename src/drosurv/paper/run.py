@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.misaligned import misaligned_brier_score
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
-from drosurv.paper.training import EVERY, TrainedPredictions, train, trained_settings
+from drosurv.paper.training import EVERY, TrainedScores, train, trained_settings
 from drosurv.paper.unit import Unit
 from drosurv.runs import one_thread
 from drosurv.target import FloatArray
@@ -48,7 +48,7 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
 
 def train_units(
     units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cuda"
-) -> list[dict[str, TrainedPredictions]]:
+) -> list[dict[str, TrainedScores]]:
     """Train units that differ only in their repeat, as one batch.
 
     Parameters
@@ -60,14 +60,14 @@ def train_units(
 
     Returns
     -------
-    list of dict of attribute to TrainedPredictions
+    list of dict of attribute to TrainedScores
         What :func:`evaluate_trained` takes, one per unit.
     """
     return train(units, [cohort_of(unit, seer_file) for unit in units], device=device)
 
 
 def evaluate_trained(
-    unit: Unit, *, trained: Mapping[str, TrainedPredictions], seer_file: str | None = None
+    unit: Unit, *, trained: Mapping[str, TrainedScores], seer_file: str | None = None
 ) -> dict[str, Any]:
     """Score a unit that :func:`train_units` has trained; parameters and result as in :func:`evaluate_unit`."""
     start = time.process_time()
@@ -76,9 +76,7 @@ def evaluate_trained(
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
 
-def score_unit(
-    unit: Unit, cohort: Cohort, predictions: Mapping[str, TrainedPredictions]
-) -> list[dict[str, Any]]:
+def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, TrainedScores]) -> list[dict[str, Any]]:
     """Score every setting of a trained unit.
 
     The interval of CI is bootstrapped and the misaligned IBS computed on the test part only: nothing is shown of
@@ -90,12 +88,8 @@ def score_unit(
         What was trained.
     cohort : Cohort
         Its patients.
-    predictions : mapping of attribute to TrainedPredictions
+    predictions : mapping of attribute to TrainedScores
         From :func:`drosurv.paper.training.train`.
-
-    Returns
-    -------
-    list of dict
     """
     trained = trained_settings(unit.method)
     rows = []
@@ -104,7 +98,7 @@ def score_unit(
         intervals: dict[int, dict[str, dict[str, float]]] = {}
         for setting in unit.method.settings():
             number = trained.index({name: value for name, value in setting.items() if name != "factor"})
-            scores = {part: setting.get("factor", 1.0) * found.scores[part][number] for part in found.scores}
+            scores = {part: setting.get("factor", 1.0) * found[part][number] for part in found}
             if number not in intervals:
                 # Scaling scores changes no order, so all factors share one interval.
                 intervals[number] = _intervals(unit, cohort, scores["test"])

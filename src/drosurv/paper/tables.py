@@ -49,10 +49,6 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
         From :func:`drosurv.paper.summarise`, of one experiment and one way of tuning.
     diagnostic : bool
         Whether settings were chosen on the test set; the title then says so.
-
-    Returns
-    -------
-    Table
     """
     experiment = EXPERIMENTS[_only(summary, "experiment")]
     title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
@@ -86,10 +82,6 @@ def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> T
         From :func:`drosurv.paper.compare`, of one experiment.
     diagnostic : bool
         Whether settings were chosen on the test set; the title then says so.
-
-    Returns
-    -------
-    Table
     """
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
@@ -112,10 +104,6 @@ def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
     ----------
     *comparisons : DataFrame
         From :func:`drosurv.paper.compare`, of any experiments.
-
-    Returns
-    -------
-    tuple of str
     """
     used = {code for frame in comparisons for codes in frame.get("codes", ()) for code in _codes(codes)}
     return (
@@ -135,10 +123,6 @@ def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Tab
         From :func:`drosurv.paper.agreement`.
     diagnostic : bool
         Whether settings were chosen on the test set; the title then says so.
-
-    Returns
-    -------
-    Table
     """
     header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
     rows = tuple(

@@ -65,10 +65,6 @@ def tabulate(
         Part on which settings are chosen; with "test" every table's name and title says diagnostic.
     circumstances : collection of str
         What was special about the run, for the reasons of differences.
-
-    Returns
-    -------
-    Tabulation
     """
     import pandas as pd
 

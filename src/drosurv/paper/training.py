@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,9 @@ from drosurv.target import FloatArray
 
 # Under this key stand the scores of a training that serves every attribute.
 EVERY = ""
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedPredictions:
-    """Risk scores of every setting of a grid, by part.
-
-    Attributes
-    ----------
-    scores : dict of part to (settings, n) float64
-        For "train", "validation" and "test", and for "unscaled" (the training patients with features as they are)
-        where the published IBS needs it; NaN throughout for a setting whose training diverged.
-    """
-
-    scores: Mapping[str, FloatArray]
+# Risk scores (settings, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
+# with features as they are) where the published IBS needs it. NaN throughout for a setting whose training diverged.
+TrainedScores = Mapping[str, FloatArray]
 
 
 def trained_settings(method: Method) -> list[dict[str, float]]:
@@ -44,7 +32,7 @@ def trained_settings(method: Method) -> list[dict[str, float]]:
 
 def train(
     units: Sequence[Unit], cohorts: Sequence[Cohort], *, device: str = "cpu"
-) -> list[dict[str, TrainedPredictions]]:
+) -> list[dict[str, TrainedScores]]:
     """Train units that differ only in their repeat.
 
     Parameters
@@ -58,13 +46,13 @@ def train(
 
     Returns
     -------
-    list of dict of attribute to TrainedPredictions
+    list of dict of attribute to TrainedScores
         One dict per unit; under ``EVERY`` where one training serves all attributes.
     """
     method = units[0].method
     # A group penalty looks at one attribute, the intersectional one at all of them together.
     keys = units[0].attributes if method.trains_by_attribute else (EVERY,)
-    found: list[dict[str, TrainedPredictions]] = [{} for _ in units]
+    found: list[dict[str, TrainedScores]] = [{} for _ in units]
     for key in keys:
         grids = [_estimators(units[0], device) for _ in units]
         samples = [
@@ -78,17 +66,15 @@ def train(
         errors = fit_grids(grids, samples)
         for predictions, grid, failed, cohort in zip(found, grids, errors, cohorts, strict=True):
             unscaled = {"unscaled": cohort.unscaled} if method.unscaled_baseline else {}
-            predictions[key] = TrainedPredictions(
-                {
-                    part: np.stack(
-                        [
-                            np.full(len(X), np.nan) if error is not None else estimator.predict(X)
-                            for estimator, error in zip(grid, failed, strict=True)
-                        ]
-                    )
-                    for part, X in (cohort.X | unscaled).items()
-                }
-            )
+            predictions[key] = {
+                part: np.stack(
+                    [
+                        np.full(len(X), np.nan) if error is not None else estimator.predict(X)
+                        for estimator, error in zip(grid, failed, strict=True)
+                    ]
+                )
+                for part, X in (cohort.X | unscaled).items()
+            }
     return found
 
 

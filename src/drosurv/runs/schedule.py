@@ -96,10 +96,6 @@ def work_through(
         Take up no unit later than this; those left wait for the next call. Not together with `train`.
     report : callable, optional
         Called with a :class:`Progress` at the start and after every unit.
-
-    Returns
-    -------
-    Outcome
     """
     if n_jobs < 1:
         raise ArgumentError.must("n_jobs", "be at least 1", n_jobs)

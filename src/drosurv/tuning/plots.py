@@ -41,19 +41,6 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Ax
     beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores
     multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
     they are. The vertical line is the accuracy budget, where the rule has one.
-
-    Parameters
-    ----------
-    search : fitted GridSearch
-        What to draw.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
-    minimise : str
-        Column of ``results_`` on the other axis.
-
-    Returns
-    -------
-    Axes
     """
     ax = _axes(ax)
     results = _with(search.results_, "concordance_index", minimise)
@@ -87,19 +74,6 @@ def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str) -
 
     The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
     the line has bought its low disparity by saying less, and nothing else; one below it has done better.
-
-    Parameters
-    ----------
-    search : fitted GridSearch
-        What to draw.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
-    minimise : str
-        Column of ``results_`` on the vertical axis.
-
-    Returns
-    -------
-    Axes
     """
     ax = _axes(ax)
     results = _with(search.results_, "gain_share", minimise)

@@ -13,6 +13,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.metrics.shrinkage import kept_share
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.candidates import CANDIDATE
@@ -27,7 +28,6 @@ from drosurv.tuning.search_tables import (
     Scored,
     attribute_frame,
     fold_table,
-    gain_share,
     paired_differences,
     setting_table,
     with_plain,
@@ -248,7 +248,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         best = int(tables[0]["concordance_index"].argmax())
         self.control_ = pd.concat([table.iloc[[best]] for table in tables], ignore_index=True)
         for table in (self.results_, self.control_):
-            table["gain_share"] = gain_share(table, self.control_.iloc[0])
+            table["gain_share"] = kept_share(
+                table["gain_over_null"], float(self.control_["gain_over_null"].iloc[0])
+            )
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
         return references[best], plain.loc[own]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.metrics.shrinkage import kept_share
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.careful_budget import PLAIN
 from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
@@ -64,10 +63,6 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         From :func:`fold_table`, of one factor.
     metrics : sequence of str
         Columns to average, with those that tell a metric by attribute.
-
-    Returns
-    -------
-    DataFrame
     """
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=[FOLD, *({DRAWS} & set(folds))]).set_index(CANDIDATE)
@@ -87,24 +82,6 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
             table[f"{metric}_low"] = (table[metric] - half).clip(lower=0.0)
             table[f"{metric}_high"] = table[metric] + half
     return table
-
-
-def gain_share(table: pd.DataFrame, reference: pd.Series[Any]) -> pd.Series[float]:
-    """Gain in log partial likelihood over no model, as a share of the unregularised model's.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With ``gain_over_null``.
-    reference : Series
-        The unregularised model's row.
-
-    Returns
-    -------
-    Series; NaN where the unregularised model gains nothing itself.
-    """
-    share: pd.Series[float] = kept_share(table["gain_over_null"], float(reference["gain_over_null"]))
-    return share
 
 
 def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -132,15 +109,11 @@ def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) ->
     base = plain.set_index(FOLD)
     own = base[metric].reindex(folds[FOLD]).to_numpy(dtype=float)
     by_setting = (folds[metric] - own).groupby(folds[CANDIDATE], sort=False)
-    mean, spread, count = by_setting.mean(), by_setting.std(ddof=1), by_setting.size()
-    error = spread / np.sqrt(count)
+    mean, error = by_setting.mean(), by_setting.sem()
     if len(base) == 1 and DRAWS in folds:
-        reference = _draws(base[DRAWS].iloc[0], metric)
+        reference = base[DRAWS].iloc[0]
         error = pd.Series(
-            {
-                row[CANDIDATE]: _spread(_draws(row[DRAWS], metric), reference)
-                for row in folds.to_dict("records")
-            }
+            {row[CANDIDATE]: _paired_error(row[DRAWS], reference, metric) for row in folds.to_dict("records")}
         )
     return pd.DataFrame({f"{metric}_difference": mean, f"{metric}_difference_se": error})
 
@@ -159,14 +132,11 @@ def with_plain(table: pd.DataFrame, plain: pd.Series[Any], differences: pd.DataF
     return pd.concat([joined, own.astype(joined.dtypes[own.columns.tolist()])])
 
 
-def _draws(kept: Any, metric: str) -> Any:
-    return kept.get(metric) if isinstance(kept, dict) else None
-
-
-def _spread(own: Any, reference: Any) -> float:
-    if own is None or reference is None or len(own) < 2:
+def _paired_error(own: Any, reference: Any, metric: str) -> float:
+    """Standard deviation of the differences of two settings' replicates; a setting that failed has none."""
+    if not all(isinstance(kept, dict) and metric in kept for kept in (own, reference)):
         return float("nan")
-    differences = own - reference
+    differences = own[metric] - reference[metric]
     known = differences[np.isfinite(differences)]
     return float(known.std(ddof=1)) if len(known) > 1 else float("nan")
 
