@@ -4,9 +4,7 @@ python -m studies.flexible_models          # five minutes; writes its tables int
 """
 
 import argparse
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,9 +26,8 @@ from drosurv import (
 )
 from drosurv.metrics import concordance_index
 from drosurv.metrics.harm import likelihood_gains
+from studies import pages
 
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "flexible_models.md"
-BEGIN, END = "<!-- python -m studies.flexible_models -->", "<!-- end -->"
 WIDE = {"network": "mlp", "hidden": (64, 64)}
 STOPPED = {"early_stopping": True}
 MODELS = {
@@ -87,10 +84,8 @@ def table(draw, seeds):
             found[model].append(measured(model, train, test, minority, seed))
     frames = {model: pd.DataFrame(rows) for model, rows in found.items()}
     columns = list(frames["`CoxPH`"].columns)
-    lines = [f"| model | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
-    for model, frame in frames.items():
-        lines.append(f"| {model} | {' | '.join(f'{value:.3f}' for value in frame.mean())} |")
-    return "\n".join(lines)
+    rows = [[model, *(f"{value:.3f}" for value in frame.mean())] for model, frame in frames.items()]
+    return "\n".join(pages.table(["model", *columns], rows))
 
 
 def main():
@@ -106,9 +101,7 @@ def main():
     ):
         parts.append(f"{title} (means over {seeds} draws):\n\n{table(draw, seeds)}")
         print(parts[-1], flush=True)
-    page = PAGE.read_text(encoding="utf-8")
-    said = "\n\n".join([BEGIN, *parts, END])
-    PAGE.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: said, page, flags=re.DOTALL), encoding="utf-8")
+    pages.write_part("guide/flexible_models.md", "python -m studies.flexible_models", "\n\n".join(parts))
 
 
 if __name__ == "__main__":

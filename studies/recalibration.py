@@ -4,9 +4,7 @@ python -m studies.recalibration            # six minutes; writes its table into 
 """
 
 import argparse
-import re
 from itertools import product
-from pathlib import Path
 
 import pandas as pd
 from sklearn.pipeline import make_pipeline
@@ -14,9 +12,8 @@ from sklearn.pipeline import make_pipeline
 from drosurv import CoxPH, DROCox, SubgroupRobustCox, datasets
 from drosurv.metrics import calibration_slope, concordance_index, integrated_brier_score
 from drosurv.tables import TableEncoder
+from studies import pages
 
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "shrinkage.md"
-BEGIN, END = "<!-- python -m studies.recalibration -->", "<!-- end -->"
 DATA = ("flc", "support2", "colon")
 MODELS = {
     "CoxPH": CoxPH(),
@@ -48,17 +45,15 @@ def measured(name, model, recalibrate, seed):
 def table(found):
     """Means over the seeds, before and after, as Markdown."""
     means = found.drop(columns="seed").groupby(["data", "model", "recalibrate"], sort=False).mean()
-    lines = [
-        "| data | model | c-index | slope | recalibrated | IBS | recalibrated |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for data, model in product(DATA, MODELS):
         before, after = means.loc[(data, model, False)], means.loc[(data, model, True)]
-        lines.append(
-            f"| {data} | {model} | {before['c-index']:.3f} | {before['slope']:.2f} | {after['slope']:.2f} | "
-            f"{before['IBS']:.4f} | {after['IBS']:.4f} |"
+        slopes = f"{before['slope']:.2f}", f"{after['slope']:.2f}"
+        rows.append(
+            [data, model, f"{before['c-index']:.3f}", *slopes, f"{before['IBS']:.4f}", f"{after['IBS']:.4f}"]
         )
-    return "\n".join(lines)
+    header = ["data", "model", "c-index", "slope", "recalibrated", "IBS", "recalibrated"]
+    return "\n".join(pages.table(header, rows))
 
 
 def main():
@@ -69,10 +64,8 @@ def main():
     units = product(DATA, MODELS, (False, True), range(seeds))
     text = table(pd.DataFrame([measured(*unit) for unit in units]))
     print(text)
-    page = PAGE.read_text(encoding="utf-8")
-    said = f"{BEGIN}\n\n{text}\n\nMeans over {seeds} random divisions, a fifth of the patients held out.\n\n{END}"
-    written = re.sub(f"{BEGIN}.*?{END}", lambda _: said, page, flags=re.DOTALL)
-    PAGE.write_text(written, encoding="utf-8")
+    said = f"{text}\nMeans over {seeds} random divisions, a fifth of the patients held out."
+    pages.write_part("guide/shrinkage.md", "python -m studies.recalibration", said)
 
 
 if __name__ == "__main__":

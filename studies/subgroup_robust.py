@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import time
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +22,7 @@ VARIED = {
     "d": [5, 50],
     "n": [500, 2000, 20000],
 }
+SETTINGS = [BASE] + [{**BASE, name: level} for name, levels in VARIED.items() for level in levels]
 ALPHAS, MIN_GROUPS = [0.05, 0.1, 0.2, 0.3, 0.5], [25, 50, 100, 150]
 CHOICE = {"n": 4000, "kernel": "forest", "alpha": 0.1, "min_group": 50, "cross_fit": False}
 # Shares of 1,000 and 20,000 patients too, because what counts as a small leaf may depend on their number.
@@ -38,83 +40,122 @@ REAL = ["flc", "support", "seer"]
 N_TEST = 4000
 
 
-def units(seeds, parts):
-    settings = [BASE] + [{**BASE, name: level} for name, levels in VARIED.items() for level in levels]
-    if "a" in parts:
-        yield from ({"part": "a", **setting, "seed": s} for setting, s in product(settings, range(seeds)))
-    if "b" in parts:
-        yield from (
-            {"part": "b", "data": name, "seed": s} for name, s in product(REAL, range(min(seeds, 10)))
-        )
-    if "c" in parts:
-        sizes = product([BASE["n"], *VARIED["n"]], range(seeds))
-        yield from ({"part": "c", **BASE, "minority": 0.0, "n": n, "seed": s} for n, s in sizes)
-    if "d" in parts:
-        for setting, s in product(CHOICES, range(min(seeds, 20))):
-            yield {"part": "d", **setting, "seed": s}
-    if "e" in parts:
-        yield from (
-            {"part": "e", "minority": m, "seed": s} for m, s in product([0.15, 0.0], range(2 * seeds))
-        )
+def setting_name(setting):
+    """What a setting changes, in words."""
+    return (
+        ", ".join(f"{name} = {level}" for name, level in setting.items() if level != BASE[name])
+        or "the default"
+    )
 
 
-def models():
-    from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox
+def units(seeds, forest_seeds, parts):
+    """What is to be run, seed by seed, so that whatever is finished is balanced; what takes longest comes last."""
+    nobody = [{**BASE, "minority": 0.0, "n": n} for n in (BASE["n"], *VARIED["n"])]
+    found = []
+    for seed in range(seeds):
+        compared_on = [
+            *({"part": "a", **setting} for setting in SETTINGS),
+            *({"part": "b", "data": name} for name in REAL if seed < 10),
+            *({"part": "c", **setting} for setting in nobody),
+        ]
+        found += [{**unit, "seed": seed, "forest": False} for unit in compared_on]
+        found += [{**unit, "seed": seed, "forest": True} for unit in compared_on if seed < forest_seeds]
+        found += [{"part": "d", **setting, "seed": seed} for setting in CHOICES if seed < 20]
+        found += [
+            {"part": "e", "minority": m, "seed": s} for m in (0.15, 0.0) for s in (2 * seed, 2 * seed + 1)
+        ]
+    slow = [unit for unit in found if unit.get("forest")]
+    slow.sort(key=lambda unit: unit.get("n", 0) > BASE["n"])
+    return [unit for unit in (*(u for u in found if not u.get("forest")), *slow) if unit["part"] in parts]
 
-    return {
-        "plain Cox": CoxPH(),
-        "DRO-COX, paper, alpha .2": DROCox(0.2, "paper"),
-        "DRO-COX, tight, alpha .2": DROCox(0.2),
-        "DRO-COX, CVaR, alpha .2": DROCox(0.2, "cvar"),
-        "subgroup-robust": SubgroupRobustCox(random_state=0),
-        "subgroup-robust, cross-fitted": SubgroupRobustCox(random_state=0, cross_fit=True),
-        "told the groups": GroupDROCox(),
-    }
+
+# The benchmark's methods, in the order of the tables.
+CONTENDERS = ["cox", "dro-paper", "dro", "dro-cvar", "subgroup-robust"]
+RIVALS = ["cox-interactions", "repair", "trees", "trees-subgroup-robust", "deepsurv"]
+# Takes longer than all others together, so it is a unit of its own.
+FOREST = "forest"
+CROSS_FITTED = "SubgroupRobustCox, cross-fitted"
+OWN_EFFECTS = "own effects (told)"
 
 
-def fitted(model, X, y, groups):
-    if type(model).__name__ == "GroupDROCox":
-        return model.fit(X, y, sensitive_features=groups)
-    return model.fit(X, y)
+def methods(told, forest):
+    """How each method is fitted, and what it reads of a part; where there are groups, also those that are told them."""
+    from drosurv import SubgroupRobustCox
+    from drosurv.benchmark.contenders import CONTENDERS as KNOWN
+    from drosurv.benchmark.learners import RIDGE, RidgeCox
+
+    def cross_fitted(train, seed):
+        return SubgroupRobustCox(cross_fit=True, l2=RIDGE, random_state=seed).fit(train.X, train.y)
+
+    def features(part, _):
+        return part
+
+    if forest:
+        return {KNOWN[FOREST].label: (KNOWN[FOREST].fit, features)}
+    found = {KNOWN[name].label: (KNOWN[name].fit, features) for name in CONTENDERS}
+    found[CROSS_FITTED] = cross_fitted, features
+    found |= {KNOWN[name].label: (KNOWN[name].fit, features) for name in RIVALS}
+    if told:
+        found[KNOWN["group-dro"].label] = KNOWN["group-dro"].fit, features
+        found[OWN_EFFECTS] = RidgeCox, with_own_effects
+    return found
 
 
-def patient_gains(model, X, y):
+def with_own_effects(part, train):
+    """The same patients; groups but the largest have columns of their own, one for the level and one per feature."""
+    levels = pd.Series(train.cells).value_counts().index[1:]
+    own = [(part.cells == label).astype(float)[:, None] for label in levels]
+    return replace(part, X=pd.DataFrame(np.hstack([part.X, *own, *(inside * part.X for inside in own)])))
+
+
+def patient_gains(model, train, test, X):
     """Each patient's likelihood gain, the curves given wherever it reads them.
 
     The null model is read exactly, so a coarser grid of the model's curves would pass for a gain.
     """
-    from drosurv.metrics import likelihood_gains
+    from drosurv.metrics import FollowUp, likelihood_gains
 
-    parts = []
+    follow_up, parts = FollowUp.parse(train.y), []
     for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
-        times = np.unique(np.concatenate([y["time"][rows], model.follow_up_.event_percentiles]))
+        times = np.unique(np.concatenate([test.y["time"][rows], follow_up.event_percentiles]))
         curves = model.predict_survival_function(X.iloc[rows], times=times)
-        parts.append(likelihood_gains(model.follow_up_, y[rows], curves, times))
+        parts.append(likelihood_gains(follow_up, test.y[rows], curves, times))
     return np.concatenate(parts)
 
 
-def scores(model, X, y, rows):
-    """c-index and likelihood gain over the null model with their standard errors, for each named set of rows."""
-    from drosurv.metrics import concordance_counts
+def compared(train, test, rows, unit):
+    """c-index and likelihood gain of every method, for each named set of rows, and every patient's gain."""
+    from drosurv.metrics import concordance_index
 
-    risk, gains = model.predict(X), patient_gains(model, X, y)
-    out = {}
-    for name, inside in rows.items():
-        pairs = concordance_counts(y[inside], risk[inside], rule="harrell")
-        c = pairs.numerator.sum() / pairs.denominator.sum()
-        # A patient moves the c-index through all his pairs, each of which has two patients.
-        influence = 2 * (pairs.numerator - c * pairs.denominator) / pairs.denominator.sum()
+    out, gains = {}, {}
+    for name, (fit, read) in methods(unit.get("minority", 1) > 0, unit["forest"]).items():
+        began = time.process_time()
+        model = fit(read(train, train), unit["seed"])
+        seconds = time.process_time() - began
+        X = read(test, train).X
+        risk, gains[name] = model.predict(X), patient_gains(model, train, test, X)
         out[name] = {
-            "c": float(c),
-            "c_se": float(np.sqrt((influence**2).sum())),
-            "gain": float(gains[inside].mean()),
-            "gain_se": float(gains[inside].std(ddof=1) / np.sqrt(inside.sum())),
-            "n": int(inside.sum()),
+            label: {
+                "c": concordance_index(test.y[inside], risk[inside]),
+                "gain": float(gains[name][inside].mean()),
+                "n": int(inside.sum()),
+                "fit_seconds": seconds,
+            }
+            for label, inside in rows.items()
         }
     return out, gains
 
 
+def made_part(made):
+    """Simulated patients as the benchmark's methods take them."""
+    from drosurv.benchmark.encoded_part import EncodedPart
+
+    groups = made.sensitive_features
+    return EncodedPart(made.X, made.y, made.target, groups, groups["membership"].to_numpy())
+
+
 def synthetic(setting, seed):
+    """Training and test patients, and the named rows of these."""
     from drosurv.datasets import make_hidden_minority
 
     made = [
@@ -127,21 +168,15 @@ def synthetic(setting, seed):
         )
         for part, n in enumerate((setting["n"], N_TEST))
     ]
-    inside = (made[1].sensitive_features["membership"] == "minority").to_numpy()
+    train, test = map(made_part, made)
+    inside = test.cells == "minority"
     rows = {"everyone": np.ones(N_TEST, bool)} | ({"minority": inside} if inside.any() else {})
-    return (*made, rows)
+    return train, test, rows
 
 
 def run_synthetic(unit):
     train, test, rows = synthetic(unit, unit["seed"])
-    found = models()
-    if unit["minority"] == 0:
-        del found["told the groups"]
-    out = {}
-    for name, model in found.items():
-        fitted(model, train.X, train.y, train.sensitive_features)
-        out[name] = scores(model, test.X, test.y, rows)[0]
-    return out
+    return compared(train, test, rows, unit)[0]
 
 
 def worst_found(X, gains, seed):
@@ -152,53 +187,45 @@ def worst_found(X, gains, seed):
     forest = RandomForestRegressor(200, min_samples_leaf=25, random_state=0, n_jobs=1)
     predicted = forest.fit(X[half], gains[half]).predict(X[~half])
     worst = gains[~half][predicted <= np.quantile(predicted, 0.15)]
-    return {
-        "gain": float(worst.mean()),
-        "gain_se": float(worst.std(ddof=1) / np.sqrt(len(worst))),
-        "n": len(worst),
-    }
+    return {"gain": float(worst.mean()), "n": len(worst)}
 
 
 def run_real(unit):
     from drosurv import datasets
-    from drosurv.metrics import brier_against_null
+    from drosurv.benchmark.encoded_part import split_in_two
 
-    data = getattr(datasets, f"load_{unit['data']}")()
-    train, _, test = datasets.split(data, unit["seed"])
-    mean, deviation = train.X.mean(), train.X.std(ddof=0)
-    X, X_test = (train.X - mean) / deviation, (test.X - mean) / deviation
-    rows = {"everyone": np.ones(len(test), bool)}
-    for attribute in test.sensitive_features:
-        for label in sorted(test.sensitive_features[attribute].unique()):
-            rows[f"{attribute} {label}"] = (test.sensitive_features[attribute] == label).to_numpy()
-    out = {}
-    for name, model in models().items():
-        fitted(model, X, train.y, train.sensitive_features)
-        measured, gains = scores(model, X_test, test.y, rows)
-        # Everybody's contributions at the same times, so that groups can be compared.
-        brier = brier_against_null(train.y, test.y, model.predict_survival_function(X_test))
-        for label, inside in rows.items():
-            own, null = brier.model[inside], brier.null[inside]
-            share = own.sum() / null.sum()
-            measured[label]["skill"] = float(1 - share)
-            measured[label]["skill_se"] = float(np.sqrt(((own - share * null) ** 2).sum()) / null.sum())
-        measured["worst 15 %"] = worst_found(X_test, gains, unit["seed"])
-        out[name] = measured
+    train, test = split_in_two(getattr(datasets, f"load_{unit['data']}")(), unit["seed"])
+    rows = {"everyone": np.ones(len(test.y), bool)}
+    for attribute in test.attributes:
+        for label in sorted(test.attributes[attribute].unique()):
+            rows[f"{attribute} {label}"] = (test.attributes[attribute] == label).to_numpy()
+    out, gains = compared(train, test, rows, unit)
+    for name, measured in out.items():
+        measured["worst 15 %"] = worst_found(test.X, gains[name], unit["seed"])
     return out
 
 
 def run_setting(unit):
     from drosurv import SubgroupRobustCox
     from drosurv.datasets import make_hidden_minority
+    from drosurv.metrics import concordance_index
 
     train, test, rows = synthetic({**BASE, "n": unit["n"]}, unit["seed"])
     model = SubgroupRobustCox(**{name: unit[name] for name in CHOICE if name != "n"}, random_state=0)
     model.fit(train.X, train.y)
-    measured = scores(model, test.X, test.y, rows)[0]
+    risk, gains = model.predict(test.X), patient_gains(model, train, test, test.X)
+    measured = {
+        label: {
+            "c": concordance_index(test.y[inside], risk[inside]),
+            "gain": float(gains[inside].mean()),
+            "n": int(inside.sum()),
+        }
+        for label, inside in rows.items()
+    }
     # What somebody who does not know the group can see: half as many patients again, and the worst found there.
-    seen = make_hidden_minority(n_samples=N_TEST // 2, random_state=2000 + unit["seed"])
-    measured["held out"] = worst_found(seen.X, patient_gains(model, seen.X, seen.y), unit["seed"])
-    return {"subgroup-robust": measured}
+    seen = made_part(make_hidden_minority(n_samples=N_TEST // 2, random_state=2000 + unit["seed"]))
+    measured["held out"] = worst_found(seen.X, patient_gains(model, train, seen, seen.X), unit["seed"])
+    return {"SubgroupRobustCox": measured}
 
 
 def run_rules(unit):
@@ -223,17 +250,16 @@ def work(unit, folder):
     name = "-".join(f"{key}={value}" for key, value in unit.items()).replace("/", "_")
     path = folder / f"{name}.json"
     if path.exists():
-        return json.loads(path.read_text())["seconds"]
+        return
     from threadpoolctl import threadpool_limits
 
-    start = time.perf_counter()
+    start = time.process_time()
     with threadpool_limits(1):
         result = RUN[unit["part"]](unit)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     part = path.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps({"unit": unit, "seconds": seconds, "result": result}))
     os.replace(part, path)
-    return seconds
 
 
 def main():
@@ -243,32 +269,25 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("results/subgroup_robust"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument(
+        "--forest-seeds", type=int, help="seeds of the random survival forest; as many by default"
+    )
     parser.add_argument("--part", default="abcde", help="any of a, b, c, d, e")
     parser.add_argument("--render", type=Path, help="write docs/subgroup_robust.md from this folder and stop")
     options = parser.parse_args()
     if options.render:
         from studies.subgroup_robust_document import write
 
-        write(options.render, Path(__file__).parents[1] / "docs" / "subgroup_robust.md")
+        write(options.render)
         return
     from joblib import Parallel, delayed
 
     options.output.mkdir(parents=True, exist_ok=True)
-    wanted = list(units(options.seeds, options.part))
-    # The first unit of each part alone, so that kernels are compiled once before the workers load them.
-    for part in options.part:
-        own = [unit for unit in wanted if unit["part"] == part]
-        # Time grows about as the number of patients.
-        size = sum(unit.get("n", BASE["n"]) for unit in own) / own[0].get("n", BASE["n"])
-        minutes = work(own[0], options.output) * size / options.jobs / 60
-        print(f"part {part}: {len(own)} units, at most about {minutes:.1f} minutes", flush=True)
+    forest_seeds = options.seeds if options.forest_seeds is None else options.forest_seeds
+    wanted = units(options.seeds, forest_seeds, options.part)
+    # The first unit alone, so that kernels are compiled once before the workers load them.
+    work(wanted[0], options.output)
     Parallel(options.jobs, verbose=1)(delayed(work)(unit, options.output) for unit in wanted)
-
-
-def work_done(folder):
-    """Number of finished units and the minutes they took together."""
-    taken = [json.loads(path.read_text())["seconds"] for path in Path(folder).glob("*.json")]
-    return len(taken), sum(taken) / 60
 
 
 def load(folder):

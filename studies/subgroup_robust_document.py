@@ -1,7 +1,6 @@
-"""The document of the subgroup-robust study: tables from its finished units, in plain words."""
+"""The tables of the subgroup-robust study, from its finished units, written into its page part by part."""
 
-import numpy as np
-
+from studies.pages import mean_se, table, write_part
 from studies.subgroup_robust import (
     ALPHAS,
     BASE,
@@ -10,61 +9,24 @@ from studies.subgroup_robust import (
     MIN_GROUPS_OF,
     NEIGHBORS,
     REAL,
+    SETTINGS,
     VARIED,
     load,
-    work_done,
+    setting_name,
 )
 
-METHODS = [
-    "plain Cox",
-    "DRO-COX, paper, alpha .2",
-    "DRO-COX, tight, alpha .2",
-    "DRO-COX, CVaR, alpha .2",
-    "subgroup-robust",
-    "subgroup-robust, cross-fitted",
-    "told the groups",
-]
 
-
-def write(folder, path):
-    path.write_text(document(load(folder), *work_done(folder)))
-
-
-def document(data, n_units, minutes):
-    return "\n".join(
-        [
-            "# Subgroup-robust Cox: the evidence",
-            "",
-            "Made by",
-            "",
-            "    python -m studies.subgroup_robust --jobs 16 --output results",
-            "    python -m studies.subgroup_robust --render results",
-            "",
-            f"{n_units:,} units took {minutes:.0f} processor minutes. *Gain* is the mean full log likelihood of a",
-            "patient over the model that predicts the same for everyone: below zero, the group is worse served than by",
-            "no model.",
-            "Standard errors of means over seeds in parentheses. `subgroup-robust` is `SubgroupRobustCox()` with its",
-            "defaults (alpha .1, forest of leaves of at least 50); it is never told the group. In `cross-fitted` each",
-            "tree places only patients it was not grown on. `told the groups` is `GroupDROCox()`, the bound for a",
-            "method that has to guess.",
-            "",
-            *synthetic(data[data.part == "a"]),
-            *real(data[data.part == "b"]),
-            *null(data[data.part == "c"]),
-            *settings(data[data.part == "d"]),
-            *rules(data[data.part == "e"]),
-        ]
-    )
-
-
-def mean_se(values):
-    values = np.asarray(values, float)
-    return f"{values.mean():.3f} ({values.std(ddof=1) / np.sqrt(len(values)):.3f})"
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+def write(folder):
+    """Write the parts of the page of which there are finished units."""
+    data = load(folder)
+    for part, tables in (("a", synthetic), ("b", real), ("c", null), ("d", settings), ("e", rules)):
+        own = data[data.part == part]
+        if len(own):
+            write_part(
+                "subgroup_robust.md",
+                f"python -m studies.subgroup_robust --part {part}",
+                "\n".join(tables(own)).rstrip(),
+            )
 
 
 def picked(data, **setting):
@@ -73,92 +35,75 @@ def picked(data, **setting):
     return data
 
 
-def synthetic(data):
-    out = [
-        "## (a) A hidden minority",
-        "",
-        "`make_hidden_minority`: the effects of the covariates differ in a group that one covariate defines.",
-        "One factor varies at a time around 4,000 patients, 10 features, a minority of 15 % behind one threshold.",
-        "",
+def seeds_of(data, word="seeds"):
+    """How many seeds each method has, in words."""
+    counts = data.groupby("method", sort=False).seed.nunique()
+    most = counts.max()
+    fewer = [f"{method}: {count}" for method, count in counts.items() if count < most]
+    return f"{most} {word}" + (f" ({', '.join(fewer)})" if fewer else "") + "."
+
+
+def methods_of(data):
+    """The methods as the study lists them; the forest, whose units are others, after the trees."""
+    found = list(data.method.unique())
+    return sorted(found, key=lambda method: "told" in method)
+
+
+def compared(data, columns, rows, metric):
+    """A table of one metric: methods by columns, each a name and the units it is about."""
+    lines = [
+        [
+            method,
+            *(
+                mean_se(own[(own.method == method) & (own.rows == name)][metric].dropna())
+                for own, name in rows
+            ),
+        ]
+        for method in methods_of(data)
     ]
-    for name, level in [(None, None), *((n, v) for n, levels in VARIED.items() for v in levels)]:
-        setting = {**BASE, name: level} if name else BASE
-        title = f"{name} = {level}" if name else "the default"
-        here = picked(data, **setting)
-        rows = []
-        for method in METHODS:
-            own = here[here.method == method]
-            everyone, minority = own[own.rows == "everyone"], own[own.rows == "minority"]
-            rows.append(
-                [
-                    method,
-                    mean_se(everyone.c),
-                    mean_se(everyone.gain),
-                    mean_se(minority.c),
-                    mean_se(minority.gain),
-                ]
-            )
-        out += [f"### {title}", ""]
-        out += table(["method", "c-index", "gain", "minority c-index", "minority gain"], rows)
+    return table(["method", *columns], lines)
+
+
+def synthetic(data):
+    names = [setting_name(setting) for setting in SETTINGS]
+    out = [f"Means over {seeds_of(data)}", ""]
+    for rows, metric, title in (
+        ("minority", "gain", "The minority's gain"),
+        ("everyone", "gain", "Everybody's gain"),
+        ("minority", "c", "c-index among the minority"),
+        ("everyone", "c", "c-index of everybody"),
+    ):
+        cells = [(picked(data, **setting), rows) for setting in SETTINGS]
+        out += [f"**{title}**", "", *compared(data, names, cells, metric)]
     return out
 
 
 def real(data):
-    out = [
-        "## (b) FLC, SUPPORT, SEER",
-        "",
-        "Ten repeats (another validation part each time, one test set), missing values filled from training rows.",
-        "Means over repeats, with the mean over repeats of the 95 % interval on the test set.",
-        "*Worst 15 %*: those for whom a forest, grown on the other half of the test set, predicts the least gain.",
-        "",
-    ]
+    out = [f"Means over {seeds_of(data, 'splits')}", ""]
     for name in REAL:
         here = data[data.data == name]
+        groups = list(here.rows.unique())
+        sizes = [f"{group} ({here[here.rows == group]['size'].mean():.0f})" for group in groups]
         out += [f"### {name.upper()}", ""]
-        for rows_name in here.rows.unique():
-            rows = []
-            for method in METHODS:
-                own = here[(here.method == method) & (here.rows == rows_name)]
-                rows.append(
-                    [method, with_interval(own, "c"), with_interval(own, "skill"), with_interval(own, "gain")]
-                )
-            size = f"{here[here.rows == rows_name]['size'].mean():.0f} patients"
-            out += [f"**{rows_name}** ({size})", ""]
-            out += table(["method", "c-index", "Brier skill", "gain"], rows)
+        for metric, title in (("gain", "Gain"), ("c", "c-index")):
+            last = len(groups) if metric == "gain" else -1
+            cells = [(here, group) for group in groups[:last]]
+            out += [f"**{title}**", "", *compared(here, sizes[:last], cells, metric)]
     return out
 
 
-def with_interval(rows, metric):
-    """Mean of a metric and of the ends of its interval; a dash where it was not measured."""
-    if rows[metric].isna().any():
-        return "–"
-    value, margin = rows[metric].mean(), 1.96 * rows[f"{metric}_se"].mean()
-    sign = "" if metric == "c" else "+"
-    return f"{value:{sign}.3f} [{value - margin:{sign}.3f}, {value + margin:{sign}.3f}]"
-
-
 def null(data):
-    out = [
-        "## (c) No group at all",
-        "",
-        "The same data without a minority: what the protection costs when nobody needs it.",
-        "",
-    ]
     sizes = sorted([BASE["n"], *VARIED["n"]])
-    for metric, title in (("c", "c-index"), ("gain", "gain")):
-        rows = []
-        for method in METHODS[:-1]:
-            own = data[(data.method == method) & (data.rows == "everyone")]
-            rows.append([method, *(mean_se(own[own.n == n][metric]) for n in sizes)])
-        out += table([title, *(f"n = {n:,}" for n in sizes)], rows)
+    out = [f"Means over {seeds_of(data)}", ""]
+    for metric, title in (("gain", "Gain"), ("c", "c-index")):
+        cells = [(data[data.n == n], "everyone") for n in sizes]
+        out += [f"**{title}**", "", *compared(data, [f"n = {n:,}" for n in sizes], cells, metric)]
     return out
 
 
 def settings(data):
     out = [
-        "## (d) Choosing alpha and min_group",
-        "",
-        "Minority gain / overall c-index of subgroup-robust Cox on the default synthetic data, 20 seeds.",
+        f"Minority gain / overall c-index of `SubgroupRobustCox` on the default synthetic data, {seeds_of(data)}",
         "",
     ]
     for cross_fit in (False, True):
@@ -181,16 +126,7 @@ def settings(data):
         ["neighbours", *(f"min_group {size}" for size in NEIGHBORS)],
         [["n = 4,000", *(cell(data, kernel="neighbors", min_group=size) for size in NEIGHBORS)]],
     )
-    return [
-        *out,
-        *cross_fitting(data),
-        *from_held_out_patients(data),
-        "Where it fails: a minority smaller than alpha (5 % above) stays harmed, though less than under plain Cox;",
-        "with few patients (n = 500) it stays harmed too, even under the model that is told the groups; with many",
-        "irrelevant features (d = 50) it gains less; nearest neighbours of useful number are too unlike each other to",
-        "show the group; and a group that no covariate marks cannot be found at all.",
-        "",
-    ]
+    return [*out, *cross_fitting(data), *from_held_out_patients(data)]
 
 
 def cell(data, **setting):
@@ -239,9 +175,6 @@ def from_held_out_patients(data):
             if better
             else ["That default was set on data of this kind, so elsewhere it may be less hard to beat.", ""]
         ),
-        "Choose alpha near the share of the smallest group that matters: a smaller one protects it better and costs",
-        "everyone accuracy. Let min_group grow with the patients, about one in eighty.",
-        "",
     ]
 
 
@@ -249,8 +182,6 @@ def rules(data):
     planted, empty = data[data.minority > 0], data[data.minority == 0]
     found = planted.reported & (planted.overlap >= 0.5)
     return [
-        "## (e) Who is worst off, in rules",
-        "",
         "`drosurv.insight.worst_off` on plain Cox's predictions for 4,000 held-out patients.",
         "",
         *table(

@@ -106,6 +106,14 @@ def test_a_network_and_any_parameter_can_be_asked_for(drosurv, data, target, tmp
     assert type(load(tmp_path / "m")[-1]) is CoxPH
 
 
+def test_trees_are_a_network_like_the_others(drosurv, data, patients, target, tmp_path):
+    options = ["--model", "cox", "--network", "trees", "--set", "max_iter=5"]
+    drosurv.ok("fit", data, *target, *options, "-o", tmp_path / "m")
+    model = load(tmp_path / "m")
+    assert model[-1].network == "trees"
+    assert len(np.unique(model.predict(patients))) > 3
+
+
 def test_a_model_trained_with_groups_gets_them(drosurv, data, target, tmp_path):
     options = ["--model", "regularized-cox", "--set", "penalty=keya_group", "--set", "max_iter=5"]
     line = drosurv.fails("fit", data, *target, *options, "-o", tmp_path / "m")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv import DeepHit, datasets
+from drosurv import DeepHit, Surv, datasets
 from drosurv.losses import DeepHitLoss
 from drosurv.target import Target
 
@@ -66,6 +66,13 @@ def test_a_worst_case_needs_the_halves():
         DeepHit(alpha=0.5, split=False).fit(DATA.X, DATA.y)
     model = DeepHit(5, alpha=0.5, max_iter=20, random_state=0).fit(DATA.X, DATA.y)
     assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
+
+
+def test_days_and_years_give_the_same_robust_fit():
+    settings = {"n_intervals": 5, "alpha": 0.5, "max_iter": 20, "random_state": 0}
+    days = DeepHit(**settings).fit(DATA.X, Surv.from_arrays(DATA.y["event"], 365.25 * DATA.y["time"]))
+    years = DeepHit(**settings).fit(DATA.X, DATA.y)
+    np.testing.assert_allclose(days.predict(DATA.X), years.predict(DATA.X), atol=1e-6)
 
 
 def test_trees_are_refused_by_name():

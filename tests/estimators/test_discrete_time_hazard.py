@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from drosurv import DiscreteTimeHazard, datasets
+from drosurv import DiscreteTimeHazard, Surv, datasets
 
 DATA = datasets.make_hidden_minority(n_samples=300, random_state=0)
 X, Y = DATA.X.to_numpy(), DATA.y
@@ -55,6 +55,16 @@ def test_a_worst_case_is_no_better_on_average_and_better_at_its_worst():
     robust = DiscreteTimeHazard(8, alpha=0.5).fit(X, Y)
     assert robust.objective_ > plain.objective_
     assert robust.worst_case_weights_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("network", ["linear", "trees"])
+def test_days_and_years_give_the_same_robust_fit(network):
+    settings = {"alpha": 0.5, "network": network, "max_iter": 40, "random_state": 0}
+    settings |= {"tol": 1e-10, "max_iter": 500} if network == "linear" else {}
+    days = DiscreteTimeHazard(8, **settings).fit(X, Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
+    years = DiscreteTimeHazard(8, **settings).fit(X, Y)
+    np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-6)
+    np.testing.assert_allclose(days.interval_ends_, 365.25 * years.interval_ends_)
 
 
 def test_a_wrong_link_is_named():
