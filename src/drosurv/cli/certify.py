@@ -20,6 +20,7 @@ from drosurv.cli.options import (
 from drosurv.cli.outputs import check_outputs, check_picture, write_picture
 from drosurv.cli.rendering import print_frame, print_json
 from drosurv.errors import ArgumentError
+from drosurv.presentation import moment, unit_in
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -81,10 +82,9 @@ def certify(
     if as_json:
         print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
         return
+    at = moment(horizon, unit_in(table.columns.time_name))
     nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
-    print_frame(
-        curves.iloc[sorted(set(nearest))], f"Brier loss at {horizon:g} of the worst group, by its size"
-    )
+    print_frame(curves.iloc[sorted(set(nearest))], f"Brier loss at {at} of the worst group, by its size")
     typer.echo(
         f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:.4g} %.\n"
         "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"

@@ -23,6 +23,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
+from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,17 +113,18 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
     else:
-        _show(result, f"{type(opened.estimator).__name__} on {len(table):,} patients of {data}")
+        title = f"{type(opened.estimator).__name__} on {len(table):,} patients of {data}"
+        _show(result, title, unit_in(table.columns.time_name))
 
 
-def _show(result: EvaluationResult, title: str) -> None:
+def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     table = result.to_frame()
     print_frame(_by_group(table[table["kind"] != "gap"]), title)
     for heading, kind, names in (("Overall", "overall", _OVERALL), ("Between groups", "gap", _GAPS)):
         rows = table[(table["kind"] == kind) & table["metric"].isin(names)]
         if len(rows):
             print_frame(_numbers(rows, names), heading)
-    typer.echo(printable(result.summary()))
+    typer.echo(printable(result.summary(time_unit=time_unit)))
 
 
 def _by_cause(table: pd.DataFrame) -> pd.DataFrame:

@@ -71,9 +71,15 @@ class EvaluationResult(Evaluated):
         )
         return (*found, *self.said)
 
-    def summary(self) -> str:
-        """Who is served worst, by how much, and whether that is noise, in plain sentences."""
-        found = [statement.text for statement in self.statements()]
+    def summary(self, *, time_unit: str = "") -> str:
+        """Who is served worst, by how much, and whether that is noise, in plain sentences.
+
+        Parameters
+        ----------
+        time_unit : str
+            What times count, such as "days".
+        """
+        found = [statement.text for statement in self.statements(time_unit=time_unit)]
         if not self.settings.n_bootstrap:
             found.append(
                 "No intervals were computed (no bootstrap replicates), so noise cannot be told from difference."

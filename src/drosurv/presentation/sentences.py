@@ -156,7 +156,7 @@ def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statem
                 f"{group_name(gap.attribute, gap.best[0])}: a gap of {size}."
             )
         else:
-            lowest = label_name(gap.attribute, gap.worst[0])
+            lowest = group_name(gap.attribute, gap.worst[0])
             text = (
                 f"Between groups of {attribute_name(gap.attribute)}, the gap is {size}; lowest is {lowest}."
             )
