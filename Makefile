@@ -22,7 +22,7 @@ tests: $(VENV)/test-ready
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready
-	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer
+	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer $$(grep -rl "mark.peer" tests)
 
 # Examples that no run has tried yet, for every property that Hypothesis tests.
 search: $(VENV)/test-ready

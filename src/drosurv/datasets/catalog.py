@@ -50,7 +50,9 @@ def card(name: str) -> Card:
     ('death', 'days', 452)
     """
     if name not in CARDS:
-        raise ArgumentError(Argument("name", name), f" is not a dataset; choose one of {', '.join(CARDS)}.")
+        raise ArgumentError(
+            Argument("name"), f" {name!r} is not a dataset; choose one of {', '.join(CARDS)}."
+        )
     return CARDS[name]
 
 
