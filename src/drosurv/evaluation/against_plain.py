@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,13 +99,15 @@ class AgainstPlain:
             found.append(Statement("against_plain", text))
         elif self.dominated:
             text = (
-                f"{other[:1].upper()}{other[1:]} serves {listing(self.worse, 4)} better than this model "
+                f"{other[:1].upper()}{other[1:]} serves {_whom(self.worse)} better than this model "
                 f"({self._largest('worse')}), and nobody worse: use {other}."
             )
             found.append(Statement("dominated", text, True))
         elif self.better:
-            but = f", and {listing(self.worse, 4)} worse ({self._largest('worse')})" if self.worse else ""
-            text = f"The model serves {listing(self.better, 4)} better than {other} ({self._largest('better')}){but}."
+            but = f", and {_whom(self.worse)} worse ({self._largest('worse')})" if self.worse else ""
+            text = (
+                f"The model serves {_whom(self.better)} better than {other} ({self._largest('better')}){but}."
+            )
             found.append(Statement("against_plain", text, bool(self.worse)))
         else:
             text = f"The model and {other} serve every group alike, within chance."
@@ -289,3 +292,10 @@ def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[
         and place in plain
         and np.isfinite([model[place].estimate, plain[place].estimate]).all()
     ]
+
+
+def _whom(names: Sequence[str]) -> str:
+    """Everybody first, and who is meant above all."""
+    if names[0] == "everybody" and len(names) > 1:
+        return f"everybody ({listing(names[1:], 3)} among them)"
+    return listing(names, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +38,28 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
-    if hasattr(model, "predict_cumulative_hazard_function"):
-        return parse_survival([_survival(f) for f in model.predict_cumulative_hazard_function(X)], n)
-    raise ArgumentError(
-        Argument("model"),
-        " must be a fitted survival model with predict_survival_function or predict_cumulative_hazard_function, or a "
-        f"pair (times, survival); got {type(model).__name__}.",
-    )
+    return parse_survival([_StepCurve(*steps) for steps in survival_steps(model, X)], n)
+
+
+def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Times and heights of the steps of each patient's survival curve."""
+    hazards = not hasattr(model, "predict_survival_function")
+    if hazards and not hasattr(model, "predict_cumulative_hazard_function"):
+        raise ArgumentError(
+            Argument("model"),
+            f": {type(model).__name__} has neither predict_survival_function nor predict_cumulative_hazard_function: "
+            "give a fitted survival model with curves, or a pair (times, survival).",
+        )
+    predict = model.predict_cumulative_hazard_function if hazards else model.predict_survival_function
+    for function in predict(X):
+        if not hasattr(function, "x"):
+            raise ArgumentError(
+                Argument("model"),
+                f": the curves of {type(model).__name__} must be step functions with x and y, got "
+                f"{type(function).__name__}: pass a pair (times, survival) instead.",
+            )
+        heights = getattr(function, "a", 1.0) * np.asarray(function.y) + getattr(function, "b", 0.0)
+        yield function.x, np.clip(np.exp(-heights) if hazards else heights, 0.0, 1.0)
 
 
 def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
@@ -63,7 +79,3 @@ class _StepCurve:
     def __call__(self, times: FloatArray) -> FloatArray:
         held: FloatArray = self.y[np.maximum(np.searchsorted(self.x, times, side="right") - 1, 0)]
         return held
-
-
-def _survival(hazard: Any) -> _StepCurve:
-    return _StepCurve(hazard.x, np.exp(-(hazard.a * np.asarray(hazard.y) + hazard.b)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from drosurv.evaluation.predictions import take
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import predicted_curves, survival_steps
 from drosurv.insight.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -111,25 +111,6 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
             hazard[row] = (1 - np.minimum(reached[alive] / before[alive], 1.0)).sum()
             seen[row] = target.event[row] and time <= x[-1]
     return Expected(seen, hazard, log_risk(model, X, n, times))
-
-
-def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Times and heights of the steps of each patient's survival curve."""
-    hazards = not hasattr(model, "predict_survival_function")
-    if hazards and not hasattr(model, "predict_cumulative_hazard_function"):
-        raise ValueError(
-            f"{type(model).__name__} has neither predict_survival_function nor predict_cumulative_hazard_function, "
-            "so it expects no number of events: give a model with survival curves, or a pair (times, survival)."
-        )
-    predict = model.predict_cumulative_hazard_function if hazards else model.predict_survival_function
-    for function in predict(X):
-        if not hasattr(function, "x"):
-            raise ValueError(
-                f"the curves of {type(model).__name__} must be step functions with x and y, got "
-                f"{type(function).__name__}: pass a pair (times, survival) instead."
-            )
-        heights = getattr(function, "a", 1.0) * np.asarray(function.y) + getattr(function, "b", 0.0)
-        yield function.x, np.clip(np.exp(-heights) if hazards else heights, 0.0, 1.0)
 
 
 def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -> Expected:
