@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numba
@@ -133,8 +134,8 @@ class CoxPartial(Loss):
         if not all(loss.target.is_plain and loss.offset is None for loss in losses):
             return None
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
-        ties = losses[0].ties
-        return lambda scores, extra: cox_partial(scores, at.event, at.time, weight=at.weight, ties=ties)
+        ties, inside = losses[0].ties, TorchRiskSets.of(at.event, at.time)
+        return lambda scores, extra: inside.losses(scores, at.weight, ties)
 
     def risk_parts(self) -> list[RiskPart] | None:
         """Everybody against everybody, unless ties are corrected or there are entry times, strata or offsets."""
@@ -275,23 +276,53 @@ def cox_partial(
     >>> cox_partial(torch.zeros(3), torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 3.0])).exp()
     tensor([3., 2., 1.])
     """
-    import torch
-
     if ties not in TIES:
         raise ArgumentError.must("ties", f"be one of {TIES}", ties)
-    given = (log_risk, event, time) if weight is None else (log_risk, event, time, weight)
-    shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
-    order = torch.argsort(time, dim=-1, stable=True).expand(shape)
-    sorted_time = time.expand(shape).gather(-1, order).contiguous()
-    first = torch.searchsorted(sorted_time, sorted_time, side="left")
-    died = event.bool().expand(shape).gather(-1, order)
-    scores = log_risk.expand(shape).gather(-1, order)
-    risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
-    log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
-    if ties == "efron":
-        log_sums = log_sums + _efron_correction(risk, log_sums, died, first)
-    losses = torch.where(died, log_sums - scores, torch.zeros_like(scores))
-    return torch.empty_like(losses).scatter(-1, order, losses)
+    return TorchRiskSets.of(event, time).losses(log_risk, weight, ties)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchRiskSets:
+    """What of the loss in torch depends on events and times alone: found once, however often scores change.
+
+    Attributes
+    ----------
+    order : (..., n) int
+        Patients from the shortest to the longest time.
+    first : (..., n) int
+        For each place in that order the first place of its time, where its risk set begins.
+    died : (..., n) bool
+        Events, in that order.
+    """
+
+    order: Tensor
+    first: Tensor
+    died: Tensor
+
+    @classmethod
+    def of(cls, event: Tensor, time: Tensor) -> TorchRiskSets:
+        """Of events and times (..., n)."""
+        import torch
+
+        event, time = torch.broadcast_tensors(event.bool(), time)  # type: ignore[no-untyped-call]
+        order = torch.argsort(time, dim=-1, stable=True)
+        rising = time.gather(-1, order).contiguous()
+        return cls(order, torch.searchsorted(rising, rising, side="left"), event.gather(-1, order))
+
+    def losses(self, log_risk: Tensor, weight: Tensor | None, ties: str) -> Tensor:
+        """As :func:`cox_partial`."""
+        import torch
+
+        given = (log_risk, self.order) if weight is None else (log_risk, self.order, weight)
+        shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
+        order, first, died = (part.expand(shape) for part in (self.order, self.first, self.died))
+        scores = log_risk.expand(shape).gather(-1, order)
+        risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
+        log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
+        if ties == "efron":
+            log_sums = log_sums + _efron_correction(risk, log_sums, died, first)
+        losses = torch.where(died, log_sums - scores, torch.zeros_like(scores))
+        return torch.empty_like(losses).scatter(-1, order, losses)
 
 
 def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, first: Tensor) -> Tensor:
