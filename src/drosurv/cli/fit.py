@@ -101,6 +101,7 @@ def fit(
     """
     from dataclasses import asdict, replace
 
+    from drosurv.presentation.progress import bar
     from drosurv.tables import read_survival_table
     from drosurv.workflows import train
 
@@ -117,27 +118,30 @@ def fit(
     observed = {name: column for name, column in about_rows.items() if column is not None}
     described_columns = columns.arguments()
     described_columns["drop"] = list(dict.fromkeys([*described_columns["drop"], *observed.values()]))
-    table = read_survival_table(
-        data,
-        event=event,
-        groups=listed(groups),
-        causes=hasattr(estimator, "predict_cumulative_incidence"),
-        **target.arguments(),
-        **described_columns,
-        **asdict(file.format),
-    )
+    with bar("reading the table"):
+        table = read_survival_table(
+            data,
+            event=event,
+            groups=listed(groups),
+            causes=hasattr(estimator, "predict_cumulative_incidence"),
+            **target.arguments(),
+            **described_columns,
+            **asdict(file.format),
+        )
     held = None
     if hold_out is not None:
         table, held = table.hold_out(hold_out_share, seed)
-    trained = train(
-        table,
-        estimator,
-        categorical=listed(columns.categorical),
-        unseen=unseen,
-        observed=observed,
-        bootstrap=bootstrap,
-        verbose=not as_json,
-    )
+    # What is trained step by step has a bar of its own.
+    with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
+        trained = train(
+            table,
+            estimator,
+            categorical=listed(columns.categorical),
+            unseen=unseen,
+            observed=observed,
+            bootstrap=bootstrap,
+            verbose=not as_json,
+        )
     trained.save(output, data, force=force)
     summary = {"model": str(output), **trained.summary(), "held_out": None, "next": None}
     if held is not None and hold_out is not None:
@@ -147,7 +151,9 @@ def fit(
     elif trained.is_plain and not observed and target.entry is None:
         summary["next"] = ["repair", str(data), "--event", event, *words(target, columns, file)]
         summary["next"] += ["-o", str(output.with_name("repaired"))]
-    summary["against_plain_cox"] = tell_against_plain(*trained.against_plain(held, seed))
+    with bar("comparing with plain Cox"):
+        compared = trained.against_plain(held, seed)
+    summary["against_plain_cox"] = tell_against_plain(*compared)
     described = trained.encoder.describe()
     if as_json:
         print_json({**summary, "columns": records(described)})
