@@ -12,8 +12,11 @@ N = 40
 RNG = np.random.default_rng(0)
 TARGET = Target(RNG.random(N) < 0.6, np.ceil(RNG.exponential(size=N) * 6) / 6)
 
+LATE = Target(TARGET.event, TARGET.time, entry=0.5 * RNG.random(N) * TARGET.time, stratum=np.arange(N) % 3)
+
 LOSSES = {
     "cox": lambda: CoxPartial(TARGET),
+    "late entry and strata": lambda: CoxPartial(LATE),
     "split": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0),
     "one side": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0, both=False),
     "full": lambda: PiecewiseExponential(TARGET, 5),
@@ -53,3 +56,16 @@ def test_copies_of_a_patient_have_a_share_each():
     by_weight = one.curvature(weight[None, one.rows])
     by_copy = many.curvature(np.ones((1, len(many.rows))))
     np.testing.assert_allclose(by_weight[0], np.bincount(copies, by_copy[0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1.0, 150.0, 400.0])
+def test_scores_far_apart_have_the_shares_of_the_definition(spread):
+    """The diagonal sum of p (1 - p), with shares from differences of scores, which never leave the floats."""
+    loss, scores = CoxPartial(TARGET), spread * np.random.default_rng(4).normal(size=N)
+    loss(scores[None])
+    expected = np.zeros(N)
+    for i in np.flatnonzero(TARGET.event):
+        at_risk = np.flatnonzero(TARGET.time >= TARGET.time[i])
+        share = np.exp(scores[at_risk] - np.logaddexp.reduce(scores[at_risk]))
+        expected[at_risk] += share * (1 - share)
+    np.testing.assert_allclose(loss.curvature(np.ones((1, len(loss.rows))))[0], expected, atol=1e-12)

@@ -50,6 +50,7 @@ def test_a_patient_of_weight_two_is_two_patients():
     one = boost(X, by_weight, rounds=20, lr=0.1, weight=weight)
     other = boost(X[copies], by_copy, rounds=20, lr=0.1)
     np.testing.assert_allclose(one.trees.scores(X), other.trees.scores(X), atol=1e-6)
+    np.testing.assert_allclose(one.scores, one.trees.scores(X), atol=1e-12)
 
 
 def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
@@ -76,6 +77,9 @@ def test_watched_patients_say_when_to_stop():
     watch = Watched(X[watched], criterion.take(watched), 10)
     found = boost(X[train], criterion.take(train), rounds=1000, lr=0.1, watched=watch)
     assert 1 <= found.rounds < 990
+    # Rounds after the best are gone from the scores that LightGBM keeps, too.
+    np.testing.assert_allclose(found.scores, found.trees.scores(X[train]), atol=1e-12)
+    np.testing.assert_allclose(found.watched_scores, found.trees.scores(X[watched]), atol=1e-12)
     values = [
         float(criterion.take(watched)(scores[None])[0][0])
         for scores in (found.trees.scores(X[watched]), np.zeros(len(watched)))

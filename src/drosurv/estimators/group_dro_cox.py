@@ -19,7 +19,7 @@ from drosurv.objectives import CVaR
 
 @dataclass(eq=False, repr=False)
 class GroupDROCox(SubgroupEstimator):
-    """Cox model trained on the average loss of the worst of known groups: the upper bound for models that must guess.
+    """Cox model trained on the average loss of the worst of known groups.
 
     Parameters
     ----------
