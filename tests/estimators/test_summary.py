@@ -227,3 +227,19 @@ def test_filled_values_are_told_of_where_others_leave_patients_out():
     after = drosurv.summary(make_pipeline(TableEncoder(), CoxPH()).fit(holes, y))
     for table in (alone, after):
         assert any("Missing values were filled in: bili (2)." in note for note in table.notes)
+
+
+@pytest.mark.parametrize("method", ["information", "sandwich"])
+def test_a_coefficient_without_end_is_named_and_a_large_one_is_not(method):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    # The first effect is huge and real; nobody in the category has the event.
+    time = rng.exponential(size=400) / np.exp(4 * x[:, 0])
+    rare = np.arange(400) < 7
+    event = (rng.random(400) < 0.7) & ~rare
+    table = pd.DataFrame({"huge": x[:, 0], "none": x[:, 1], "rare": rare.astype(float)})
+    notes = " ".join(CoxPH().fit(table, Surv.from_arrays(event, time)).summary(method=method).notes)
+    assert "rare: may be infinite" in notes
+    assert "huge" not in notes
+    ridge = CoxPH(l2=0.01).fit(table, Surv.from_arrays(event, time))
+    assert "infinite" not in " ".join(ridge.summary(method=method).notes)

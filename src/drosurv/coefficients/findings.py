@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from drosurv.coefficients.table import CoxTable, cox_table
 from drosurv.presentation import p_text, written
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray
 
 # So many coefficients, or features of the worst case, are told in words.
 _TOLD = 3
@@ -33,6 +33,8 @@ class Findings:
         Of plain Cox on the same patients, for a robust model.
     mean, deviation, worst_mean : (d,) float64 or None
         Of the features, for a robust model; means also under its worst-case weights.
+    endless : (d,) bool or None
+        Which coefficients the likelihood drives to infinity.
     """
 
     n_patients: float
@@ -44,6 +46,7 @@ class Findings:
     mean: FloatArray | None = None
     deviation: FloatArray | None = None
     worst_mean: FloatArray | None = None
+    endless: BoolArray | None = None
 
 
 def findings_table(
@@ -80,6 +83,12 @@ def findings_table(
         lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
         notes.append(
             f"{', '.join(lost)}: no standard error, as the other features determine these or they are constant."
+        )
+    if findings.endless is not None and findings.endless.any():
+        lost = [name for name, own in zip(names, findings.endless, strict=True) if own]
+        notes.append(
+            f"{', '.join(lost)}: may be infinite, such as where no patient of a category had the event. The hazard "
+            "ratio and its interval mean nothing: leave it out, merge categories, or set l2 > 0."
         )
     if findings.log_likelihoods is not None:
         notes.append(_likelihood_ratio(*findings.log_likelihoods, len(coef)))

@@ -37,7 +37,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.presentation.progress import bar
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
 _RESIDUALS = {
@@ -50,6 +50,8 @@ _RESIDUALS = {
 }
 # A saved model brings the covariance of its coefficients along, unless computing it costs more than this.
 _SAVED_WORK = 2e9
+# Two patients whose log hazards differ by more than this in one feature: the effect is large, or without end.
+_FAR = 10.0
 
 
 class CoefficientInference(BaseEstimator):
@@ -165,11 +167,22 @@ class CoefficientInference(BaseEstimator):
         if wanted or (self._maximises_likelihood and known.log_likelihoods is None):
             # One evaluation serves the likelihoods and the covariance.
             fit = self._fitted_cox("summary")
-            likelihoods, covariances = fit.log_likelihoods, known.covariances
+            likelihoods, covariances, endless = fit.log_likelihoods, known.covariances, self._endless(fit)
             if used is not None and wanted:
                 covariances = {**covariances, used: self._covariance(fit, used)}
-            self._findings = replace(known, log_likelihoods=likelihoods, covariances=covariances)
+            self._findings = replace(
+                known, log_likelihoods=likelihoods, covariances=covariances, endless=endless
+            )
         return used
+
+    def _endless(self, fit: FittedCox) -> BoolArray:
+        """Which coefficients (d,) the likelihood drives to infinity, where the solver stops at some large number."""
+        far: BoolArray = abs(self.coef_) * np.ptp(fit.X, axis=0) > _FAR
+        if not far.any():
+            return far
+        # A large effect that the data show has a small error; one without end has next to no information.
+        out: BoolArray = far & (np.sqrt(np.diag(inverse_information(fit))) > abs(self.coef_))
+        return out
 
     def _method(self, method: str) -> str | None:
         if method == "auto" and not self._maximises_likelihood:
