@@ -131,3 +131,27 @@ def test_groups_without_a_value_are_named_with_the_model_and_left_out_of_the_wor
             n_bootstrap=0,
         )
     assert cell(table, "Cox", "worst_group_concordance_index", "site")["group"] == "b"
+
+
+def test_a_handful_of_patients_is_not_named_as_the_worst_served(model, train, held_out):
+    """As an evaluation's sentences, a comparison names only groups that are large enough."""
+    dead = np.flatnonzero(held_out.y["event"])[:5]
+    risk = model.predict(held_out.X)
+    # Five patients whom the scores put in nearly the opposite order.
+    risk[dead[np.argsort(held_out.y["time"][dead])]] = [0.1, 0.0, 0.2, 0.3, 0.4]
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[dead] = "tiny"
+    named = {}
+    for least in (5, 20):
+        table = compare(
+            {"Cox": risk},
+            held_out.X,
+            held_out.y,
+            y_train=train.y,
+            sensitive_features={"site": site},
+            n_bootstrap=0,
+            min_group=least,
+            min_events=1,
+        )
+        named[least] = cell(table, "Cox", "worst_group_concordance_index", "site")["group"]
+    assert named == {5: "tiny", 20: "b"}

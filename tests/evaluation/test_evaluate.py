@@ -12,8 +12,10 @@ from sksurv.svm import FastSurvivalSVM
 
 import drosurv
 from drosurv import metrics
+from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics import FollowUp
 from drosurv.presentation import progress
 
@@ -304,8 +306,16 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
     site[:12] = "few"
     with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
         found = quick(model, train, held_out, sensitive_features={"site": site}, min_group=20)
-    marked = {row.group for row in found.rows if row.status == "small group"}
+    marked = {row.group for row in found.select(kind="group") if row.status == "small group"}
     assert marked == {"few"}
+    # A gap is marked just where one of its two groups is.
+    for row in found.select(kind="gap"):
+        if row.status != "undefined":
+            assert (row.status == "small group") == ("few" in row.group.split(" vs "))
+    assert {row.status for row in found.select(metric="concordance_index", kind="gap")} <= {
+        "ok",
+        "small group",
+    }
     assert "Too small to be judged: site few." in found.summary()
 
 
@@ -430,15 +440,48 @@ def test_a_gap_says_what_it_is_alone_and_among_all_attributes(result):
     assert table.loc[table["kind"] == "group", "p_adjusted"].isna().all()
 
 
-def test_no_interval_leaves_what_is_possible(model, train, held_out):
-    few = pd.DataFrame({"few": np.where(np.arange(len(held_out.y)) < 12, "few", "others")})
-    with pytest.warns(UserWarning, match=r"undefined|small"):
-        table = quick(
-            model, train, held_out, sensitive_features=few, n_bootstrap=60, min_group=30, min_events=5
-        ).to_frame()
-    bounded = table[table["metric"].isin(["concordance_index", "uno_concordance", "concordance_imparity"])]
-    assert bounded["high"].max() <= 1
-    assert bounded["low"].min() >= 0
+@pytest.fixture(scope="module")
+def opposite(train, held_out):
+    """Eight patients whom the scores order nearly backwards, among others whom they order rightly."""
+    y = held_out.y
+    few = np.flatnonzero(y["event"])[:8]
+    risk = -y["time"]
+    # One mistake among the others, without which their calibration slope would be infinite.
+    risk[y["time"].argmax()] = 0.0
+    risk[few[np.argsort(y["time"][few], kind="stable")]] = np.array([1, 0, 2, 3, 5, 4, 6, 7]) - 100.0
+    size = np.where(np.isin(np.arange(len(y)), few), "few", "others")
+    with pytest.warns(SmallGroupWarning, match="few: 8 patients"):
+        return evaluate(
+            risk,
+            None,
+            y,
+            y_train=train.y,
+            sensitive_features={"size": size, "site": held_out.sensitive_features["site"]},
+            n_bootstrap=60,
+            min_group=20,
+        )
+
+
+def test_no_interval_leaves_what_is_possible(opposite):
+    table = opposite.to_frame()
+    shares = ["concordance_index", "uno_concordance", "dynamic_auc", "concordance_imparity"]
+    bounded = table[table["metric"].isin(shares)]
+    gap = bounded[(bounded["metric"] == "concordance_index") & (bounded["attribute"] == "size")]
+    # The gap is so large that as far above it as below is beyond 1.
+    gap = gap[gap["kind"] == "gap"].iloc[0]
+    assert gap["value"] + (gap["value"] - gap["low"]) > 1
+    for high in ("high", "high_adjusted"):
+        assert bounded[high].max() == 1
+    for low in ("low", "low_adjusted"):
+        assert bounded[low].min() >= 0
+
+
+def test_a_handful_of_patients_is_neither_best_nor_worst_served(opposite):
+    few = [sentence for sentence in opposite.summary().split("\n") if "few" in sentence]
+    assert few == ["Too small to be judged: size few."]
+    for metric in ("concordance_index", "concordance_imparity"):
+        found = {row.attribute: row.status for row in opposite.select(metric=metric, kind="gap")}
+        assert found == {"size": "small group", "site": "ok"}
 
 
 def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, model, train, held_out):
@@ -455,3 +498,37 @@ def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, mode
         )
         # By default a bar needs a terminal.
         assert ("evaluating" in capsys.readouterr().err) is (show is True)
+
+
+def test_curves_alone_leave_out_what_needs_a_risk_and_say_so(model, train, held_out):
+    options = {
+        "y_train": train.y,
+        "X_train": train.X,
+        "sensitive_features": held_out.sensitive_features,
+        "n_bootstrap": 20,
+    }
+    said = Predictions(survival=model.predict_survival_function(held_out.X))
+    curves = evaluate(said, held_out.X, held_out.y, **options)
+    full = evaluate(model, held_out.X, held_out.y, **options).to_frame()
+    found = curves.to_frame()
+    needs_risk = {name for name, metric in CATALOGUE.items() if {"risk", "hazards"} & set(metric.needs)}
+    expected = full[~full["metric"].isin(needs_risk)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected)
+    (note,) = (note for note in curves.notes if "no risk scores were given" in note)
+    for label in ("c-index", "AUC", "slope", "CI", "F_I", "F_cap"):
+        assert label in note
+    assert "Brier skill" in repr(curves)
+    assert "IBS" in curves.summary()
+    assert curves.control is None
+    assert curves.to_dict()["cross_group"] == []
+
+
+def test_predictions_of_nothing_are_refused():
+    with pytest.raises(ArgumentError, match="give risk, survival or both"):
+        Predictions()
+
+
+def test_a_reference_without_scores_is_named(model, train, held_out):
+    said = Predictions(survival=model.predict_survival_function(held_out.X))
+    with pytest.raises(ArgumentError, match="reference holds survival curves alone"):
+        evaluate(model, held_out.X, held_out.y, y_train=train.y, reference=said)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.definitions import studentized_concordance
 from drosurv.evaluation.prepare import prepare
 from drosurv.groups import Groups
 from drosurv.inference import studentized_ratio
 from drosurv.metrics import bootstrap, concordance_index
+from drosurv.metrics.concordance_inference import studentized_concordance
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(pan
         )
         values.append(draws.estimate[0])
         errors.append(draws.interval().standard_error)
-    found = studentized_concordance(patients)(groups)
+    found = studentized_concordance(patients.harrell)(groups)
     assert found == pytest.approx(abs(values[0] - values[1]) / np.hypot(*errors), rel=0.1)
 
 
@@ -57,5 +57,5 @@ def test_no_permutations_no_tests(panel):
 
 def test_groups_that_cannot_be_compared_have_no_statistic(panel):
     alone = Groups(np.zeros(len(panel.everyone), dtype=np.intp), ("a", "b"))
-    assert np.isnan(studentized_concordance(panel.everyone)(alone))
+    assert np.isnan(studentized_concordance(panel.everyone.harrell)(alone))
     assert np.isnan(studentized_ratio(panel.everyone.risk, 1.0)(alone))

@@ -69,6 +69,15 @@ def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
     search.fit(X, y)
     assert search.best_index_ == search.results_[new_metric].idxmax()
 
+    options = {"y_train": train.y, "sensitive_features": groups, "n_bootstrap": 20, "search_rules": False}
+    (shown,) = (
+        row
+        for row in audit(model, X, y, **options).models[0].tables["accuracy"].rows
+        if row["metric"] == "risk of the dead"
+    )
+    assert shown["meaning"] == "mean score of those who died"
+    assert shown["value"] == pytest.approx(dead["all"], rel=1e-5)
+
 
 @pytest.mark.parametrize("missing", ["survival", "groups", "features"])
 def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, train, held_out):

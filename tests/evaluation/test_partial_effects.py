@@ -34,10 +34,10 @@ def test_arrays_name_features_by_their_number(fitted):
 def test_unknown_features_are_named(fitted):
     model, X = fitted
     with pytest.raises(
-        ValueError, match=r"feature must be a column of X, one of \['age', 'dose'\]; got 'sex'"
+        ValueError, match=r"feature must be a column of X, one of \['age', 'dose'\], got 'sex'"
     ):
         partial_effects(model, X, "sex", [0])
-    with pytest.raises(ValueError, match="from 0 to 1; got 2"):
+    with pytest.raises(ValueError, match="from 0 to 1, got 2"):
         partial_effects(model, X.to_numpy(), 2, [0])
 
 

@@ -7,7 +7,7 @@ import pytest
 from drosurv.audit.sections.accuracy import fairness_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.evaluated import Settings
+from drosurv.evaluation.result import Settings
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.inference import holm, widening
@@ -69,7 +69,7 @@ def told(result, code):
 
 
 def gaps_of(result):
-    return judged_gaps(result.rows, "concordance_index", 0.95)
+    return judged_gaps(result, "concordance_index")
 
 
 def test_the_largest_gap_names_the_group_served_worst():

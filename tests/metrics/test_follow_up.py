@@ -7,7 +7,7 @@ from sksurv.nonparametric import (
 )
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.nonparametric import kaplan_meier
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import Surv, parse_target
 
 
@@ -37,16 +37,16 @@ def test_weighted_kaplan_meier_counts_copies_as_scikit_survival(seed):
     weight = rng.integers(0, 4, len(y))
     rows = np.repeat(np.arange(len(y)), weight)
     times, survival = kaplan_meier_estimator(y["event"][rows], y["time"][rows])
-    found = kaplan_meier(parse_target(y), times, weight.astype(float))
+    found = KaplanMeier.of(parse_target(y), weight.astype(float)).at(times)
     np.testing.assert_allclose(found, survival, atol=1e-12)
-    assert kaplan_meier(parse_target(y), np.array([0.5])).tolist() == [1.0]
+    assert KaplanMeier.of(parse_target(y)).at(np.array([0.5])).tolist() == [1.0]
 
 
 def test_kaplan_meier_ends_with_a_censored_patient_but_not_with_the_last_death():
     censored_last = parse_target(Surv.from_arrays([True, False], [1.0, 2.0]))
-    np.testing.assert_array_equal(kaplan_meier(censored_last, np.array([2.0, 2.5])), [0.5, np.nan])
+    np.testing.assert_array_equal(KaplanMeier.of(censored_last).at(np.array([2.0, 2.5])), [0.5, np.nan])
     died_last = parse_target(Surv.from_arrays([False, True], [1.0, 2.0]))
-    assert kaplan_meier(died_last, np.array([1.5, 2.5])).tolist() == [1.0, 0.0]
+    assert KaplanMeier.of(died_last).at(np.array([1.5, 2.5])).tolist() == [1.0, 0.0]
 
 
 def test_knowledge_of_censoring_ends_where_the_last_was_censored_or_observed():

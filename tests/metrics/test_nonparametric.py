@@ -4,7 +4,7 @@ import pytest
 from sksurv.nonparametric import cumulative_incidence_competing_risks, kaplan_meier_estimator
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, kaplan_meier
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
 from drosurv.target import Surv, Target
 
 
@@ -30,7 +30,7 @@ def test_late_entries_are_at_risk_only_afterwards_and_weights_count_copies(seed)
     cause, time, entry, weight = cohort(seed)
     rows = np.repeat(np.arange(len(time)), weight.astype(int))
     at = np.linspace(0, time[rows].max(), 31)
-    found = kaplan_meier(Target(cause > 0, time), at, weight, entry=entry)
+    found = KaplanMeier.of(Target(cause > 0, time), weight, entry=entry).at(at)
     expected = [product_limit(time[rows], cause[rows] > 0, entry[rows], t) for t in at]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -134,7 +134,7 @@ def test_curves_with_entry_and_weights_equal_those_of_r(run_r):
         """,
         d=table,
     )
-    found = kaplan_meier(Target(cause > 0, time), at, weight, entry=entry)
+    found = KaplanMeier.of(Target(cause > 0, time), weight, entry=entry).at(at)
     np.testing.assert_allclose(found, answers["survival"].ravel(), atol=1e-10)
     for k in (1, 2):
         curve = aalen_johansen(cause, time, of=k, weight=weight, entry=entry)

@@ -132,7 +132,7 @@ def _ranked(result: EvaluationResult) -> dict[tuple[str, str], Row]:
 
 def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]:
     """Gains over no model by group; without curves, pairs ranked rightly beyond the half that chance gives."""
-    numbers = judged_gains(result.rows, result.settings.level)
+    numbers = judged_gains(result)
     overall = [row for metric in HARM_METRICS for row in result.select(metric=metric, kind="overall")]
     shift = 0.0
     if not overall:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,8 +12,15 @@ from drosurv.evaluation.engine import ALL, EVERYONE, Panel
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import Place, Sheet
-from drosurv.inference import widening
-from drosurv.presentation import Statement, Table, group_name, listing, written
+from drosurv.inference import Draws, Interval, differences_together
+from drosurv.presentation import (
+    Statement,
+    Table,
+    comparison_statement,
+    group_name,
+    slope_statement,
+    written,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,34 +98,13 @@ class AgainstPlain:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What the comparison says, in plain words; a concern where the model should not be used as it is."""
-        found, other = [], self.reference
-        if self.table.empty:
-            text = f"The model cannot be compared with {other}: these patients have no comparable pair."
-            found.append(Statement("against_plain", text))
-        elif self.dominated:
-            text = (
-                f"{other[:1].upper()}{other[1:]} serves {_whom(self.worse)} better than this model "
-                f"({self._largest('worse')}), and nobody worse: use {other}."
-            )
-            found.append(Statement("dominated", text, True))
-        elif self.better:
-            but = f", and {_whom(self.worse)} worse ({self._largest('worse')})" if self.worse else ""
-            text = (
-                f"The model serves {_whom(self.better)} better than {other} ({self._largest('better')}){but}."
-            )
-            found.append(Statement("against_plain", text, bool(self.worse)))
-        else:
-            text = f"The model and {other} serve every group alike, within chance."
-            found.append(Statement("against_plain", text))
-        if self.slope_is_far:
-            timid = self.slope > 1
-            text = (
-                f"Its calibration slope is {written(self.slope)} ({other}: {written(self.plain_slope)}; 1 is right): "
-                f"differences between patients are {'under' if timid else 'over'}stated, so do not read its survival "
-                "curves as probabilities without recalibrating."
-            )
-            found.append(Statement("slope", text, True))
-        return tuple(found)
+        surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
+        told = comparison_statement(
+            self.better, self.worse, surest, self.reference, known=not self.table.empty
+        )
+        if not self.slope_is_far:
+            return (told,)
+        return told, slope_statement(self.slope, self.plain_slope, self.reference)
 
     def __str__(self) -> str:
         return "\n".join(statement.text for statement in self.statements)
@@ -135,12 +119,15 @@ class AgainstPlain:
     def _repr_html_(self) -> str:
         return self.to_table().to_html()
 
-    def _largest(self, verdict: str) -> str:
+    def _surest(self, verdict: str) -> str:
+        """The number that shows most surely that somebody is better, or worse, served."""
         rows = self.table[self.table["verdict"] == verdict]
+        if rows.empty:
+            return ""
         # Metrics have scales of their own: what is surest is named.
         row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
-        metric = CATALOGUE[str(row["metric"])]
-        return f"{metric.label} {written(float(row['model']))} against {written(float(row['plain']))}"
+        label = CATALOGUE[str(row["metric"])].label
+        return f"{label} {written(float(row['model']))} against {written(float(row['plain']))}"
 
 
 def is_far_from_1(slope: float, low: float, high: float) -> bool:
@@ -203,6 +190,7 @@ def against_plain(
     """
     from drosurv.estimators import CoxPH
 
+    # Plain Cox treats ties as the model does.
     plain = CoxPH(ties=getattr(final_step(model), "ties", "breslow")).fit(prepared(model, X_train), y_train)
     return beside(
         (model, X),
@@ -251,25 +239,30 @@ def beside(
     ]
     sheets = [panel.sheet(n_bootstrap, random_state=random_state, threads=threads) for panel in panels]
     places = _compared(panels[0], sheets[0], sheets[1], min_group)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * widening(level, max(len(places), 1))
-    table = pd.DataFrame([_row(place, sheets[0], sheets[1], reach) for place in places], columns=_COLUMNS)
-    slopes = [panel.overall(sheet)["calibration_slope"] for panel, sheet in zip(panels, sheets, strict=True)]
-    interval = slopes[0].interval(level)
-    return AgainstPlain(table, slopes[0].estimate, interval.low, interval.high, slopes[1].estimate, name)
+    numbers = [(sheets[0][place], sheets[1][place]) for place in places]
+    found = differences_together(numbers, level)
+    rows = [_row(place, *pair, one) for place, pair, one in zip(places, numbers, found, strict=True)]
+    table = pd.DataFrame(rows, columns=_COLUMNS)
+    # Curves without scores have no slope.
+    unknown = Draws(float("nan"), np.empty(0))
+    own, other = (
+        panel.overall(sheet).get("calibration_slope", unknown)
+        for panel, sheet in zip(panels, sheets, strict=True)
+    )
+    interval = own.interval(level)
+    return AgainstPlain(table, own.estimate, interval.low, interval.high, other.estimate, name)
 
 
-def _row(place: Place, model: Sheet, plain: Sheet, reach: float) -> dict[str, Any]:
+def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[str, Any]:
+    ends = [difference.low, difference.high]
+    # Turned so that above 0 the model is better.
     sign = 1.0 if CATALOGUE[place.metric].better == "higher" else -1.0
-    own, other = model[place], plain[place]
-    difference = sign * (own.estimate - other.estimate)
-    # Errors of a paired difference are near normal; quantiles this far out would need many more replicates.
-    error = float(np.nanstd(own.draws - other.draws, ddof=1))
-    low, high = difference - reach * error, difference + reach * error
+    low, high = sorted(sign * end for end in ends)
     return {
         **place._asdict(),
         "model": own.estimate,
         "plain": other.estimate,
-        "difference": difference,
+        "difference": sign * difference.estimate,
         "low": low,
         "high": high,
         "verdict": "better" if low > 0 else "worse" if high < 0 else "",
@@ -279,23 +272,11 @@ def _row(place: Place, model: Sheet, plain: Sheet, reach: float) -> dict[str, An
 def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[Place]:
     """What is compared: everybody, and groups that are large enough and have a value."""
     large = [
-        key
-        for key, count in panel.counts.items()
-        if key != (EVERYONE, ALL) and count.n >= min_group and count.events >= LEAST_EVENTS
+        key for key, count in panel.counts.items() if count.n >= min_group and count.events >= LEAST_EVENTS
     ]
-    whom = [(EVERYONE, ALL), *large]
-    places = [Place(*who, metric) for who in whom for metric in COMPARED]
+    places = [Place(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
     return [
         place
         for place in places
-        if place in model
-        and place in plain
-        and np.isfinite([model[place].estimate, plain[place].estimate]).all()
+        if all(place in sheet and np.isfinite(sheet[place].estimate) for sheet in (model, plain))
     ]
-
-
-def _whom(names: Sequence[str]) -> str:
-    """Everybody first, and who is meant above all."""
-    if names[0] == "everybody" and len(names) > 1:
-        return f"everybody ({listing(names[1:], 3)} among them)"
-    return listing(names, 4)

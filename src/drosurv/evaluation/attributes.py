@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
 from drosurv.target import IntArray, Target
@@ -75,10 +76,6 @@ class Attribute:
         """Groups of the kept patients alone."""
         return Groups(self.groups.codes[self.kept], self.groups.labels, self.name)
 
-    def counts(self, target: Target) -> tuple[Count, ...]:
-        """Patients and events of every group."""
-        return tuple(Count.of(target.take(rows)) for rows in self.rows)
-
 
 def parse_attributes(
     sensitive_features: Any,
@@ -93,14 +90,10 @@ def parse_attributes(
 
     Parameters
     ----------
-    sensitive_features : DataFrame, Series, mapping of names to labels, (n,) or (n, J) labels, or None
-        Groups of the patients.
+    sensitive_features, missing, labels
+        As in :func:`~drosurv.evaluation.evaluate`.
     n : int
         Number of patients.
-    missing : "group" or "drop"
-        Whether patients without a label form a group of their own or are left out of that attribute.
-    labels : mapping, optional
-        Attribute to the labels that may occur there; any other is an error.
     name : str
         What error messages call the argument, and unnamed columns are called after.
     at_least : int
@@ -111,8 +104,9 @@ def parse_attributes(
     columns = named_columns(sensitive_features, name)
     known = dict(labels or {})
     if unknown := [key for key in known if key not in columns]:
-        raise ValueError(
-            f"labels names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
+        raise ArgumentError(
+            Argument("labels"),
+            f" names attributes that {name} does not hold: {unknown}; it has {[*columns]}.",
         )
     return [
         Attribute(
@@ -154,7 +148,7 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     if isinstance(features, pd.DataFrame):
         columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
-            raise ValueError(f"{name} has two columns of the same name: {[*features.columns]}.")
+            raise ArgumentError(Argument(name), f" has two columns of the same name: {[*features.columns]}.")
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}

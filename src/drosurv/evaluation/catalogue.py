@@ -12,14 +12,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from drosurv import metrics
 from drosurv.evaluation import definitions as by
 from drosurv.evaluation.patients import Patients
-from drosurv.inference import Method
+from drosurv.groups import Groups
+from drosurv.inference import Method, studentized_ratio
+from drosurv.metrics.concordance_inference import studentized_concordance, studentized_imparity
 from drosurv.target import FloatArray
 
 Better = Literal["higher", "lower", "near 1", "near 0", ""]
 Of = Literal["patients", "groups", "attribute", "everybody"]
-Need = Literal["survival", "reference", "features", "hazards", "groups"]
+# Largest difference of groups in its standard errors, as a function of the labels.
+GapStatistic = Callable[[Groups], float]
+Need = Literal["risk", "survival", "reference", "features", "hazards", "groups"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Metric:
         attribute: ``(patients, groups, weight) -> (k,)``. Or one number that compares, of an attribute's groups or
         of everybody: ``(between) -> Number``. NaN where undefined.
     needs : tuple
-        What must be there: the model's ``"survival"`` curves, a ``"reference"`` model, ``"features"`` to take
-        distances in, ``"hazards"`` that neither overflow nor vanish, ``"groups"``.
+        What must be there: the model's ``"risk"`` scores or ``"survival"`` curves, a ``"reference"`` model,
+        ``"features"`` to take distances in, ``"hazards"`` that neither overflow nor vanish, ``"groups"``.
     reads : tuple of str
         Metrics that it is made from.
     test : callable, optional
@@ -58,8 +63,8 @@ class Metric:
     interval : "percentile" or "basic"
         Kind of interval. "basic" mirrors the replicates at the estimate, for a mean of absolute values, which
         resampling noise alone makes larger.
-    lowest, highest : float
-        The range of possible values, where intervals are cut.
+    bounds : pair of float
+        The lowest and the highest possible value, where intervals are cut.
     short : str
         What scorers call it; by default its name.
     """
@@ -72,12 +77,11 @@ class Metric:
     of: Of = "patients"
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
-    test: Callable[[Patients], by.GapStatistic] | None = None
+    test: Callable[[Patients], GapStatistic] | None = None
     by_group: bool = True
     resampled: bool = True
     interval: Method = "percentile"
-    lowest: float = -np.inf
-    highest: float = np.inf
+    bounds: tuple[float, float] = (-np.inf, np.inf)
     short: str = ""
 
     def __call__(self, patients: Patients, weight: FloatArray) -> float:
@@ -90,7 +94,7 @@ class Metric:
     @property
     def widest(self) -> float:
         """The largest gap there can be between two groups."""
-        return self.highest - self.lowest
+        return self.bounds[1] - self.bounds[0]
 
 
 _RECORDS = (
@@ -100,9 +104,9 @@ _RECORDS = (
         "share of comparable pairs of patients whom the model orders right; 0.5 is a coin",
         "higher",
         by.concordance_index,
-        test=by.studentized_concordance,
-        lowest=0.0,
-        highest=1.0,
+        needs=("risk",),
+        test=lambda some: studentized_concordance(some.harrell),
+        bounds=(0.0, 1.0),
         short="c_index",
     ),
     Metric(
@@ -112,11 +116,10 @@ _RECORDS = (
         "lower",
         by.concordance_imparity,
         of="attribute",
-        needs=("groups",),
+        needs=("risk", "groups"),
         reads=("concordance_fraction",),
-        test=by.studentized_imparity,
-        lowest=0.0,
-        highest=1.0,
+        test=lambda some: studentized_imparity(some.imparity),
+        bounds=(0.0, 1.0),
     ),
     Metric(
         "uno_concordance",
@@ -124,8 +127,8 @@ _RECORDS = (
         "the c-index, weighted so that it does not depend on how patients were censored",
         "higher",
         by.uno_concordance,
-        lowest=0.0,
-        highest=1.0,
+        needs=("risk",),
+        bounds=(0.0, 1.0),
         short="uno_c",
     ),
     Metric(
@@ -134,8 +137,8 @@ _RECORDS = (
         "how well those who have had the event are told from those still free of it, averaged over time",
         "higher",
         by.dynamic_auc,
-        lowest=0.0,
-        highest=1.0,
+        needs=("risk",),
+        bounds=(0.0, 1.0),
         short="auc",
     ),
     Metric(
@@ -143,7 +146,8 @@ _RECORDS = (
         "LPL",
         "how probable the model finds the order of events, per event",
         "higher",
-        by.log_partial_likelihood,
+        lambda some, weight: metrics.log_partial_likelihood(some.target, some.risk, sample_weight=weight),
+        needs=("risk",),
         by_group=False,
     ),
     Metric(
@@ -151,10 +155,10 @@ _RECORDS = (
         "IBS",
         "mean squared error of predicted survival, averaged over time",
         "lower",
-        by.integrated_brier_score,
+        lambda some, weight: weight @ some.brier.model / weight.sum(),
         needs=("survival",),
-        test=by.studentized_brier,
-        lowest=0.0,
+        test=lambda some: studentized_ratio(some.brier.model, 1.0),
+        bounds=(0.0, np.inf),
         short="ibs",
     ),
     Metric(
@@ -164,24 +168,25 @@ _RECORDS = (
         "higher",
         by.brier_skill,
         needs=("survival",),
-        test=by.studentized_brier_skill,
-        highest=1.0,
+        test=lambda some: studentized_ratio(some.brier.null - some.brier.model, some.brier.null),
+        bounds=(-np.inf, 1.0),
     ),
     Metric(
         "likelihood_gain",
         "likelihood gain",
         "gain in log likelihood of the whole outcome over no model, per patient",
         "higher",
-        by.likelihood_gain,
+        lambda some, weight: weight @ some.gains / weight.sum(),
         needs=("survival",),
-        test=by.studentized_gain,
+        test=lambda some: studentized_ratio(some.gains, 1.0),
     ),
     Metric(
         "calibration_slope",
         "slope",
         "what the risk scores must be multiplied by to be right: above 1 they are too timid, below 1 too bold",
         "near 1",
-        by.calibration_slope,
+        lambda some, weight: metrics.calibration_slope(some.target, some.risk, sample_weight=weight),
+        needs=("risk",),
     ),
     Metric(
         "calibration_difference",
@@ -190,8 +195,7 @@ _RECORDS = (
         "near 0",
         by.calibration_difference,
         needs=("survival",),
-        lowest=-1.0,
-        highest=1.0,
+        bounds=(-1.0, 1.0),
     ),
     Metric(
         "integrated_calibration_index",
@@ -201,8 +205,7 @@ _RECORDS = (
         by.integrated_calibration_index,
         needs=("survival",),
         interval="basic",
-        lowest=0.0,
-        highest=1.0,
+        bounds=(0.0, 1.0),
         short="ici",
     ),
     Metric(
@@ -210,18 +213,18 @@ _RECORDS = (
         "D-calibration p",
         "p-value of the hypothesis that predicted survival is calibrated over its whole range",
         "higher",
-        by.d_calibration_p,
+        lambda some, weight: metrics.d_calibration(some.target, some.curves).p_value,
         needs=("survival",),
         resampled=False,
-        lowest=0.0,
-        highest=1.0,
+        bounds=(0.0, 1.0),
     ),
     Metric(
         "gain_over_null",
         "LPL gain",
         "gain in log partial likelihood over no model, per event",
         "higher",
-        by.gain_over_null,
+        lambda some, weight: metrics.gain_over_null(some.target, some.risk, sample_weight=weight),
+        needs=("risk",),
         by_group=False,
     ),
     Metric(
@@ -230,7 +233,7 @@ _RECORDS = (
         "the gain in log partial likelihood as a share of the reference's",
         "higher",
         by.share_of_gain,
-        needs=("reference",),
+        needs=("risk", "reference"),
         by_group=False,
     ),
     Metric(
@@ -240,9 +243,8 @@ _RECORDS = (
         "higher",
         by.concordance_fractions,
         of="groups",
-        needs=("groups",),
-        lowest=0.0,
-        highest=1.0,
+        needs=("risk", "groups"),
+        bounds=(0.0, 1.0),
     ),
     Metric(
         "mean_hazard",
@@ -271,8 +273,8 @@ _RECORDS = (
         of="everybody",
         needs=("groups", "hazards"),
         reads=("mean_hazard",),
-        test=by.studentized_hazard,
-        lowest=0.0,
+        test=lambda some: studentized_ratio(some.hazard, 1.0),
+        bounds=(0.0, np.inf),
     ),
     Metric(
         "individual_disparity",
@@ -282,17 +284,17 @@ _RECORDS = (
         by.individual_disparity,
         of="everybody",
         needs=("features", "hazards"),
-        lowest=0.0,
+        bounds=(0.0, np.inf),
     ),
     Metric(
         "censored_individual_disparity",
         "F_I, censoring-aware",
         "F_I over pairs of a censored patient and one whose event came no earlier",
         "lower",
-        by.censored_individual_disparity,
+        by.censored_disparity,
         of="everybody",
         needs=("features", "hazards"),
-        lowest=0.0,
+        bounds=(0.0, np.inf),
     ),
     Metric(
         "group_disparity",
@@ -303,8 +305,8 @@ _RECORDS = (
         of="attribute",
         needs=("groups", "hazards"),
         reads=("mean_hazard", "mean_hazard_of_all"),
-        test=by.studentized_hazard,
-        lowest=0.0,
+        test=lambda some: studentized_ratio(some.hazard, 1.0),
+        bounds=(0.0, np.inf),
     ),
     Metric(
         "average_disparity",
@@ -315,17 +317,17 @@ _RECORDS = (
         of="attribute",
         needs=("groups", "features", "hazards"),
         reads=("individual_disparity", "group_disparity", "intersectional_disparity"),
-        lowest=0.0,
+        bounds=(0.0, np.inf),
     ),
     Metric(
         "censored_group_disparity",
         "F_G, censoring-aware",
         "the censoring-aware F_I over pairs of the same group",
         "lower",
-        by.censored_group_disparity,
+        lambda between: by.censored_disparity(between, between.attribute.kept_groups),
         of="attribute",
         needs=("groups", "features", "hazards"),
-        lowest=0.0,
+        bounds=(0.0, np.inf),
     ),
 )
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_undefined
-from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import Sheet
+from drosurv.evaluation.sheet import Number, Sheet
 from drosurv.groups import Missing
-from drosurv.inference import Draws, interval_of, no_difference_p_value
+from drosurv.inference import Draws, compare_draws
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation.progress import bar
-from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +40,8 @@ def compare(
     labels: Mapping[str, Sequence[Any]] | None = None,
     n_bootstrap: int = 500,
     level: float = 0.95,
+    min_group: int = 50,
+    min_events: int = 10,
     random_state: Any = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -61,6 +62,8 @@ def compare(
         For the share of likelihood gain; by default the first model.
     n_bootstrap : int
         Bootstrap replicates; 0 for values alone.
+    min_group, min_events : int
+        Groups with fewer patients or events are not named as the worst served.
     level, random_state, threads, progress
         As in :func:`~drosurv.evaluation.evaluate`.
 
@@ -68,7 +71,7 @@ def compare(
     -------
     DataFrame
         One row per model and number: ``model``, ``attribute``, ``metric`` (metrics of everybody, gaps of an
-        attribute, and ``worst_group_...``, the lowest value over its groups, with that ``group``), ``value``
+        attribute, and ``worst_group_...``, the lowest value over its large groups, with that ``group``), ``value``
         with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p_value`` of no difference, NaN for the first model itself.
 
@@ -89,7 +92,7 @@ def compare(
     import pandas as pd
 
     if not models:
-        raise ValueError("models is empty: give at least one model by name.")
+        raise ArgumentError(Argument("models"), " is empty: give at least one model by name.")
     first = next(iter(models.values()))
     rows: list[dict[str, Any]] = []
     baseline: dict[Key, Number] = {}
@@ -112,7 +115,7 @@ def compare(
             )
             # The same seed draws the same patients for every model.
             sheet = panel.sheet(n_bootstrap, random_state=random_state, threads=threads, advance=advance)
-            numbers, worst = _numbers(panel, sheet)
+            numbers, worst = _numbers(panel, sheet, min_group, min_events)
             if cells := sheet.undefined:
                 told = [f"{metric} of {attribute} {group}" for attribute, group, metric in cells]
                 undefined.append(f"{name}: {', '.join(told)}")
@@ -135,7 +138,9 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _numbers(panel: Panel, sheet: Sheet) -> tuple[dict[Key, Number], dict[Key, str]]:
+def _numbers(
+    panel: Panel, sheet: Sheet, min_group: int, min_events: int
+) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
     overall = panel.overall(sheet)
     gaps = panel.gaps(sheet, overall)
@@ -143,25 +148,26 @@ def _numbers(panel: Panel, sheet: Sheet) -> tuple[dict[Key, Number], dict[Key, s
     found |= {key: number for key, number in gaps.items() if CATALOGUE[key[1]].of == "attribute"}
     worst: dict[Key, str] = {}
     for attribute in panel.attributes:
+        counts = {label: panel.counts[attribute.name, label] for label in attribute.labels}
+        large = [
+            label for label, count in counts.items() if count.n >= min_group and count.events >= min_events
+        ]
         for metric in _WORST:
-            if (attribute.name, metric) in gaps:
-                values, draws = sheet.groups(attribute.name, attribute.labels, metric)
+            if (attribute.name, metric) in gaps and large:
+                values, draws = sheet.groups(attribute.name, large, metric)
                 key = attribute.name, f"worst_group_{metric}"
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
-                worst[key] = attribute.labels[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
+                worst[key] = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
     return found, worst
 
 
 def _difference(number: Number, baseline: Number | None, level: float) -> dict[str, float]:
-    nan = float("nan")
     if baseline is None:
-        return {"difference": nan, "difference_low": nan, "difference_high": nan, "p_value": nan}
-    estimate = number.estimate - baseline.estimate
-    draws: FloatArray = number.draws - baseline.draws
-    interval = interval_of(estimate, draws, level, "percentile")
+        return dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"), float("nan"))
+    found = compare_draws(number, baseline, level)
     return {
-        "difference": estimate,
-        "difference_low": interval.low,
-        "difference_high": interval.high,
-        "p_value": no_difference_p_value(estimate, np.abs(draws - estimate)),
+        "difference": found.difference.estimate,
+        "difference_low": found.difference.low,
+        "difference_high": found.difference.high,
+        "p_value": found.p_value,
     }

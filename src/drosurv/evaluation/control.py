@@ -9,14 +9,9 @@ import numpy as np
 
 from drosurv.evaluation.engine import EVERYONE, Key, Panel
 from drosurv.evaluation.patients import hazards_exist
-from drosurv.metrics import (
-    calibration_slope,
-    gain_over_null,
-    individual_disparity,
-    log_partial_likelihood,
-)
+from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
+from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.metrics.shrinkage import kept_share
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -70,9 +65,10 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
     """
     import pandas as pd
 
-    target, risk, reference = panel.everyone.target, panel.everyone.risk, panel.everyone.reference_risk
+    target, reference = panel.everyone.target, panel.everyone.reference_risk
     if reference is None or not panel.has_hazards or not hazards_exist(reference):
         return None
+    risk = panel.everyone.risk
     full = gain_over_null(target, reference)
     slope = calibration_slope(target, reference)
     null = log_partial_likelihood(target, np.zeros(len(target)))
@@ -91,7 +87,7 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
     by_model = (disparities(panel, scores) for scores in (risk, reference, factor * reference))
-    sampled = panel.X is not None and _pairs(panel) != "all"
+    sampled = panel.everyone.scoring.features is not None and _pairs(panel) != "all"
     note = f"the shrinkage control estimates F_I from {SAMPLED_PAIRS:,} random pairs of patients."
     return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model), (note,) if sampled else ())
 
@@ -101,25 +97,17 @@ def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
 
     Those without features or groups are left out.
     """
-    scored = panel.rescored(risk, DISPARITIES[1:])
+    scored = panel.rescored(risk, DISPARITIES, _pairs(panel))
     sheet = scored.sheet()
     overall = scored.overall(sheet)
-    found = {(EVERYONE, name): number.estimate for name, number in overall.items()}
-    found |= {key: number.estimate for key, number in scored.gaps(sheet, overall).items()}
-    if panel.X is None:
-        return found
-    return {(EVERYONE, "individual_disparity"): _individual(panel, risk, panel.X), **found}
-
-
-def _individual(panel: Panel, risk: FloatArray, X: FloatArray) -> float:
-    convention = panel.everyone.scoring.convention
-    return individual_disparity(risk, X, scale=panel.scale, convention=convention, pairs=_pairs(panel))
+    found = {(EVERYONE, name): overall[name].estimate for name in DISPARITIES if name in overall}
+    return found | {key: number.estimate for key, number in scored.gaps(sheet, overall).items()}
 
 
 def _pairs(panel: Panel) -> Pairs:
     """How many pairs F_I is computed from: all, or few enough to be quick for a dozen scores."""
-    n = len(panel.everyone)
-    return "all" if panel.pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
+    n, pairs = len(panel.everyone), panel.everyone.scoring.pairs
+    return "all" if pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 
 
 def disparity_column(attribute: str, metric: str) -> str:

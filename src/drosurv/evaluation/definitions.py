@@ -1,28 +1,24 @@
-"""The metrics as functions of scored patients, for the records of the catalogue.
+"""Metrics as functions of scored patients, for the records of the catalogue that need more than a line.
 
 Each takes patient weights, so that one definition serves the whole test set, every group, and every bootstrap
-replicate of them; or, if it compares, numbers that are already drawn. The last ones are statistics for permutation
-tests that groups do not differ.
+replicate of them; or, if it compares, numbers that are already drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from drosurv import metrics
-from drosurv.evaluation.between import Between
 from drosurv.evaluation.patients import Patients
+from drosurv.evaluation.sheet import Between
 from drosurv.groups import Groups, ratio_by_group
-from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference, studentized_ratio
-from drosurv.metrics import concordance_inference
-from drosurv.metrics.nonparametric import kaplan_meier
+from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.pair_disparities import censoring_aware_disparity
 from drosurv.metrics.pair_influence import censored_influence, individual_influence
 from drosurv.target import FloatArray
-
-# Largest difference of groups in its standard errors, as a function of the labels.
-GapStatistic = Callable[[Groups], float]
 
 
 def _ratio(above: float, below: float) -> float:
@@ -48,35 +44,15 @@ def dynamic_auc(patients: Patients, weight: FloatArray) -> float:
     return metrics.dynamic_auc(follow_up, patients.target, patients.risk, at, sample_weight=weight)
 
 
-def log_partial_likelihood(patients: Patients, weight: FloatArray) -> float:
-    """Log partial likelihood per event."""
-    return metrics.log_partial_likelihood(patients.target, patients.risk, sample_weight=weight)
-
-
-def integrated_brier_score(patients: Patients, weight: FloatArray) -> float:
-    """Mean of the patients' Brier contributions."""
-    return _ratio(float(weight @ patients.brier.model), float(weight.sum()))
-
-
 def brier_skill(patients: Patients, weight: FloatArray) -> float:
     """Share of the null model's Brier score that is spared."""
     return 1.0 - _ratio(float(weight @ patients.brier.model), float(weight @ patients.brier.null))
 
 
-def likelihood_gain(patients: Patients, weight: FloatArray) -> float:
-    """Mean of the patients' likelihood gains."""
-    return _ratio(float(weight @ patients.gains), float(weight.sum()))
-
-
-def calibration_slope(patients: Patients, weight: FloatArray) -> float:
-    """Coefficient of the risk score in a Cox model of its own."""
-    return metrics.calibration_slope(patients.target, patients.risk, sample_weight=weight)
-
-
 def calibration_difference(patients: Patients, weight: FloatArray) -> float:
     """Mean predicted survival less Kaplan-Meier at the horizon."""
     predicted = float(weight @ patients.survival_at_horizon) / float(weight.sum())
-    observed = kaplan_meier(patients.target, np.array([patients.scoring.horizon]), weight)
+    observed = KaplanMeier.of(patients.target, weight).at(np.array([patients.scoring.horizon]))
     return predicted - float(observed[0])
 
 
@@ -88,16 +64,6 @@ def integrated_calibration_index(patients: Patients, weight: FloatArray) -> floa
     return metrics.integrated_calibration_index(
         patients.target.take(rows), survival, horizon, times=[horizon]
     )
-
-
-def d_calibration_p(patients: Patients, weight: FloatArray) -> float:
-    """p-value of D-calibration; weights are not looked at."""
-    return metrics.d_calibration(patients.target, patients.curves).p_value
-
-
-def gain_over_null(patients: Patients, weight: FloatArray) -> float:
-    """Log partial likelihood per event above that of equal scores."""
-    return metrics.gain_over_null(patients.target, patients.risk, sample_weight=weight)
 
 
 def share_of_gain(patients: Patients, weight: FloatArray) -> float:
@@ -147,73 +113,27 @@ def intersectional_disparity(between: Between) -> Extreme:
 
 def individual_disparity(between: Between) -> Draws:
     """F_I."""
-    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
-    convention = patients.scoring.convention
-    assert X is not None
+    some, how = between.patients, between.patients.scoring
+    options: dict[str, Any] = {"scale": how.scale, "convention": how.convention, "pairs": how.pairs}
     return between.linear(
-        metrics.individual_disparity(patients.risk, X, scale=scale, convention=convention, pairs=pairs),
-        lambda: individual_influence(patients.hazard, X, scale=scale, convention=convention, pairs=pairs),
+        metrics.individual_disparity(some.risk, some.features, **options),
+        lambda: individual_influence(some.hazard, some.features, **options),
     )
 
 
 def average_disparity(between: Between) -> Draws:
     """F_A."""
-    parts = [
-        between.known[name]
-        for name in ("individual_disparity", "group_disparity", "intersectional_disparity")
-    ]
-    estimate = sum(part.estimate for part in parts) / 3
+    names = ("individual_disparity", "group_disparity", "intersectional_disparity")
+    parts = [between.known[name] for name in names]
     draws: FloatArray = np.sum([part.draws for part in parts], axis=0) / 3
-    return Draws(estimate, draws, lowest=0.0)
+    return Draws(sum(part.estimate for part in parts) / 3, draws, lowest=0.0)
 
 
-def censored_individual_disparity(between: Between) -> Draws:
-    """Censoring-aware F_I."""
-    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
-    assert X is not None
+def censored_disparity(between: Between, groups: Groups | None = None) -> Draws:
+    """Censoring-aware F_I; inside groups, F_G."""
+    some, how = between.patients, between.patients.scoring
+    options: dict[str, Any] = {"groups": groups, "scale": how.scale, "pairs": how.pairs}
     return between.linear(
-        metrics.censored_individual_disparity(patients.target, patients.risk, X, scale=scale, pairs=pairs),
-        lambda: censored_influence(patients.target, patients.hazard, X, None, scale=scale, pairs=pairs),
+        censoring_aware_disparity(some.target, some.risk, some.features, **options),
+        lambda: censored_influence(some.target, some.hazard, some.features, **options),
     )
-
-
-def censored_group_disparity(between: Between) -> Draws:
-    """Censoring-aware F_G."""
-    patients, X, scale, pairs = between.patients, between.X, between.scale, between.pairs
-    assert X is not None
-    assert between.attribute is not None
-    groups = between.attribute.kept_groups
-    return between.linear(
-        metrics.censored_group_disparity(patients.target, patients.risk, X, groups, scale=scale, pairs=pairs),
-        lambda: censored_influence(patients.target, patients.hazard, X, groups, scale=scale, pairs=pairs),
-    )
-
-
-def studentized_concordance(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' own c-indices."""
-    return concordance_inference.studentized_concordance(patients.harrell)
-
-
-def studentized_imparity(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' concordance fractions against everybody."""
-    return concordance_inference.studentized_imparity(patients.imparity)
-
-
-def studentized_hazard(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' mean hazards."""
-    return studentized_ratio(patients.hazard, 1.0)
-
-
-def studentized_brier(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' Brier scores."""
-    return studentized_ratio(patients.brier.model, 1.0)
-
-
-def studentized_brier_skill(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' Brier skills."""
-    return studentized_ratio(patients.brier.null - patients.brier.model, patients.brier.null)
-
-
-def studentized_gain(patients: Patients) -> GapStatistic:
-    """Statistic of the groups' likelihood gains."""
-    return studentized_ratio(patients.gains, 1.0)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count
-from drosurv.evaluation.between import Between, Number
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.evaluation.sheet import Between, Number, Place, Sheet
 from drosurv.inference import Draws, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs
@@ -25,46 +24,19 @@ ALL = "all"
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True, eq=False)
-class _Set:
-    """Metrics of one set of patients, and where they stand."""
+class _Computed(NamedTuple):
+    """Numbers that are computed together for every replicate, and where they stand.
 
-    attribute: str
-    label: str
-    patients: Patients
-    rows: IntArray
-    metrics: Sequence[Metric]
+    Parameters
+    ----------
+    places : list of Place
+        What they are.
+    values : callable
+        Patient weights (n,), and whether they are a replicate, to the numbers.
+    """
 
-    @property
-    def places(self) -> list[Place]:
-        return [Place(self.attribute, self.label, metric.name) for metric in self.metrics]
-
-    def values(self, weight: FloatArray, resampled: bool) -> list[float]:
-        own = weight[self.rows]
-        return [
-            float("nan") if resampled and not metric.resampled else metric(self.patients, own)
-            for metric in self.metrics
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """One metric of all groups of an attribute, and where it stands."""
-
-    name: str
-    attribute: Attribute
-    patients: Patients
-    metric: Metric
-
-    @property
-    def places(self) -> list[Place]:
-        return [Place(self.name, label, self.metric.name) for label in self.attribute.labels]
-
-    def values(self, weight: FloatArray, resampled: bool) -> list[float]:
-        attribute = self.attribute
-        own = weight[attribute.kept]
-        found: list[float] = self.metric.function(self.patients, attribute.kept_groups, own).tolist()
-        return found
+    places: list[Place]
+    values: Callable[[FloatArray, bool], list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +51,6 @@ class Panel:
         Their groups.
     intersection : Attribute, optional
         Intersections of all attributes, for F_cap.
-    X : (n, d) float64, optional
-        Standardised features, for distances between patients.
-    scale : float
-        Hazard difference allowed per unit of feature distance in F_I.
-    pairs : "auto", "all" or int
-        How many pairs of patients disparities between patients look at.
     wanted : collection of str, optional
         Metrics to compute; by default all.
     notes : tuple of str
@@ -94,16 +60,13 @@ class Panel:
     everyone: Patients
     attributes: Sequence[Attribute] = ()
     intersection: Attribute | None = None
-    X: FloatArray | None = None
-    scale: float = 0.01
-    pairs: Pairs = "auto"
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
 
     @cached_property
     def has_hazards(self) -> bool:
         """Whether every exp(risk) is a positive number; differences of hazards have no value otherwise."""
-        return hazards_exist(self.everyone.risk)
+        return self.everyone.scoring.has_risk and hazards_exist(self.everyone.risk)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -117,9 +80,10 @@ class Panel:
         """What the metric needs and these patients do not have."""
         scoring = self.everyone.scoring
         has: dict[Need, Callable[[], bool]] = {
+            "risk": lambda: scoring.has_risk,
             "survival": lambda: scoring.has_curves,
             "reference": lambda: scoring.reference is not None,
-            "features": lambda: self.X is not None,
+            "features": lambda: scoring.features is not None,
             "groups": lambda: bool(self.attributes),
             "hazards": lambda: self.has_hazards,
         }
@@ -129,9 +93,9 @@ class Panel:
         """Those of one kind (see :class:`~drosurv.evaluation.catalogue.Metric`)."""
         return [metric for metric in self.metrics if metric.of == kind]
 
-    def rescored(self, risk: FloatArray, wanted: Collection[str]) -> Panel:
+    def rescored(self, risk: FloatArray, wanted: Collection[str], pairs: Pairs) -> Panel:
         """The same patients with other risk scores and no curves, and some metrics."""
-        scoring = replace(self.everyone.scoring, model=risk, reference=None)
+        scoring = replace(self.everyone.scoring, model=risk, reference=None, pairs=pairs)
         return replace(self, everyone=Patients(scoring), wanted=wanted)
 
     @cached_property
@@ -169,10 +133,8 @@ class Panel:
         ----------
         replicates : int
             Number of replicates; 0 for none.
-        random_state : int, Generator or None
-            Seed of the draws.
-        threads : int, optional
-            Replicates computed at once; by default one per processor core. The result does not depend on it.
+        random_state, threads
+            As in :func:`~drosurv.evaluation.evaluate`.
         advance : callable
             Called after each replicate.
         """
@@ -190,7 +152,7 @@ class Panel:
                 rows = replicate_rng(streams, row - 1).integers(n, size=n)
                 times = np.bincount(rows, minlength=n)
             weight = times.astype(np.float64)
-            return times, [value for part in parts for value in part.values(weight, resampled=row > 0)]
+            return times, [value for part in parts for value in part.values(weight, row > 0)]
 
         # What the patients share (sorted pairs, curves) is made once, before threads ask for it.
         ((_, values[0]),) = in_parallel(draw, 1, 1)
@@ -229,7 +191,8 @@ class Panel:
     def number(self, sheet: Sheet, place: Place) -> Draws:
         """A number of a set of patients with its own kind of interval."""
         metric = CATALOGUE[place.metric]
-        return sheet[place]._replace(lowest=metric.lowest, highest=metric.highest, method=metric.interval)
+        lowest, highest = metric.bounds
+        return sheet[place]._replace(lowest=lowest, highest=highest, method=metric.interval)
 
     def p_values(
         self,
@@ -246,7 +209,7 @@ class Panel:
         permutations : int
             Number of random permutations of the labels; 0 for no test.
         random_state, threads
-            As in :func:`~drosurv.metrics.permutation_test`.
+            As in :func:`~drosurv.evaluation.evaluate`.
         advance : callable
             Called after each test.
 
@@ -285,24 +248,25 @@ class Panel:
         return found
 
     @cached_property
-    def _parts(self) -> list[_Set | _Groups]:
-        """What is computed anew for every replicate; each part knows its places."""
+    def _parts(self) -> list[_Computed]:
+        """What is computed anew for every replicate."""
         sets = self.of("patients")
         by_group = [metric for metric in sets if metric.by_group]
-        found: list[_Set | _Groups] = [
-            _Set(EVERYONE, ALL, self.everyone, np.arange(len(self.everyone)), sets)
-        ]
+        found = [_of_set(EVERYONE, ALL, self.everyone, sets)]
         for attribute in self.attributes:
-            for label, rows in zip(attribute.labels, attribute.rows, strict=True):
-                patients = self.members[attribute.name, label]
-                found.append(_Set(attribute.name, label, patients, rows, by_group))
-            for metric in self.of("groups"):
-                found.append(_Groups(attribute.name, attribute, self.kept[attribute.name], metric))
+            for label in attribute.labels:
+                found.append(_of_set(attribute.name, label, self.members[attribute.name, label], by_group))
+            found += [
+                _of_groups(attribute.name, attribute, self.kept[attribute.name], metric)
+                for metric in self.of("groups")
+            ]
         if self.intersection is not None:
             read = {name for metric in self.of("everybody") for name in metric.reads}
-            for metric in self.of("groups"):
-                if metric.name in read:
-                    found.append(_Groups(EVERYONE, self.intersection, self._of(self.intersection), metric))
+            found += [
+                _of_groups(EVERYONE, self.intersection, self._of(self.intersection), metric)
+                for metric in self.of("groups")
+                if metric.name in read
+            ]
         return found
 
     def _of(self, attribute: Attribute) -> Patients:
@@ -311,15 +275,29 @@ class Panel:
         return self.everyone if everybody else self.everyone.take(attribute.kept)
 
     def _between(self, attribute: Attribute | None, sheet: Sheet, known: Mapping[str, Number]) -> Between:
-        rows = np.arange(len(self.everyone)) if attribute is None else attribute.kept
-        return Between(
-            EVERYONE if attribute is None else attribute.name,
-            self.intersection if attribute is None else attribute,
-            self.everyone if attribute is None else self.kept[attribute.name],
-            rows,
-            self.X if self.X is None or len(rows) == len(self.X) else self.X[rows],
-            self.scale,
-            self.pairs,
-            sheet,
-            known,
-        )
+        if attribute is None:
+            return Between(EVERYONE, self.intersection, self.everyone, sheet, known)
+        return Between(attribute.name, attribute, self.kept[attribute.name], sheet, known)
+
+
+def _of_set(attribute: str, label: str, patients: Patients, metrics: Sequence[Metric]) -> _Computed:
+    """Metrics of one set of patients."""
+
+    def values(weight: FloatArray, resampled: bool) -> list[float]:
+        own = weight if patients.rows is None else weight[patients.rows]
+        return [
+            float("nan") if resampled and not metric.resampled else metric(patients, own)
+            for metric in metrics
+        ]
+
+    return _Computed([Place(attribute, label, metric.name) for metric in metrics], values)
+
+
+def _of_groups(name: str, attribute: Attribute, patients: Patients, metric: Metric) -> _Computed:
+    """One metric of all groups of an attribute."""
+
+    def values(weight: FloatArray, resampled: bool) -> list[float]:
+        found: list[float] = metric.function(patients, attribute.kept_groups, weight[attribute.kept]).tolist()
+        return found
+
+    return _Computed([Place(name, label, metric.name) for label in attribute.labels], values)

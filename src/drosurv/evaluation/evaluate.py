@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.group_tables import (
     calibration_table,
     cross_group_table,
@@ -19,7 +19,7 @@ from drosurv.evaluation.observed import given_of, seen_from_entry
 from drosurv.evaluation.predictions import gives_curves, model_name
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.proportionality import hazards_statement
-from drosurv.evaluation.result import EvaluationResult
+from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
@@ -143,7 +143,9 @@ def evaluate(
     judged, seen = model, None
     causes = has_causes(y)
     if causes and entry is not None:
-        raise ValueError("entry has no definition beside causes: predicted incidences begin at time 0.")
+        raise ArgumentError(
+            Argument("entry"), " has no definition beside causes: predicted incidences begin at time 0."
+        )
     by_cause = None
     if causes:
         by_cause = evaluate_by_cause(
@@ -206,7 +208,7 @@ def evaluate(
 
 def _count(name: str, value: int) -> int:
     if value != int(value) or value < 0 or value == 1:
-        raise ValueError(f"{name} must be 0 or a whole number from 2, got {value!r}.")
+        raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
     return int(value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics import FollowUp
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
@@ -47,8 +48,9 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         note = "F_I takes distances in X as it is, which is not standardised: pass a numeric X_train to scale by."
         return Features(test, None, note if far else "")
     if train.shape[1] != test.shape[1]:
-        raise ValueError(
-            f"X_train has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
+        raise ArgumentError(
+            Argument("X_train"),
+            f" has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same.",
         )
     scaled_train, scaled_test = standardise(train, test)
     return Features(scaled_test, scaled_train)
@@ -72,8 +74,9 @@ def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None,
     from drosurv.estimators import CoxPH
 
     if len(features.train) != len(y_train):
-        raise ValueError(
-            f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
+        raise ArgumentError(
+            Argument("X_train"),
+            f" has {len(features.train)} rows, y_train has {len(y_train)}: they must match.",
         )
     return CoxPH().fit(features.train, y_train).predict(features.test), ""
 
@@ -85,7 +88,9 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     wanted, given = list(X.columns), list(X_train.columns)
     if sorted(map(str, wanted)) != sorted(map(str, given)):
         odd = sorted({str(name) for name in wanted} ^ {str(name) for name in given})
-        raise ValueError(f"X_train and X must have the same columns; only one of them has {', '.join(odd)}.")
+        raise ArgumentError(
+            Argument("X_train"), f" and X must have the same columns; only one of them has {', '.join(odd)}."
+        )
     return X_train[wanted]
 
 

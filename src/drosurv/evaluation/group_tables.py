@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,18 +23,11 @@ def calibration_table(panel: Panel, horizons: FloatArray, level: float) -> pd.Da
     Returns
     -------
     DataFrame
-        ``attribute``, ``group`` and the columns of :func:`~drosurv.metrics.calibration_at`; empty if the model
-        gave no survival curves.
+        ``attribute``, ``group`` and the columns of :func:`~drosurv.metrics.calibration_at`.
     """
-    import pandas as pd
-
-    tables = []
-    for attribute, group, patients in _everybody_and_groups(panel):
-        table = calibration_at(patients.target, patients.curves, horizons, level=level)
-        table.insert(0, "group", group)
-        table.insert(0, "attribute", attribute)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return _by_group(
+        panel, lambda some: calibration_at(some.target, some.curves, horizons, level=level).to_dict("list")
+    )
 
 
 def d_calibration_table(panel: Panel) -> pd.DataFrame:
@@ -43,16 +36,15 @@ def d_calibration_table(panel: Panel) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``attribute``, ``group``, ``bin_low``, ``bin_high``, ``share``; empty without survival curves.
+        ``attribute``, ``group``, ``bin_low``, ``bin_high``, ``share``.
     """
-    import pandas as pd
 
-    rows = []
-    for attribute, group, patients in _everybody_and_groups(panel):
-        shares = d_calibration(patients.target, patients.curves).shares
-        for k, share in enumerate(shares.tolist()):
-            rows.append((attribute, group, k / len(shares), (k + 1) / len(shares), share))
-    return pd.DataFrame(rows, columns=["attribute", "group", "bin_low", "bin_high", "share"])
+    def bins(some: Patients) -> dict[Any, Any]:
+        shares = d_calibration(some.target, some.curves).shares
+        edges = np.arange(len(shares) + 1) / len(shares)
+        return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
+
+    return _by_group(panel, bins)
 
 
 def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFrame:
@@ -62,28 +54,22 @@ def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFram
     -------
     DataFrame
         ``attribute``, ``group``, ``time``, ``predicted``, ``observed`` with its interval ``low`` to ``high``; NaN
-        where nobody is observed any longer; empty without survival curves.
+        where nobody is observed any longer.
     """
-    import pandas as pd
 
-    tables = []
-    for attribute, group, patients in _everybody_and_groups(panel):
-        observed = KaplanMeier.of(patients.target)
+    def curves(some: Patients) -> dict[Any, Any]:
+        observed = KaplanMeier.of(some.target)
         low, high = observed.interval(times, level)
-        tables.append(
-            pd.DataFrame(
-                {
-                    "attribute": attribute,
-                    "group": group,
-                    "time": times,
-                    "predicted": patients.curves.at(times).mean(axis=0),
-                    "observed": observed.at(times),
-                    "low": low,
-                    "high": high,
-                }
-            )
-        )
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        predicted = some.curves.at(times).mean(axis=0)
+        return {
+            "time": times,
+            "predicted": predicted,
+            "observed": observed.at(times),
+            "low": low,
+            "high": high,
+        }
+
+    return _by_group(panel, curves)
 
 
 def cross_group_table(panel: Panel) -> pd.DataFrame:
@@ -98,7 +84,7 @@ def cross_group_table(panel: Panel) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for attribute in panel.attributes:
+    for attribute in panel.attributes if panel.everyone.scoring.has_risk else ():
         patients = panel.kept[attribute.name]
         codes = attribute.kept_groups.codes
         sums = patients.harrell.harrell_between(codes, len(attribute.labels), np.ones(len(patients)))
@@ -110,11 +96,15 @@ def cross_group_table(panel: Panel) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["attribute", "event_first", "other", "value", "pairs"])
 
 
-def _everybody_and_groups(panel: Panel) -> Iterator[tuple[str, str, Patients]]:
-    """Attribute, label and patients of all sets that have survival curves and a patient."""
+def _by_group(panel: Panel, columns: Callable[[Patients], dict[Any, Any]]) -> pd.DataFrame:
+    """A table of everybody and of every group that holds a patient; empty without survival curves."""
+    import pandas as pd
+
     if not panel.everyone.scoring.has_curves:
-        return
-    yield EVERYONE, ALL, panel.everyone
-    for (attribute, label), patients in panel.members.items():
-        if len(patients):
-            yield attribute, label, patients
+        return pd.DataFrame()
+    tables = [
+        pd.DataFrame({"attribute": attribute, "group": group, **columns(patients)})
+        for (attribute, group), patients in {(EVERYONE, ALL): panel.everyone, **panel.members}.items()
+        if len(patients)
+    ]
+    return pd.concat(tables, ignore_index=True)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.engine import EVERYONE
-from drosurv.evaluation.evaluated import Evaluated
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from drosurv.evaluation.result import EvaluationResult
 
-def document(result: Evaluated, sentences: Sequence[str]) -> str:
+
+def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     """The given sentences, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     overall = [(label_of(row.metric), row.text) for row in result.select(kind="overall")]
@@ -43,7 +44,7 @@ def document(result: Evaluated, sentences: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _groups(result: Evaluated, attribute: str) -> str:
+def _groups(result: EvaluationResult, attribute: str) -> str:
     rows = result.select(attribute=attribute, kind="group")
     metrics = list(dict.fromkeys(row.metric for row in rows))
     text = {(row.group, row.metric): row.text for row in rows}
@@ -63,7 +64,7 @@ def _groups(result: Evaluated, attribute: str) -> str:
     )
 
 
-def _gaps(result: Evaluated, attribute: str) -> str:
+def _gaps(result: EvaluationResult, attribute: str) -> str:
     return markdown_table(
         ["gap", "between", "size", "p", "test"],
         [

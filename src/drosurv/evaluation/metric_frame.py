@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import (
+    AND,
     Attribute,
     Count,
     intersection_of,
@@ -19,8 +21,9 @@ from drosurv.evaluation.attributes import (
     warn_of_small_groups,
     warn_of_undefined,
 )
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.row_metrics import RowMetrics, is_single
+from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.target import IntArray, parse_target
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Compare = Literal["between_groups", "to_overall"]
+# A metric of the patients in the given rows.
+RowMetric = Callable[[IntArray], float]
 
 
 class SurvivalMetricFrame:
@@ -96,20 +101,47 @@ class SurvivalMetricFrame:
         )
         self._sensitive = parse_attributes(sensitive_features, n, missing=missing)
         if not self._sensitive:
-            raise ValueError("sensitive_features must be given: a frame by group needs groups.")
-        names = [attribute.name for attribute in (*self._controls, *self._sensitive)]
+            raise ArgumentError(
+                Argument("sensitive_features"), " must be given: a frame by group needs groups."
+            )
+        self._attributes = [*self._controls, *self._sensitive]
+        names = [attribute.name for attribute in self._attributes]
         if len(set(names)) < len(names):
-            raise ValueError(f"control_features and sensitive_features share a name: {names}.")
-        kept = np.logical_and.reduce([a.groups.kept for a in (*self._controls, *self._sensitive)])
+            raise ArgumentError(
+                Argument("control_features"), f" and sensitive_features share a name: {names}."
+            )
+        kept = np.logical_and.reduce([attribute.groups.kept for attribute in self._attributes])
         self._kept: IntArray = np.flatnonzero(kept)
-        self._single = is_single(metrics)
-        self._metrics = RowMetrics.parse(metrics, self._target, risk, y_train, sample_params or {})
-        counts = {
-            (" & ".join(self.sensitive_levels), " & ".join(map(str, key))): Count.of(self._target.take(rows))
-            for key, rows in self._rows_of([*self._controls, *self._sensitive]).items()
+        self._single = not isinstance(metrics, (Mapping, list, tuple))
+        given = _by_name([metrics] if self._single else metrics)
+        self._named = [metric for metric in given.values() if isinstance(metric, str)]
+        params = {next(iter(given)): sample_params} if self._single else sample_params or {}
+        unused = [name for name in params if not callable(given.get(name))]
+        if sample_params and unused:
+            raise ArgumentError(
+                Argument("sample_params"),
+                f" names {unused}, which are no callables among the metrics {[*given]}: only those take any.",
+            )
+        if self._named and y_train is None:
+            raise ArgumentError(
+                Argument("y_train"),
+                " is needed for metrics given by name: they take censoring weights from it.",
+            )
+        self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
+        self._functions = {
+            name: _of_name(metric, self._patients)
+            if isinstance(metric, str)
+            else _of_callable(metric, self._patients, params.get(name) or {})
+            for name, metric in given.items()
         }
-        warn_of_small_groups(counts, min_group=min_group, min_events=min_events)
-        self._by_group = self._table([*self._controls, *self._sensitive])
+        self._counts = {
+            key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(self._attributes).items()
+        }
+        named = {
+            (AND.join(self.sensitive_levels), AND.join(map(str, key))): c for key, c in self._counts.items()
+        }
+        self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
+        self._by_group = self._table(self._attributes)
         self._overall = self._table(self._controls)
 
     @property
@@ -137,13 +169,9 @@ class SurvivalMetricFrame:
         """Patients ``n``, ``events`` and share of ``censoring`` of every group."""
         import pandas as pd
 
-        attributes = [*self._controls, *self._sensitive]
-        found = {key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(attributes).items()}
-        rows = {key: (count.n, count.events, count.censoring) for key, count in found.items()}
-        nobody = Count(0, 0)
-        return pd.DataFrame(
-            *_in_order(attributes, rows, (0, 0, nobody.censoring)), columns=["n", "events", "censoring"]
-        )
+        rows = {key: (*count, count.censoring) for key, count in self._counts.items()}
+        nobody = (0, 0, float("nan"))
+        return pd.DataFrame(*_in_order(self._attributes, rows, nobody), columns=["n", "events", "censoring"])
 
     def group_min(self) -> Any:
         """Lowest value over the groups, of every metric (and level of the control features)."""
@@ -166,13 +194,7 @@ class SurvivalMetricFrame:
         return self._shaped(self._grouped((self._by_group - self._matching_overall()).abs(), "max"))
 
     def ratio(self, method: Compare = "between_groups") -> Any:
-        """Smallest ratio between two groups, or of a group and all patients, turned to be at most 1.
-
-        Parameters
-        ----------
-        method : "between_groups" or "to_overall"
-            What to compare.
-        """
+        """Smallest ratio of what :meth:`difference` compares, turned to be at most 1; `method` as there."""
         if self._is_between(method):
             return self._between(lambda low, high: low / high)
         ratios = self._by_group / self._matching_overall()
@@ -202,17 +224,17 @@ class SurvivalMetricFrame:
         """
         import pandas as pd
 
-        if self._controls or self._metrics.patients is None:
-            raise ValueError(
+        if self._controls or not self._named:
+            raise ArgumentError(
                 "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
                 "such as 'concordance_index'."
             )
         attribute = intersection_of(self._sensitive)
-        panel = Panel(self._metrics.patients, [attribute], attribute, wanted=self._metrics.named)
+        panel = Panel(self._patients, [attribute], attribute, self._named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
         sheet = panel.sheet(n_bootstrap, **resampling)
         p_values = panel.p_values(n_bootstrap if n_permutations is None else n_permutations, **resampling)
-        rows = rows_of(panel, sheet, p_values, (), level)
+        rows = rows_of(panel, sheet, p_values, self._small, level)
         return pd.DataFrame([asdict(row) for row in rows if row.kind == "gap"])
 
     def _between(self, compared: Callable[[Any, Any], Any]) -> Any:
@@ -222,7 +244,7 @@ class SurvivalMetricFrame:
 
     def _is_between(self, method: Compare) -> bool:
         if method not in ("between_groups", "to_overall"):
-            raise ValueError(f"method must be 'between_groups' or 'to_overall', got {method!r}.")
+            raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
         return method == "between_groups"
 
     def _grouped(self, table: pd.DataFrame, how: str) -> Any:
@@ -266,9 +288,7 @@ class SurvivalMetricFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             for key, rows in self._rows_of(attributes).items():
-                found[key] = {
-                    name: float(function(rows)) for name, function in self._metrics.functions.items()
-                }
+                found[key] = {name: float(function(rows)) for name, function in self._functions.items()}
                 undefined += [
                     f"{name} of {' & '.join(map(str, key)) or 'all'}"
                     for name, value in found[key].items()
@@ -277,9 +297,7 @@ class SurvivalMetricFrame:
         warn_of_undefined(undefined)
         if not attributes:
             return pd.DataFrame([found[()]])
-        return pd.DataFrame(
-            *_in_order(attributes, found, dict.fromkeys(self._metrics.functions, float("nan")))
-        )
+        return pd.DataFrame(*_in_order(attributes, found, dict.fromkeys(self._functions, float("nan"))))
 
 
 def _in_order(
@@ -294,3 +312,45 @@ def _in_order(
     if len(names) == 1:
         return rows, pd.Index([label for (label,) in keys], name=names[0], tupleize_cols=False)
     return rows, pd.MultiIndex.from_tuples(keys, names=names)
+
+
+def _by_name(metrics: Any) -> dict[str, Any]:
+    found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
+    if not found or len(found) < len(metrics):
+        raise ArgumentError("metrics must hold at least one metric, each under a name of its own.")
+    for metric in found.values():
+        _name(metric)
+    return found
+
+
+def _name(metric: Any) -> str:
+    if isinstance(metric, str):
+        return metric
+    if callable(metric):
+        return getattr(metric, "__name__", "metric")
+    raise ArgumentError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
+
+
+def _of_name(name: str, patients: Patients) -> RowMetric:
+    """A metric of the catalogue that these groups can have."""
+    known = [metric.name for metric in Panel(patients).of("patients") if metric.by_group]
+    if name not in known:
+        raise ArgumentError(
+            f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
+            "curves need risk=Predictions(risk, survival, times)."
+        )
+    return lambda rows: CATALOGUE[name](patients.take(rows), np.ones(len(rows)))
+
+
+def _of_callable(metric: Callable[..., float], patients: Patients, params: Mapping[str, Any]) -> RowMetric:
+    """A function of target and scores, with its part of the per-patient arrays."""
+    structured, scores = patients.target.to_structured(), patients.risk
+    arrays = {key: np.asarray(values) for key, values in params.items()}
+    for key, values in arrays.items():
+        if len(values) != len(scores):
+            raise ArgumentError(
+                Argument("sample_params"), f" {key!r} has {len(values)} entries for {len(scores)} patients."
+            )
+    return lambda rows: metric(
+        structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}
+    )

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from drosurv.errors import ArgumentError
+from drosurv.evaluation.predictions import final_step
 from drosurv.presentation import written
 from drosurv.target import FloatArray
 
@@ -104,14 +106,12 @@ def partial_effects(
     """
     is_frame = isinstance(X, pd.DataFrame)
     if is_frame and feature not in X.columns:
-        raise ValueError(f"feature must be a column of X, one of {list(X.columns)}; got {feature!r}.")
+        raise ArgumentError.must("feature", f"be a column of X, one of {list(X.columns)}", feature)
     if not is_frame and not (isinstance(feature, (int, np.integer)) and 0 <= feature < np.shape(X)[1]):
-        raise ValueError(
-            f"feature must be the number of a column of X, from 0 to {np.shape(X)[1] - 1}; got {feature!r}."
-        )
+        last = np.shape(X)[1] - 1
+        raise ArgumentError.must("feature", f"be the number of a column of X, from 0 to {last}", feature)
     if times is None:
-        last = model[-1] if hasattr(model, "steps") else model
-        times = last.unique_times_
+        times = final_step(model).unique_times_
     at = np.asarray(times, dtype=np.float64)
     curves = []
     for value in values:

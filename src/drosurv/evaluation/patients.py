@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.predictions import (
     ReadCurves,
     gives_curves,
+    gives_risk,
     predict_curves,
     predict_risk,
     read_curves,
@@ -20,6 +22,7 @@ from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, like
 from drosurv.metrics.harm import gain_times
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
+from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import FloatArray, Target
 
@@ -36,20 +39,12 @@ class Scoring:
 
     Parameters
     ----------
-    model : fitted model, Predictions, or (n,) array
-        As in :func:`~drosurv.evaluation.evaluate`.
-    X : (n, d) array or DataFrame, or None
-        Features, as the model takes them.
+    model, X, y_train, horizons, reference, convention, scale, pairs
+        As in :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its training.
     target : Target
         What happened to the patients.
-    y_train : structured array or FollowUp, optional
-        Training targets; by default what the model kept of them.
-    horizons : (h,) array, optional
-        Where calibration is looked at; by default the quartiles of the training event times.
-    reference : fitted model, Predictions, or (n,) array, optional
-        The reference model.
-    convention : "paper" or "table"
-        Definitions of disparities and time grids.
+    features : (n, d) float64, optional
+        Standardised, for distances between patients.
     name : str
         What error messages call the model.
     """
@@ -61,7 +56,15 @@ class Scoring:
     horizons: Any = None
     reference: Any = None
     convention: Convention = "paper"
+    features: FloatArray | None = None
+    scale: float = 0.01
+    pairs: Pairs = "auto"
     name: str = "model"
+
+    @property
+    def has_risk(self) -> bool:
+        """Whether the model gives risk scores."""
+        return gives_risk(self.model)
 
     @cached_property
     def risk(self) -> FloatArray:
@@ -80,9 +83,11 @@ class Scoring:
         """Follow-up of the training patients."""
         kept = self.y_train if self.y_train is not None else training_follow_up(self.model)
         if kept is None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
-                "weights come: build the scorer with y_train=..., or use an estimator of drosurv."
+                "weights come: build the scorer with ",
+                Argument("y_train"),
+                "=..., or use an estimator of drosurv.",
             )
         return FollowUp.parse(kept)
 
@@ -123,12 +128,16 @@ class Scoring:
         """Predicted survival, read once at every time that will be needed."""
         curves = predict_curves(self.model, self.X, len(self.target))
         if curves is None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
                 "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead."
             )
-        gains_at = gain_times(self.follow_up, curves.jumps)
-        times = [self._brier_times, gains_at, self.calibration_times, self.curve_times]
+        times = [
+            brier_times(self.follow_up, self.target, None, self.grid),
+            gain_times(self.follow_up, curves.jumps),
+            self.calibration_times,
+            self.curve_times,
+        ]
         return read_curves(curves, np.concatenate(times), self.target.time)
 
     @cached_property
@@ -140,10 +149,6 @@ class Scoring:
     def gains(self) -> FloatArray:
         """Full-likelihood gain of every patient over the null model."""
         return likelihood_gains(self.follow_up, self.target, self.curves)
-
-    @property
-    def _brier_times(self) -> FloatArray:
-        return brier_times(self.follow_up, self.target, None, self.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +193,12 @@ class Patients:
         """Risk scores of the reference."""
         reference = self.scoring.reference_risk
         return None if reference is None else self._own(reference)
+
+    @property
+    def features(self) -> FloatArray:
+        """Standardised features; only asked for where there are any."""
+        assert self.scoring.features is not None
+        return self._own(self.scoring.features)
 
     @cached_property
     def harrell(self) -> PairOrder:
@@ -257,5 +268,5 @@ def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
         return np.unique(follow_up.event_percentiles[[25, 50, 75]])
     found = np.unique(np.atleast_1d(np.asarray(horizons, dtype=np.float64)))
     if len(found) == 0 or not np.isfinite(found).all() or found[0] < 0:
-        raise ValueError(f"horizons must be finite times >= 0, got {horizons!r}.")
+        raise ArgumentError.must("horizons", "be finite times >= 0", horizons)
     return found

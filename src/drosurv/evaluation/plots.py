@@ -1,4 +1,7 @@
-"""Plots of an evaluation; each draws on the axes it is given, or on new ones, and returns them."""
+"""Plots of an evaluation, as :class:`~drosurv.evaluation.EvaluationResult` describes them.
+
+Each draws on the axes it is given, or on new ones, and returns them.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import disparity_column
 from drosurv.evaluation.engine import ALL, EVERYONE
-from drosurv.evaluation.evaluated import Evaluated
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from drosurv.evaluation.result import EvaluationResult
+
 _GREY = "0.45"
 
 
-def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-    """Forest plot: the metric of every group with its interval, under that of everybody.
-
-    Parameters
-    ----------
-    result : EvaluationResult
-        What to draw.
-    metric : str
-        A metric that groups have.
-    ax : matplotlib Axes, optional
-        Where to draw.
-    """
+def groups_plot(result: EvaluationResult, metric: str, ax: Axes | None) -> Axes:
+    """Forest plot."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
         known = sorted({row.metric for row in result.rows if row.kind == "group"})
-        raise ValueError(f"metric must be one that groups have, {known}; got {metric!r}.")
+        raise ArgumentError.must("metric", f"be one that groups have, {known}", metric)
     ax = _axes(ax, height=1.2 + 0.35 * len(rows))
     for place, row in enumerate(rows):
         colour = "C0" if row.kind == "group" else "black"
@@ -52,30 +47,14 @@ def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axe
 
 
 def calibration_plot(
-    result: Evaluated,
-    attribute: str = EVERYONE,
-    *,
-    horizon: float | None = None,
-    ax: Axes | None = None,
+    result: EvaluationResult, attribute: str, horizon: float | None, ax: Axes | None
 ) -> Axes:
-    """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
-
-    Parameters
-    ----------
-    result : EvaluationResult
-        What to draw.
-    attribute : str
-        Whose groups.
-    horizon : float, optional
-        One of the horizons; by default all of them.
-    ax : matplotlib Axes, optional
-        Where to draw.
-    """
+    """Observed against predicted survival."""
     rows = _of_attribute(result.calibration, attribute)
     if horizon is not None:
         rows = rows[rows["horizon"] == horizon]
         if len(rows) == 0:
-            raise ValueError(f"horizon must be one of {list(result.settings.horizons)}, got {horizon!r}.")
+            raise ArgumentError.must("horizon", f"be one of {list(result.settings.horizons)}", horizon)
     ax = _axes(ax, width=4.5, height=4.5)
     ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
@@ -99,18 +78,8 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: Evaluated, attribute: str = EVERYONE, *, ax: Axes | None = None) -> Axes:
-    """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups.
-
-    Parameters
-    ----------
-    result : EvaluationResult
-        What to draw.
-    attribute : str
-        Whose groups.
-    ax : matplotlib Axes, optional
-        Where to draw.
-    """
+def survival_plot(result: EvaluationResult, attribute: str, ax: Axes | None) -> Axes:
+    """Mean survival curves."""
     rows = _of_attribute(result.survival, attribute)
     ax = _axes(ax)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
@@ -124,35 +93,15 @@ def survival_plot(result: Evaluated, attribute: str = EVERYONE, *, ax: Axes | No
     return ax
 
 
-def control_plot(
-    result: Evaluated,
-    metric: str = "individual_disparity",
-    attribute: str = EVERYONE,
-    *,
-    ax: Axes | None = None,
-) -> Axes:
-    """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
-
-    A model on or above the curve has only shrunk.
-
-    Parameters
-    ----------
-    result : EvaluationResult
-        What to draw.
-    metric : str
-        "individual_disparity", "intersectional_disparity" or "group_disparity".
-    attribute : str
-        Whose groups, for "group_disparity".
-    ax : matplotlib Axes, optional
-        Where to draw.
-    """
+def control_plot(result: EvaluationResult, metric: str, attribute: str, ax: Axes | None) -> Axes:
+    """A disparity along the curve of the shrunken reference."""
     control = result.control
     if control is None:
-        raise ValueError("there is no shrinkage control without a reference: pass reference or X_train.")
+        raise ArgumentError("there is no shrinkage control without a reference: pass reference or X_train.")
     column = disparity_column(attribute, metric)
     if column not in control.curve:
         known = control.at_equal_gain[["metric", "attribute"]].itertuples(index=False, name=None)
-        raise ValueError(f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}.")
+        raise ArgumentError(f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}.")
     ax = _axes(ax)
     curve = control.curve
     label = f"{result.settings.reference} x c"
@@ -176,12 +125,10 @@ def _axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.2) -> Axes:
 
 def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
     if len(table) == 0:
-        raise ValueError("the model gave no survival curves to draw.")
+        raise ArgumentError("the model gave no survival curves to draw.")
     rows = table[table["attribute"] == attribute]
     if len(rows) == 0:
-        raise ValueError(
-            f"attribute must be one of {table['attribute'].unique().tolist()}, got {attribute!r}."
-        )
+        raise ArgumentError.must("attribute", f"be one of {table['attribute'].unique().tolist()}", attribute)
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics import parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -26,9 +27,9 @@ class Predictions:
 
     Parameters
     ----------
-    risk : (n,) array
+    risk : (n,) array, optional
         Risk scores; higher means sooner. Disparities of hazards, likelihood and calibration slope read them
-        as log hazards.
+        as log hazards. Without them, what orders patients or compares hazards is left out.
     survival : n step functions or callables, or (n, k) array, optional
         Survival curves; an array holds the survival at `times`, one column each, and is read as a step
         function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
@@ -43,9 +44,14 @@ class Predictions:
     2
     """
 
-    risk: Any
+    risk: Any = None
     survival: Any = None
     times: Any = None
+
+    def __post_init__(self) -> None:
+        """Refuse predictions that say nothing."""
+        if self.risk is None and self.survival is None:
+            raise ArgumentError("give ", Argument("risk"), ", ", Argument("survival"), " or both.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +158,8 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
         What error messages call the model.
     """
     if isinstance(model, Predictions):
+        if model.risk is None:
+            raise ArgumentError(Argument(name), " holds survival curves alone: give its risk scores too.")
         return parse_risk(model.risk, n, name=f"the risk of {name}")
     model = unwrapped(model)
     if hasattr(model, "predict"):
@@ -160,9 +168,10 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
         return sign * parse_risk(model.predict(X), n, name=f"the prediction of {name}")
     if isinstance(model, Sequence) or hasattr(model, "__array__"):
         return parse_risk(model, n, name=name)
-    raise ValueError(
-        f"{name} must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array of "
-        f"risk scores; got {type(model).__name__}."
+    raise ArgumentError(
+        Argument(name),
+        " must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array of risk "
+        f"scores; got {type(model).__name__}.",
     )
 
 
@@ -177,6 +186,11 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     if method is not None and "times" in signature(method).parameters:
         return ModelCurves(model, X, n)
     return parse_survival(model.predict_survival_function(X), n)
+
+
+def gives_risk(model: Any) -> bool:
+    """Whether a model, or predictions, come with risk scores."""
+    return not isinstance(model, Predictions) or model.risk is not None
 
 
 def gives_curves(model: Any) -> bool:
@@ -228,7 +242,7 @@ def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
 
 def _check_rows(X: Any, n: int, name: str) -> None:
     if X is None:
-        raise ValueError(f"X is needed to predict with {name}: pass the patients' features.")
+        raise ArgumentError(Argument("X"), f" is needed to predict with {name}: pass the patients' features.")
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows != n:
-        raise ValueError(f"X has {rows} rows for the {n} patients of y: give one row per patient.")
+        raise ArgumentError(Argument("X"), f" has {rows} rows for the {n} patients of y: give one row each.")

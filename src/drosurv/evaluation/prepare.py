@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import EVERYONE, Panel
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.patients import Patients, Scoring
@@ -39,7 +41,7 @@ def prepare(
 ) -> Panel:
     """Check everything and ask the model; parameters as in :func:`~drosurv.evaluation.evaluate`."""
     if convention not in ("paper", "table"):
-        raise ValueError(f"convention must be 'paper' or 'table', got {convention!r}.")
+        raise ArgumentError.must("convention", "be 'paper' or 'table'", convention)
     target = parse_target(y)
     whose_follow_up = ""
     if y_train is None:
@@ -51,9 +53,9 @@ def prepare(
         )
     attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
     if any(attribute.name == EVERYONE for attribute in attributes):
-        raise ValueError(
-            f"sensitive_features has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
-            "rename it."
+        raise ArgumentError(
+            Argument("sensitive_features"),
+            f" has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
         )
     intersection = intersection_of(attributes) if attributes else None
     features = standardised_features(X, X_train)
@@ -62,29 +64,27 @@ def prepare(
         reference, why_no_reference = plain_cox_risk(features, y_train)
     else:
         reference = predict_risk(reference, X, len(target), name="reference")
-    scoring = Scoring(model, X, target, y_train, horizons, reference, convention, name)
+    scoring = Scoring(
+        model, X, target, y_train, horizons, reference, convention, features.test, scale, pairs, name
+    )
     # Asked for here, so that what is wrong with them is said before any work.
-    _ = scoring.calibration_times, scoring.risk
+    _ = scoring.calibration_times, scoring.has_risk and scoring.risk
     shown: list[Attribute] = [*attributes]
     if intersections and intersection is not None and len(attributes) > 1:
         shown.append(intersection)
-    panel = Panel(Patients(scoring), shown, intersection, features.test, scale, pairs, wanted)
+    panel = Panel(Patients(scoring), shown, intersection, wanted)
     notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
     return replace(panel, notes=tuple(note for note in notes if note))
 
 
 def _sampled(panel: Panel) -> str:
     """How much the sampling of pairs leaves open, where pairs are sampled."""
-    number = sampled_number(panel.pairs, len(panel.everyone))
-    measured = any(metric.name == "individual_disparity" for metric in panel.metrics)
-    if panel.X is None or number is None or not measured:
+    scoring = panel.everyone.scoring
+    number = sampled_number(scoring.pairs, len(panel.everyone))
+    if number is None or "individual_disparity" not in (metric.name for metric in panel.metrics):
         return ""
     value, error = sampled_individual_disparity(
-        panel.everyone.risk,
-        panel.X,
-        scale=panel.scale,
-        convention=panel.everyone.scoring.convention,
-        pairs=number,
+        scoring.risk, scoring.features, scale=scoring.scale, convention=scoring.convention, pairs=number
     )
     relative = f" of {error / value:.2%}" if value > 0 else ""
     return (
@@ -94,16 +94,18 @@ def _sampled(panel: Panel) -> str:
 
 
 def _left_out(panel: Panel) -> list[str]:
-    notes = []
-    if not panel.everyone.scoring.has_curves:
+    notes, scoring = [], panel.everyone.scoring
+    if not scoring.has_curves:
         notes.append(
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )
-    if not panel.has_hazards:
-        risk = panel.everyone.risk
+    if not scoring.has_risk:
+        labels = [metric.label for metric in CATALOGUE.values() if {"risk", "hazards"} & {*metric.needs}]
+        notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
+    elif not panel.has_hazards:
         notes.append(
-            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {risk.min():g} to "
-            f"{risk.max():g}."
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {scoring.risk.min():g} to "
+            f"{scoring.risk.max():g}."
         )
     if not panel.attributes:
         notes.append("nothing is shown by group: no groups were given.")

@@ -9,8 +9,9 @@ import numpy as np
 
 from drosurv.evaluation import plots
 from drosurv.evaluation.catalogue import label_of
-from drosurv.evaluation.evaluated import Evaluated
+from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
+from drosurv.evaluation.rows import Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
 
@@ -22,8 +23,27 @@ if TYPE_CHECKING:
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How an evaluation was made; as in :func:`~drosurv.evaluation.evaluate`."""
+
+    model: str
+    reference: str
+    n_bootstrap: int
+    n_permutations: int
+    level: float
+    convention: str
+    missing: str
+    horizons: tuple[float, ...]
+
+    @property
+    def horizon(self) -> float:
+        """The middle horizon, where metrics of one horizon are taken."""
+        return self.horizons[len(self.horizons) // 2]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluationResult(Evaluated):
+class EvaluationResult:
     """Every metric of one model on one set of patients.
 
     Attributes
@@ -50,6 +70,84 @@ class EvaluationResult(Evaluated):
         Of a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
     """
 
+    rows: tuple[Row, ...]
+    calibration: pd.DataFrame
+    d_calibration: pd.DataFrame
+    survival: pd.DataFrame
+    cross_group: pd.DataFrame
+    control: ShrinkageControl | None
+    notes: tuple[str, ...]
+    settings: Settings
+    said: tuple[Statement, ...] = ()
+    by_cause: pd.DataFrame | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """The tidy table, one row per number.
+
+        Returns
+        -------
+        DataFrame
+            ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
+            higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values
+            are good), ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value``
+            of "no gap" and the ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and
+            ``status`` ("ok", "small group" or "undefined"; of a gap, "small group" if one of the two that differ
+            most is small). A gap's ``p_adjusted``, ``low_adjusted`` and
+            ``high_adjusted`` allow for all attributes in which the metric was compared.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows])
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes that groups are shown of."""
+        return tuple(dict.fromkeys(row.attribute for row in self.rows if row.kind == "group"))
+
+    @property
+    def harm(self) -> pd.DataFrame:
+        """Is anybody worse served than by no model: Brier skill and likelihood gain, with a verdict.
+
+        ``verdict`` is "harmed" if the whole interval is below 0, "served" if it is above, else "unclear".
+        """
+        import pandas as pd
+
+        found = [row for row in self.rows if row.metric in HARM_METRICS and row.kind != "gap"]
+        return pd.DataFrame([{**asdict(row), "verdict": row.verdict} for row in found])
+
+    def select(
+        self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None
+    ) -> list[Row]:
+        """Rows of the given metric, attribute and kind, in the order of the table."""
+        wanted = (("metric", metric), ("attribute", attribute), ("kind", kind))
+        return [
+            row
+            for row in self.rows
+            if all(value is None or getattr(row, field) == value for field, value in wanted)
+        ]
+
+    def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
+        """One number of the table.
+
+        Parameters
+        ----------
+        metric : str
+            Which metric.
+        attribute : str
+            "overall", or an attribute.
+        group : str, optional
+            One of its groups; by default everybody, or the gap between the attribute's groups.
+        """
+        rows = self.select(metric=metric, attribute=attribute)
+        rows = [row for row in rows if (row.kind != "group" if group is None else row.group == str(group))]
+        if len(rows) != 1:
+            raise KeyError(
+                f"{len(rows)} numbers are called metric={metric!r}, attribute={attribute!r}, group={group!r}; "
+                f"metrics: {sorted({row.metric for row in self.rows})}; "
+                f"attributes: {['overall', *self.attributes]}."
+            )
+        return rows[0].value
+
     def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
         """What the numbers say, one finding each, with codes for programs.
 
@@ -60,16 +158,7 @@ class EvaluationResult(Evaluated):
         time_unit : str
             What times count, such as "days".
         """
-        found = statements(
-            self.rows,
-            self.calibration,
-            self.control,
-            level=self.settings.level,
-            horizon=self.settings.horizon,
-            reference=reference or self.settings.reference,
-            time_unit=time_unit,
-        )
-        return (*found, *self.said)
+        return (*statements(self, reference or self.settings.reference, time_unit), *self.said)
 
     def summary(self, *, time_unit: str = "") -> str:
         """Who is served worst, by how much, and whether that is noise, in plain sentences.
@@ -138,24 +227,46 @@ class EvaluationResult(Evaluated):
         }
 
     def plot_groups(self, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-        """Forest plot: a metric of every group with its interval. `metric` is one that groups have."""
-        return plots.groups_plot(self, metric, ax=ax)
+        """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
+        return plots.groups_plot(self, metric, ax)
 
     def plot_calibration(
         self, attribute: str = "overall", *, horizon: float | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Observed against predicted survival of an attribute's groups, at every horizon or one."""
-        return plots.calibration_plot(self, attribute, horizon=horizon, ax=ax)
+        """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
+
+        Parameters
+        ----------
+        attribute : str
+            Whose groups.
+        horizon : float, optional
+            One of the horizons; by default all of them.
+        ax : matplotlib Axes, optional
+            Where to draw.
+        """
+        return plots.calibration_plot(self, attribute, horizon, ax)
 
     def plot_survival(self, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-        """Mean predicted survival of an attribute's groups against Kaplan-Meier."""
-        return plots.survival_plot(self, attribute, ax=ax)
+        """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
+        return plots.survival_plot(self, attribute, ax)
 
     def plot_control(
         self, metric: str = "individual_disparity", attribute: str = "overall", *, ax: Axes | None = None
     ) -> Axes:
-        """A disparity against the likelihood gain, beside the curve of shrunken Cox."""
-        return plots.control_plot(self, metric, attribute, ax=ax)
+        """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
+
+        A model on or above the curve has only shrunk.
+
+        Parameters
+        ----------
+        metric : str
+            "individual_disparity", "intersectional_disparity" or "group_disparity".
+        attribute : str
+            Whose groups, for "group_disparity".
+        ax : matplotlib Axes, optional
+            Where to draw.
+        """
+        return plots.control_plot(self, metric, attribute, ax)
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

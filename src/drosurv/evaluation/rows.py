@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count
-from drosurv.evaluation.between import Number
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
-from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.evaluation.sheet import Number, Place, Sheet
 from drosurv.inference import Extreme, Gap, judge_gaps
 from drosurv.presentation import with_interval
 
@@ -21,30 +20,9 @@ Kind = Literal["overall", "group", "gap"]
 
 @dataclass(frozen=True)
 class Row:
-    """One number.
+    """One number, with the columns of :meth:`EvaluationResult.to_frame <drosurv.evaluation.EvaluationResult.to_frame>`.
 
-    Parameters
-    ----------
-    attribute, group : str
-        Whose it is: "overall" and "all" for everybody. A gap names the two groups, the higher value first.
-    metric : str
-        Which metric.
-    kind : "overall", "group" or "gap"
-        Of everybody, of one group, or between groups.
-    better : str
-        Which values are good: "higher", "lower", "near 1", "near 0".
-    value, low, high, standard_error : float
-        The number, its interval and standard error; NaN without bootstrap.
-    p_value : float
-        Of the hypothesis that the gap is zero.
-    test : "permutation", "bootstrap" or ""
-        Where the p-value comes from.
-    n, events, censoring
-        Patients, events and share of censored patients that the number stands on.
-    status : "ok", "small group" or "undefined"
-        Whether it can be relied on.
-    p_adjusted, low_adjusted, high_adjusted : float
-        Of a gap, allowing for all attributes in which the metric was compared; NaN for other numbers.
+    It is of everybody, of one group, or between groups; intervals are NaN without bootstrap, tests NaN but for gaps.
     """
 
     attribute: str
@@ -108,19 +86,13 @@ def rows_of(
     gaps = panel.gaps(sheet, overall)
     judged = _judged(overall, gaps, p_values, level)
 
-    def row(place: Place, kind: Kind, number: Number, count: Count) -> Row:
-        metric = CATALOGUE[place.metric]
-        status = "ok"
-        if np.isnan(number.estimate):
-            status = "undefined"
-        elif kind == "group" and (place.attribute, place.group) in small:
-            status = "small group"
+    def row(place: Place, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
         gap = None if kind == "group" else judged.get((place.attribute, place.metric))
         sure = gap or number.interval(level)
         return Row(
             *place,
             kind,
-            "lower" if kind == "gap" else metric.better,
+            "lower" if kind == "gap" else CATALOGUE[place.metric].better,
             number.estimate,
             sure.low,
             sure.high,
@@ -130,7 +102,7 @@ def rows_of(
             count.n,
             count.events,
             count.censoring,
-            status,
+            "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
             *((gap.p_adjusted, gap.low_adjusted, gap.high_adjusted) if gap else ()),
         )
 
@@ -140,17 +112,18 @@ def rows_of(
     ]
     shown = [metric for metric in panel.metrics if metric.label]
     for attribute in panel.attributes:
+        name = attribute.name
         for label in attribute.labels:
-            places = [Place(attribute.name, label, metric.name) for metric in shown]
-            count = panel.counts[attribute.name, label]
-            rows += [
-                row(place, "group", panel.number(sheet, place), count) for place in places if place in sheet
-            ]
-        count = Count.of(panel.kept[attribute.name].target)
+            places = [Place(name, label, metric.name) for metric in shown]
+            count, few = panel.counts[name, label], (name, label) in small
+            rows += [row(at, "group", panel.number(sheet, at), count, few) for at in places if at in sheet]
+        count = Count.of(panel.kept[name].target)
         for metric in shown:
-            if (attribute.name, metric.name) in gaps:
-                place = Place(attribute.name, _between(sheet, attribute, metric), metric.name)
-                rows.append(row(place, "gap", gaps[attribute.name, metric.name], count))
+            if (name, metric.name) in gaps:
+                sides = _sides(sheet, attribute, metric)
+                place = Place(name, " vs ".join(sides) or ALL, metric.name)
+                few = any((name, side) in small for side in sides)
+                rows.append(row(place, "gap", gaps[name, metric.name], count, few))
     return tuple(rows)
 
 
@@ -169,13 +142,11 @@ def _judged(
     return found
 
 
-def _between(sheet: Sheet, attribute: Attribute, metric: Metric) -> str:
-    """The two groups that differ most, the higher value first; ALL where no two groups do."""
-    compared = metric.reads[:1] if metric.of == "attribute" else (metric.name,)
-    if len(metric.reads) > 1 or not compared:
-        return ALL
+def _sides(sheet: Sheet, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+    """The two groups that differ most, the higher value first; empty where no two groups do."""
+    compared = metric.reads if metric.of == "attribute" else (metric.name,)
+    if len(compared) != 1:
+        return ()
     values, _ = sheet.groups(attribute.name, attribute.labels, compared[0])
     ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
-    if len(ascending) < 2:
-        return ALL
-    return f"{attribute.labels[ascending[-1]]} vs {attribute.labels[ascending[0]]}"
+    return (attribute.labels[ascending[-1]], attribute.labels[ascending[0]]) if len(ascending) > 1 else ()

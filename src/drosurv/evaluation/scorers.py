@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
@@ -65,36 +66,20 @@ class SurvivalScorer:
 
     Parameters
     ----------
-    name : str
-        Which score.
-    y_train : structured array or FollowUp, optional
-        Training targets, for estimators that keep none.
-    intersections : bool
-        Whether several attributes mean their intersections instead of each on its own.
+    name, y_train, intersections
+        As there.
     """
 
     def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
         if name not in known_scores():
-            raise ValueError(f"name must be one of {sorted(known_scores())}, got {name!r}.")
+            raise ArgumentError.must("name", f"be one of {sorted(known_scores())}", name)
         self.name, self.y_train, self.intersections = name, y_train, intersections
 
     def __repr__(self) -> str:
         return f"get_scorer({self.name!r})"
 
     def __call__(self, estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> float:
-        """Score a fitted estimator on patients it has not seen.
-
-        Parameters
-        ----------
-        estimator : fitted model
-            One of this library keeps what censoring weights need of its training patients.
-        X : (n, d) array or DataFrame
-            Features.
-        y : structured array, (n,)
-            What happened to the patients.
-        sensitive_features : DataFrame, Series, (n,) or (n, J) labels
-            Their groups, for scores that compare groups.
-        """
+        """Score a fitted estimator on patients it has not seen; groups are for scores that compare groups."""
         score = known_scores()[self.name]
         target = parse_target(y, require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
@@ -131,10 +116,11 @@ class SurvivalScorer:
 
     def _attributes(self, sensitive_features: Any, n: int) -> Sequence[Attribute]:
         if sensitive_features is None:
-            raise ValueError(
-                f"the score {self.name!r} needs sensitive_features: call "
-                "sklearn.set_config(enable_metadata_routing=True) and pass "
-                "params={'sensitive_features': ...} to cross_validate, or sensitive_features=... to fit of a search."
+            raise ArgumentError(
+                f"the score {self.name!r} needs ",
+                Argument("sensitive_features"),
+                ": call sklearn.set_config(enable_metadata_routing=True) and pass "
+                "params={'sensitive_features': ...} to cross_validate, or sensitive_features=... to fit of a search.",
             )
         attributes = parse_attributes(sensitive_features, n)
         return [intersection_of(attributes)] if self.intersections else attributes

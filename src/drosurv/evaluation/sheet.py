@@ -1,8 +1,8 @@
-"""Numbers with their bootstrap replicates, and where each of them stands."""
+"""Numbers with their bootstrap replicates, where each stands, and what a metric that compares is made from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,8 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.inference import Draws
+from drosurv.evaluation.attributes import Attribute
+from drosurv.evaluation.patients import Patients
+from drosurv.inference import Draws, Extreme
 from drosurv.target import FloatArray
+
+#: A number with its replicates: plain, or the largest of several differences.
+Number = Draws | Extreme
 
 
 class Place(NamedTuple):
@@ -64,6 +69,36 @@ class Sheet:
         columns = [self._column[Place(attribute, label, metric)] for label in labels]
         return self.estimate[columns], self.draws[:, columns]
 
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """The patients of one attribute, or everybody, with the numbers that are already known of them.
+
+    Parameters
+    ----------
+    name : str
+        Where their numbers stand in the sheet: the attribute, or "overall".
+    attribute : Attribute, optional
+        Whose groups; the intersections of all attributes for everybody.
+    patients : Patients
+        Those that belong to a group, or everybody.
+    sheet : Sheet
+        Numbers of groups, with their replicates.
+    known : mapping
+        Metric to a number that was made before this one, of everybody or of the attribute.
+    """
+
+    name: str
+    attribute: Attribute | None
+    patients: Patients
+    sheet: Sheet
+    known: Mapping[str, Number]
+
+    def values(self, metric: str) -> tuple[FloatArray, FloatArray]:
+        """Values (k,) of the groups and their replicates (replicates, k)."""
+        assert self.attribute is not None
+        return self.sheet.groups(self.name, self.attribute.labels, metric)
+
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
         """Replicates, to first order, of a value that is at least 0.
 
@@ -72,9 +107,11 @@ class Sheet:
         value : float
             On the patients themselves.
         influence : callable
-            Returns the derivatives of the value in the patients' weights, (n,); not called without replicates.
+            Returns the derivatives of the value in the patients' weights, (m,); not called without replicates.
         """
-        if len(self.weights) == 0:
+        weights = self.sheet.weights
+        if len(weights) == 0:
             return Draws(value, np.empty(0), lowest=0.0)
         slopes = influence()
-        return Draws(value, value + self.weights @ slopes - slopes.sum(), lowest=0.0)
+        own = weights if self.patients.rows is None else weights[:, self.patients.rows]
+        return Draws(value, value + own @ slopes - slopes.sum(), lowest=0.0)

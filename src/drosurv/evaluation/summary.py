@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Row
@@ -27,78 +27,63 @@ from drosurv.presentation import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from drosurv.evaluation.result import EvaluationResult
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _OVERALL = {"concordance_index": "c-index", "integrated_brier_score": "IBS"}
 
 
-def statements(
-    rows: Sequence[Row],
-    calibration: pd.DataFrame,
-    control: ShrinkageControl | None,
-    *,
-    level: float,
-    horizon: float,
-    reference: str,
-    time_unit: str = "",
-) -> tuple[Statement, ...]:
+def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions.
 
     Parameters
     ----------
-    rows, calibration, control
-        Of an :class:`~drosurv.evaluation.EvaluationResult`.
-    level : float
-        Of the intervals; a gap is beyond chance if its p-value is below one less this.
-    horizon : float
-        When calibration is spoken of.
+    result : EvaluationResult
     reference : str
         What the reference model is called.
     time_unit : str
         What times count, such as "days".
     """
-    small = [
-        (row.attribute, row.group) for row in rows if row.kind == "group" and row.status == "small group"
-    ]
-    own = {row.metric: row for row in rows if row.kind == "overall"}
-    first = own["concordance_index"]
+    small = small_groups(result)
+    own = {row.metric: row for row in result.select(kind="overall")}
+    first = next(iter(own.values()))
     numbers = [(label, own[metric].text) for metric, label in _OVERALL.items() if metric in own]
+    at = moment(result.settings.horizon, time_unit)
     return (
         overall_statement(first.n, first.events, numbers),
-        *gap_statements(
-            judged_gaps(rows, "concordance_index", level), any_groups=any(row.kind == "group" for row in rows)
-        ),
-        *imparity_statements(judged_gaps(rows, "concordance_imparity", level)),
-        *harm_statements(judged_gains(rows, level), some_small=bool(small)),
-        *calibration_statements(
-            judged_calibration(calibration, set(small), horizon, level), moment(horizon, time_unit)
-        ),
-        *_shrinkage(own, control, reference),
-        *small_group_statements(list(dict.fromkeys(small))),
+        *(_gaps(result) if "concordance_index" in own else ()),
+        *imparity_statements(judged_gaps(result, "concordance_imparity")),
+        *harm_statements(judged_gains(result), some_small=bool(small)),
+        *calibration_statements(judged_calibration(result), at),
+        *_shrinkage(own, result.control, reference),
+        *small_group_statements(small),
     )
 
 
-def judged_gaps(rows: Sequence[Row], metric: str, level: float) -> list[GroupGap]:
-    """Gaps between the groups of each attribute that are large enough to be judged.
+def _gaps(result: EvaluationResult) -> list[Statement]:
+    return gap_statements(judged_gaps(result, "concordance_index"), any_groups=bool(result.attributes))
+
+
+def small_groups(result: EvaluationResult) -> list[tuple[str, str]]:
+    """Attribute and label of the groups that are too small to be judged."""
+    found = (row for row in result.select(kind="group") if row.status == "small group")
+    return list(dict.fromkeys((row.attribute, row.group) for row in found))
+
+
+def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
+    """Gaps between the groups of each attribute that are large enough to be judged, the largest first.
 
     Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
-    the model. Intervals and p-values allow for the number of attributes.
+    the model. Intervals and p-values allow for the number of attributes. A gap is beyond chance if its p-value is
+    below one less the level.
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
-    tested = [row for row in rows if row.metric == metric and row.kind == "gap"]
+    tested = result.select(metric=metric, kind="gap")
     looks = sum(not isnan(row.p_value) for row in tested)
     found = []
     for row in tested:
-        groups = sorted(
-            (
-                group
-                for group in rows
-                if (group.metric, group.attribute, group.kind) == (of_group, row.attribute, "group")
-                and group.status == "ok"
-            ),
-            key=lambda group: group.value,
-        )
+        groups = result.select(metric=of_group, attribute=row.attribute, kind="group")
+        groups = sorted((group for group in groups if group.status == "ok"), key=lambda group: group.value)
         if len(groups) < 2:
             continue
         worst, best = groups[0], groups[-1]
@@ -112,68 +97,52 @@ def judged_gaps(rows: Sequence[Row], metric: str, level: float) -> list[GroupGap
                 p_value=row.p_adjusted,
                 p_alone=row.p_value,
                 looks=looks,
-                beyond_chance=bool(row.p_adjusted < 1 - level),
+                beyond_chance=bool(row.p_adjusted < 1 - result.settings.level),
                 with_small=abs(best.value - worst.value - row.value) > 1e-9,
             )
         )
     return sorted(found, key=lambda gap: -gap.size)
 
 
-def judged_gains(rows: Sequence[Row], level: float) -> list[GroupNumber]:
+def judged_gains(result: EvaluationResult) -> list[GroupNumber]:
     """Gains over no model of every group that can be judged, with intervals that hold together."""
-    judged = [
-        row
-        for metric in HARM_METRICS
-        for row in rows
-        if row.metric == metric and row.kind == "group" and row.status == "ok" and not isnan(row.low)
-    ]
-    wider = widening(level, len(judged))
-    return [
-        GroupNumber(
-            row.attribute,
-            row.group,
-            row.value,
-            row.low,
-            row.high,
-            row.value - wider * (row.value - row.low),
-            row.value + wider * (row.high - row.value),
-            row.metric,
-        )
-        for row in judged
-    ]
-
-
-def judged_calibration(
-    calibration: pd.DataFrame, small: set[tuple[str, str]], horizon: float, level: float
-) -> list[GroupNumber]:
-    """Predicted less observed survival of every group that can be judged, from the intervals of the table."""
-    judged = [
-        row
-        for row in plain_rows(calibration)
-        if row["horizon"] == plain(horizon)
-        and row["attribute"] != "overall"
-        and (row["attribute"], row["group"]) not in small
-        and row["low"] is not None
-        # Before a group's first event its observed survival is 1 without an interval.
-        and row["low"] < row["high"]
-    ]
-    wider = widening(level, len(judged))
-    return [_difference(row, wider) for row in judged]
-
-
-def _difference(row: dict[str, Any], wider: float) -> GroupNumber:
-    value = row["difference"]
-    below, above = row["high"] - row["observed"], row["observed"] - row["low"]
-    return GroupNumber(
-        row["attribute"],
-        row["group"],
-        value,
-        value - below,
-        value + above,
-        value - wider * below,
-        value + wider * above,
-        "calibration_difference",
+    return _judged(
+        [
+            GroupNumber(row.attribute, row.group, row.value, row.low, row.high, row.low, row.high, row.metric)
+            for metric in HARM_METRICS
+            for row in result.select(metric=metric, kind="group")
+            if row.status == "ok" and not isnan(row.low)
+        ],
+        result.settings.level,
     )
+
+
+def judged_calibration(result: EvaluationResult) -> list[GroupNumber]:
+    """Predicted less observed survival of every group that can be judged, from the intervals of the table."""
+    small, horizon = small_groups(result), plain(result.settings.horizon)
+    found = []
+    for row in plain_rows(result.calibration):
+        who = row["attribute"], row["group"]
+        # Before a group's first event its observed survival is 1 without an interval.
+        known = row["low"] is not None and row["low"] < row["high"]
+        if row["horizon"] == horizon and row["attribute"] != "overall" and who not in small and known:
+            value = row["difference"]
+            low, high = value + row["observed"] - row["high"], value + row["observed"] - row["low"]
+            found.append(GroupNumber(*who, value, low, high, low, high, "calibration_difference"))
+    return _judged(found, result.settings.level)
+
+
+def _judged(numbers: list[GroupNumber], level: float) -> list[GroupNumber]:
+    """Numbers with intervals so much wider that all of them hold together."""
+    wider = widening(level, len(numbers))
+    return [
+        replace(
+            number,
+            low_adjusted=number.value - wider * (number.value - number.low),
+            high_adjusted=number.value + wider * (number.high - number.value),
+        )
+        for number in numbers
+    ]
 
 
 def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:

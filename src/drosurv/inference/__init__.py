@@ -15,7 +15,8 @@ a gap.
 its standard errors, which keeps the test right for large samples when groups differ in other ways
 (`permutation_test`). Where no quick standard error exists, the bootstrap tests: the share of replicates
 that are off by at least the estimate. Two models are compared on the same replicates, with the bootstrap
-test (`paired_comparison`).
+test (`paired_comparison`, `compare_draws`); where many of their differences are judged together, by normal intervals
+that all hold at once (`differences_together`).
 
 **Which adjustment.** The gaps of one metric over several attributes are one family, as are the groups of
 which it is said that no model would serve them better. p-values of a family are adjusted by Holm's method;
@@ -41,7 +42,12 @@ from drosurv.inference.bootstrap import (
     interval_of,
     no_difference_p_value,
 )
-from drosurv.inference.comparison import PairedComparison, paired_comparison
+from drosurv.inference.comparison import (
+    PairedComparison,
+    compare_draws,
+    differences_together,
+    paired_comparison,
+)
 from drosurv.inference.folds import draw_folds
 from drosurv.inference.gaps import (
     Extreme,
@@ -73,6 +79,8 @@ __all__ = [
     "PermutationTest",
     "Replicates",
     "bootstrap",
+    "compare_draws",
+    "differences_together",
     "draw_folds",
     "gap_intervals",
     "holm",

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
@@ -158,9 +159,9 @@ def bootstrap(
     True
     """
     if replicates < 2:
-        raise ValueError(f"replicates must be at least 2, got {replicates}.")
+        raise ArgumentError.must("replicates", "be at least 2", replicates)
     if resample not in ("weights", "rows"):
-        raise ValueError(f"resample must be 'weights' or 'rows', got {resample!r}.")
+        raise ArgumentError.must("resample", "be 'weights' or 'rows'", resample)
     everyone = np.ones(n) if resample == "weights" else np.arange(n)
     estimate = np.atleast_1d(np.asarray(statistic(everyone), dtype=np.float64))
     streams = seed_sequence(random_state)
@@ -176,9 +177,9 @@ def bootstrap(
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method) -> Interval:
     """Interval of one value from its replicates (replicates,), of which those that are NaN are left out."""
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        raise ArgumentError.must("level", "lie between 0 and 1", level)
     if method not in ("percentile", "basic"):
-        raise ValueError(f"method must be 'percentile' or 'basic', got {method!r}.")
+        raise ArgumentError.must("method", "be 'percentile' or 'basic'", method)
     defined = draws[~np.isnan(draws)]
     undefined = len(draws) - len(defined)
     if len(defined) < 2 or np.isnan(estimate):

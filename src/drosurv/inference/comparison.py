@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, Protocol
 
 import numpy as np
 
-from drosurv.inference.bootstrap import Interval, Resample, Statistic, bootstrap, no_difference_p_value
+from drosurv.inference.bootstrap import (
+    Draws,
+    Interval,
+    Resample,
+    Statistic,
+    bootstrap,
+    interval_of,
+    no_difference_p_value,
+)
+from drosurv.inference.multiplicity import shared_level
 from drosurv.target import FloatArray, IntArray
+
+
+class Drawn(Protocol):
+    """A number and its replicates: :class:`Draws`, or the largest of several differences."""
+
+    @property
+    def estimate(self) -> float:
+        """On the patients themselves."""
+
+    @property
+    def draws(self) -> FloatArray:
+        """On the replicates, (replicates,)."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +110,28 @@ def paired_comparison(
     draws = bootstrap(
         both, n, resample=resample, replicates=replicates, random_state=random_state, threads=threads
     )
-    difference = draws.difference(0, 1, level=level)
-    errors = np.abs(draws.draws[:, 0] - draws.draws[:, 1] - difference.estimate)
-    p_value = no_difference_p_value(difference.estimate, errors)
-    return PairedComparison(float(draws.estimate[0]), float(draws.estimate[1]), difference, p_value)
+    own, other = map(Draws, draws.estimate.tolist(), draws.draws.T)
+    return compare_draws(own, other, level)
+
+
+def compare_draws(first: Drawn, second: Drawn, level: float) -> PairedComparison:
+    """Compare two numbers that were drawn on the same replicates."""
+    estimate, draws = first.estimate - second.estimate, first.draws - second.draws
+    p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
+    difference = interval_of(estimate, draws, level, "percentile")
+    return PairedComparison(first.estimate, second.estimate, difference, p_value)
+
+
+def differences_together(pairs: Sequence[tuple[Drawn, Drawn]], level: float) -> list[Interval]:
+    """Differences of numbers drawn on the same replicates, with intervals that all hold together.
+
+    Errors of a paired difference are near normal, and quantiles so far out would need many more replicates: an interval
+    is the standard error times the normal quantile of Bonferroni's level.
+    """
+    reach = NormalDist().inv_cdf((1 + shared_level(level, len(pairs))) / 2)
+    found = []
+    for first, second in pairs:
+        alone = compare_draws(first, second, level).difference
+        margin = reach * alone.standard_error
+        found.append(replace(alone, low=alone.estimate - margin, high=alone.estimate + margin))
+    return found

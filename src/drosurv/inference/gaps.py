@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
 from drosurv.inference.bootstrap import (
     Interval,
@@ -259,8 +260,9 @@ def gap_intervals(
     0.2
     """
     if len(labels) != len(draws.estimate):
-        raise ValueError(
-            f"labels names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
+        raise ArgumentError(
+            Argument("labels"),
+            f" names {len(labels)} groups, the replicates hold {len(draws.estimate)} values.",
         )
     return GapIntervals(
         gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, ratio_by_group
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
@@ -90,20 +91,19 @@ def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) ->
         values = ratio_by_group(groups, numerator, below)
         with np.errstate(invalid="ignore"):
             influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
-        return in_standard_errors(values, groups.sums(influence**2))
+        return in_standard_errors(values, np.diag(groups.sums(influence**2)))
 
     return statistic
 
 
-def in_standard_errors(values: FloatArray, variances: FloatArray) -> float:
-    """Largest difference of independent groups' values (k,) in its standard errors; NaN if there is none."""
+def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
+    """Largest difference of groups' values (k,) in its standard errors, from (k, k) moments; NaN if there is none."""
+    own = np.diag(covariance)
     difference = np.abs(values[:, None] - values[None, :])
-    variance = variances[:, None] + variances[None, :]
+    variance = own[:, None] + own[None, :] - 2 * covariance
+    # A group differs from itself by 0, with a variance of 0.
     usable = np.isfinite(difference) & (variance > 0)
-    # Groups compared with themselves differ by 0 and add nothing.
-    if not (usable & ~np.eye(len(values), dtype=bool)).any():
-        return float("nan")
-    return float((difference[usable] / np.sqrt(variance[usable])).max())
+    return float((difference[usable] / np.sqrt(variance[usable])).max()) if usable.any() else float("nan")
 
 
 def share_at_least(
@@ -116,7 +116,7 @@ def share_at_least(
 ) -> float:
     """Share of label permutations, the identity among them, whose statistic is at least the observed one."""
     if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, got {permutations}.")
+        raise ArgumentError.must("permutations", "be at least 1", permutations)
     if np.isnan(observed):
         return float("nan")
     streams = seed_sequence(random_state)

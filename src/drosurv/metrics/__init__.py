@@ -14,20 +14,29 @@ from drosurv.inference import (
     ratio_intervals,
 )
 from drosurv.metrics.brier import brier_contributions, integrated_brier_score
-from drosurv.metrics.calibration import calibration_at, integrated_calibration_index
+from drosurv.metrics.calibration import (
+    DCalibration,
+    calibration_at,
+    d_calibration,
+    integrated_calibration_index,
+)
 from drosurv.metrics.calibration_slope import calibration_slope
 from drosurv.metrics.competing_risks import (
     brier_score_by_cause,
     calibration_by_cause,
     concordance_by_cause,
 )
-from drosurv.metrics.concordance import concordance_counts, concordance_index, cross_group_concordance
+from drosurv.metrics.concordance import (
+    concordance_counts,
+    concordance_index,
+    cross_group_concordance,
+    uno_concordance,
+)
 from drosurv.metrics.concordance_inference import (
     concordance_fraction_errors,
     concordance_imparity_intervals,
     concordance_imparity_test,
 )
-from drosurv.metrics.d_calibration import DCalibration, d_calibration
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
 from drosurv.metrics.follow_up import FollowUp
@@ -52,10 +61,8 @@ from drosurv.metrics.pair_disparities import (
     sampled_individual_disparity,
 )
 from drosurv.metrics.pair_order import PairCounts
-from drosurv.metrics.partial_likelihood import log_partial_likelihood
-from drosurv.metrics.shrinkage import gain_over_null, share_of_gain
+from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.metrics.uno import uno_concordance
 
 __all__ = [
     "AUCCurve",

@@ -22,12 +22,8 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
 
     Parameters
     ----------
-    y : structured array, (n,)
-        Event flags and times.
-    risk : (n,) array
-        Risk scores, log hazard ratios.
-    sample_weight : (n,) array, optional
-        Patient weights; a whole number counts copies.
+    y, risk, sample_weight
+        As in :func:`log_partial_likelihood`; scores are log hazard ratios.
 
     Returns
     -------

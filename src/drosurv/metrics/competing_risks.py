@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
@@ -72,9 +73,10 @@ def brier_score_by_cause(
     times = np.atleast_1d(np.asarray(at, dtype=np.float64))
     predicted = _parse_incidence(incidence, len(target), len(times))
     if not (times < follow_up.end).all():
-        raise ValueError(
-            f"at must lie before the end of the training follow-up, {follow_up.end:g}, got {times.max():g}: "
-            "nobody knows how many were censored later."
+        raise ArgumentError(
+            Argument("at"),
+            f" must lie before the end of the training follow-up, {follow_up.end:g}, got {times.max():g}: "
+            "nobody knows how many were censored later.",
         )
     weight = parse_weights(sample_weight, len(target))
     by_then = target.time[:, None] <= times
@@ -101,14 +103,8 @@ def calibration_by_cause(
 
     Parameters
     ----------
-    cause, time : (n,)
-        What happened to the patients, and when.
-    incidence : (n, k) float
-        Predicted cumulative incidence of the cause at the times.
-    at : (k,) float
-        When to compare.
-    of : int
-        The cause.
+    cause, time, incidence, at, of
+        As in :func:`brier_score_by_cause`.
     level : float
         Of the interval on the observed incidence.
     entry : (n,) array, optional
@@ -164,14 +160,10 @@ def concordance_by_cause(
 
     Parameters
     ----------
-    cause, time : (n,)
-        What happened to the patients, and when.
     risk : (n,) array
         Risk scores of the cause, such as its predicted incidence at a horizon; higher means sooner.
-    of : int
-        The cause.
-    sample_weight : (n,) array, optional
-        Patient weights.
+    cause, time, of, sample_weight
+        As in :func:`brier_score_by_cause`.
 
     Returns
     -------
@@ -198,21 +190,24 @@ def _parsed(cause: Any, time: Any) -> tuple[IntArray, Target]:
     """Causes as whole numbers, and the target in which any cause is the event."""
     causes, times = np.asarray(cause), np.asarray(time, dtype=np.float64)
     if causes.ndim != 1 or causes.shape != times.shape or len(causes) == 0:
-        raise ValueError(
-            f"cause and time must hold one entry per patient, got shapes {causes.shape} and {times.shape}."
+        raise ArgumentError(
+            Argument("cause"),
+            f" and time must hold one entry per patient, got shapes {causes.shape} and {times.shape}.",
         )
     if not (np.isfinite(times).all() and (times >= 0).all()):
-        raise ValueError("time must hold finite times >= 0.")
+        raise ArgumentError(Argument("time"), " must hold finite times >= 0.")
     whole = causes.astype(np.intp)
     if not (whole == causes).all() or whole.min() < 0:
-        raise ValueError("cause must hold whole numbers: 0 censored, 1, 2, ... the causes.")
+        raise ArgumentError(Argument("cause"), " must hold whole numbers: 0 censored, 1, 2, ... the causes.")
     return whole, Target(whole != 0, times)
 
 
 def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:
     values = np.asarray(incidence, dtype=np.float64)
     if values.shape != (n, k):
-        raise ValueError(f"incidence must hold {n} patients by {k} times, got shape {values.shape}.")
+        raise ArgumentError(
+            Argument("incidence"), f" must hold {n} patients by {k} times, got shape {values.shape}."
+        )
     if not ((values >= -1e-6) & (values <= 1 + 1e-6)).all():
-        raise ValueError("incidence must hold probabilities between 0 and 1.")
+        raise ArgumentError(Argument("incidence"), " must hold probabilities between 0 and 1.")
     return np.clip(values, 0.0, 1.0)

@@ -1,4 +1,7 @@
-"""How often the patient with the higher score has the event first: overall, per patient, between groups."""
+"""How often the patient with the higher score has the event first: overall, per patient, between groups.
+
+Harrell's concordance, and Uno's, which does not depend on how the scored patients were censored.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
 
@@ -72,10 +77,8 @@ def concordance_counts(
 
     Parameters
     ----------
-    y : structured array, (n,)
-        Event flags and times.
-    risk : (n,) array
-        Risk scores; higher means sooner.
+    y, risk
+        As in :func:`concordance_index`.
     rule : "imparity" or "harrell"
         Which pairs are comparable and what ties earn: Algorithm B.1 of the paper, in which two events at one
         time are comparable and only equal scores are tied, or Harrell's (see :func:`concordance_index`).
@@ -101,7 +104,7 @@ def concordance_counts(
         return PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
     if rule == "harrell":
         return PairOrder.for_harrell(scored.target, scored.risk).harrell_counts(scored.weight)
-    raise ValueError(f"rule must be 'imparity' or 'harrell', got {rule!r}.")
+    raise ArgumentError.must("rule", "be 'imparity' or 'harrell'", rule)
 
 
 def cross_group_concordance(
@@ -117,14 +120,10 @@ def cross_group_concordance(
 
     Parameters
     ----------
-    y : structured array, (n,)
-        Event flags and times.
-    risk : (n,) array
-        Risk scores; higher means sooner.
+    y, risk, sample_weight
+        As in :func:`concordance_index`.
     groups : (n,) labels, or (n, J) for intersections
         Group of each patient.
-    sample_weight : (n,) array, optional
-        Patient weights; a pair weighs the product of its patients' weights.
     missing : "group" or "drop"
         Patients without a label: a group of their own, or left out altogether.
 
@@ -157,3 +156,63 @@ def cross_group_concordance(
         values = sums.numerator / sums.denominator
     index = pd.Index(list(parsed.labels), tupleize_cols=False)
     return pd.DataFrame(values, index=index.rename("event first"), columns=index.rename("other"))
+
+
+def uno_concordance(
+    y_train: Any, y_test: Any, risk: Any, *, tau: float | None = None, sample_weight: Any = None
+) -> float:
+    r"""Concordance with each pair weighted by the inverse probability of having been observed.
+
+    .. math:: C_\tau = \frac{\sum_{(i,j): Y_i < \tau} \hat G(Y_i)^{-2} \left( 1[f_i > f_j]
+                             + \tfrac12 1[f_i \approx f_j] \right)}{\sum_{(i,j): Y_i < \tau} \hat G(Y_i)^{-2}}
+
+    over Harrell's pairs, with G the training patients' chance of still being observed.
+
+    Parameters
+    ----------
+    y_train : structured array or FollowUp
+        Training targets, for the censoring distribution.
+    y_test, risk, sample_weight
+        Target, scores and weights of the scored patients, as in :func:`concordance_index`.
+    tau : float, optional
+        Only events before it count. By default all events whose censoring weight the training follow-up
+        gives; later ones are known to be longer than the others, and are compared as such.
+
+    Returns
+    -------
+    float
+        Equal to scikit-survival's ``concordance_index_ipcw`` where that does not refuse; NaN, with a warning,
+        if no pair is comparable.
+
+    References
+    ----------
+    Uno, Cai, Pencina, D'Agostino, Wei (2011), On the C-statistics for evaluating overall adequacy of risk
+    prediction procedures with censored survival data, Statistics in Medicine 30.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
+    >>> uno_concordance(y, y, [2.0, 0.0, 1.0])
+    0.6666666666666666
+    """
+    follow_up = FollowUp.parse(y_train)
+    scored = parse_scored(y_test, risk, sample_weight)
+    if tau is not None and tau > follow_up.end:
+        raise ArgumentError(
+            Argument("tau"),
+            f"={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose tau "
+            "up to there, or leave tau=None.",
+        )
+    weights = follow_up.inverse_probability(scored.target) ** 2
+    if tau is not None:
+        weights[scored.target.time >= tau] = 0.0
+    order = PairOrder.for_harrell(scored.target, scored.risk)
+    numerator, denominator = order.harrell_sums(scored.weight, weights)
+    if denominator == 0:
+        warn_undefined(
+            f"Uno's concordance is undefined (NaN): no pair of the {len(scored)} patients is comparable "
+            f"before {follow_up.end if tau is None else tau:g}."
+        )
+        return float("nan")
+    return numerator / denominator

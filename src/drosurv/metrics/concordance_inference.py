@@ -63,14 +63,7 @@ class ImparityInfluence:
 
     def largest_studentized_difference(self) -> float:
         """Largest difference of two groups' fractions in its standard errors; NaN if there is none."""
-        moments = self.influence.T @ self.influence
-        own = np.diag(moments)
-        variance = own[:, None] + own[None, :] - 2 * moments
-        difference = np.abs(self.fractions[:, None] - self.fractions[None, :])
-        usable = np.isfinite(difference) & (variance > 0)
-        if not usable.any():
-            return float("nan")
-        return float((difference[usable] / np.sqrt(variance[usable])).max())
+        return in_standard_errors(self.fractions, self.influence.T @ self.influence)
 
 
 def concordance_fraction_errors(
@@ -233,6 +226,6 @@ def studentized_concordance(order: PairOrder) -> Callable[[Groups], float]:
                 values[k] = counts.numerator.sum() / 2 / pairs
                 influence = (counts.numerator - values[k] * counts.denominator) / pairs
                 variances[k] = influence @ influence
-        return in_standard_errors(values, variances)
+        return in_standard_errors(values, np.diag(variances))
 
     return statistic

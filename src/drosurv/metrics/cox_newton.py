@@ -1,4 +1,7 @@
-"""A Cox model of a few columns, fitted by Newton's method: behind calibration slopes and calibration curves."""
+"""A Cox model of a few columns, fitted by Newton's method: behind calibration slopes and calibration curves.
+
+Its log likelihood is also that of any scores, given no columns.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ def _penalised(
     for i in range(len(rows)):
         for a in range(len(b)):
             score[i] += rows[i, a] * b[a]
-    value, gradient, curvature = _log_likelihood(time, event, rows, weight, score)
+    value, gradient, curvature = log_likelihood(time, event, rows, weight, score)
     for a in range(len(b)):
         value -= ridge / 2 * float(b[a] ** 2)
         gradient[a] -= ridge * b[a]
@@ -112,10 +115,13 @@ def _penalised(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _log_likelihood(
+def log_likelihood(
     time: FloatArray, event: BoolArray, rows: FloatArray, weight: FloatArray, score: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Log partial likelihood, its gradient (d,) and minus its second derivatives (d, d)."""
+    """Log partial likelihood of scores (n,), its gradient (d,) and minus its second derivatives (d, d).
+
+    Patients as in `maximised`. The sweep goes from the last time to the first, so that a risk set only grows.
+    """
     n, d = rows.shape
     # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
     # sets vanish.

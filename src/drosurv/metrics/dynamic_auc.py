@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.nonparametric import kaplan_meier
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
 from drosurv.metrics.time_grid import Grid, auc_times
@@ -57,10 +57,8 @@ def dynamic_auc(
     ----------
     y_train : structured array or FollowUp
         Training targets, for the censoring distribution.
-    y_test : structured array, (n,)
-        Event flags and times of the scored patients.
-    risk : (n,) array
-        Risk scores; higher means sooner.
+    y_test, risk
+        Target and scores of the scored patients, as in :func:`concordance_index`.
     times : (k,) array, optional
         Where to take the AUC; must lie inside the range the error message names.
     grid : "inside" or "table"
@@ -126,7 +124,7 @@ def dynamic_auc_curve(
         at,
         HARRELL_TOLERANCE,
     )
-    mean = _mean(auc, kaplan_meier(target, at, scored.weight))
+    mean = _mean(auc, KaplanMeier.of(target, scored.weight).at(at))
     if np.isnan(mean):
         warn_undefined(
             f"the dynamic AUC is undefined (NaN): at no time within the training follow-up, which ends at "

@@ -2,7 +2,7 @@
 
 None of them looks at what is true of the patients, only at the spread of ``h = exp(risk)``. All of them
 fall when every score is multiplied by a number below 1, so read them beside
-:mod:`drosurv.metrics.shrinkage`.
+:func:`~drosurv.metrics.share_of_gain`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from drosurv.disparities.group import group_gap
 from drosurv.disparities.intersectional import log_ratio_gap
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.pair_disparities import Convention, hazards_of, individual_disparity, is_table
 from drosurv.target import FloatArray
@@ -61,15 +62,10 @@ def intersectional_disparity(
 
     Parameters
     ----------
-    risk : (n,) array
-        Risk scores f.
+    risk, convention, missing
+        As in :func:`group_disparity`.
     attributes : DataFrame or (n, J) labels
         One column per sensitive attribute.
-    convention : "paper" or "table"
-        "paper" is the printed definition above; "table", behind the published tables, smooths the means to
-        (sum h + 0.5) / (n_s + 1).
-    missing : "group" or "drop"
-        Patients without a label in some column: intersections of their own, or left out altogether.
 
     Returns
     -------
@@ -86,9 +82,10 @@ def intersectional_disparity(
     hazard, parsed = _grouped_hazards(risk, attributes, "attributes", missing)
     if not smooth and not (parsed.sums(hazard) > 0).all():
         lowest = parsed.labels[int(parsed.sums(hazard).argmin())]
-        raise ValueError(
-            f"risk is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio to others "
-            "has no logarithm; check the model's convergence, or add a constant to all scores."
+        raise ArgumentError(
+            Argument("risk"),
+            f" is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio to others "
+            "has no logarithm; check the model's convergence, or add a constant to all scores.",
         )
     return log_ratio_gap(hazard, parsed.codes, len(parsed), smooth)
 

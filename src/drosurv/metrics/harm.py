@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.metrics.brier import brier_contributions, brier_integrals
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
@@ -140,12 +141,8 @@ def likelihood_gains(
     ----------
     y_train : structured array or FollowUp
         Training targets, for the null model and the intervals.
-    y_test : structured array, (n,)
-        Event flags and times of the scored patients.
-    survival : n step functions, or (n, k) array
-        Predicted survival curves; an array holds the survival at `times`, one column each.
-    times : (k,) array, optional
-        Times of the columns of an array.
+    y_test, survival, times
+        Target and predicted curves of the scored patients, as in :func:`integrated_brier_score`.
     n_intervals : int
         Intervals between quantiles of the training event times on which hazards are constant.
     hazard_floor : float
@@ -216,12 +213,14 @@ def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int =
 def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
     """Ends of the intervals: 0 and quantiles of the training event times."""
     if n_intervals < 1:
-        raise ValueError(f"n_intervals must be at least 1, got {n_intervals}.")
+        raise ArgumentError.must("n_intervals", "be at least 1", n_intervals)
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
     edges = np.unique(edges)
     if len(edges) == 1:
-        raise ValueError("every training event happened at time 0: there is no interval to take a hazard on.")
+        raise ArgumentError(
+            "every training event happened at time 0: there is no interval to take a hazard on."
+        )
     return edges
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing
 from drosurv.metrics.pair_order import PairOrder, imparity_sums
 from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
@@ -32,14 +33,10 @@ def concordance_fractions(
 
     Parameters
     ----------
-    y : structured array, (n,)
-        Event flags and times.
-    risk : (n,) array
-        Risk scores; higher means sooner.
+    y, risk, sample_weight
+        As in :func:`concordance_index`.
     groups : (n,) labels, or (n, J) for intersections
         Group of each patient.
-    sample_weight : (n,) array, optional
-        Patient weights; a pair weighs the product of its patients' weights.
     missing : "group" or "drop"
         Patients without a label: a group of their own, or left out altogether.
     labels : sequence, optional
@@ -147,17 +144,13 @@ def concordance_imparity_over_cuts(
 
     Parameters
     ----------
-    y : structured array, (n,)
-        Event flags and times.
-    risk : (n,) array
-        Risk scores; higher means sooner.
+    y, risk, sample_weight
+        As in :func:`concordance_index`.
     attribute : (n,) numbers
         For example age; patients whose value is missing are left out altogether.
     min_group : int
         Fewest patients on either side of a cut. Fractions of a handful of patients are noisy, so that with
         the default, every cut, the largest gap tends to lie at the ends.
-    sample_weight : (n,) array, optional
-        Patient weights; a pair weighs the product of its patients' weights.
 
     Returns
     -------
@@ -173,8 +166,9 @@ def concordance_imparity_over_cuts(
     scored = parse_scored(y, risk, sample_weight)
     values = np.asarray(attribute, dtype=np.float64)
     if values.shape != (len(scored),):
-        raise ValueError(
-            f"attribute must hold one number per patient, got shape {values.shape} for {len(scored)}."
+        raise ArgumentError(
+            Argument("attribute"),
+            f" must hold one number per patient, got shape {values.shape} for {len(scored)}.",
         )
     known = ~np.isnan(values)
     scored, values = scored.take(known), values[known]
@@ -184,9 +178,10 @@ def concordance_imparity_over_cuts(
     sides = np.minimum(last_of_value + 1, len(values) - last_of_value - 1)
     last_of_value = last_of_value[sides >= min_group]
     if len(last_of_value) == 0:
-        raise ValueError(
-            f"attribute has no cut point with at least min_group={min_group} of its {len(values)} known "
-            "values on either side: lower min_group, or give an attribute that varies."
+        raise ArgumentError(
+            Argument("attribute"),
+            f" has no cut point with at least min_group={min_group} of its {len(values)} known "
+            "values on either side: lower min_group, or give an attribute that varies.",
         )
     counts = PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
     numerator, denominator = counts.numerator[order], counts.denominator[order]

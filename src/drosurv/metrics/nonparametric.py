@@ -97,36 +97,8 @@ class KaplanMeier:
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
-        from scipy.stats import norm
-
-        survival, variance = self.at(at), step_function(self.times, self.log_variance, at, before=0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / -np.log(survival)
-            low, high = survival ** np.exp(reach), survival ** np.exp(-reach)
-        known = (survival > 0) & (survival < 1)
-        return np.where(known, low, survival), np.where(known, high, survival)
-
-
-def kaplan_meier(
-    target: Target, at: FloatArray, weight: FloatArray | None = None, *, entry: FloatArray | None = None
-) -> FloatArray:
-    """Share of patients free of the event after each of k times, (k,).
-
-    Parameters
-    ----------
-    target : Target
-        Events and times of n patients.
-    at : (k,) float64
-        Where to read the curve.
-    weight, entry : (n,) float64, optional
-        Patient weights; when each came under observation.
-
-    Returns
-    -------
-    (k,) float64
-        NaN after the last time of the sample if that patient was censored: the curve ends there.
-    """
-    return KaplanMeier.of(target, weight, entry=entry).at(at)
+        variance = step_function(self.times, self.log_variance, at, before=0.0)
+        return _log_log_interval(self.at(at), np.sqrt(variance), level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +125,10 @@ class CumulativeIncidence:
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
-        from scipy.stats import norm
-
         share, variance = self.at(at), self._read(self.variance, at)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / (share * -np.log(share))
-            low, high = share ** np.exp(reach), share ** np.exp(-reach)
-        known = (share > 0) & (share < 1)
-        return np.where(known, low, share), np.where(known, high, share)
+            error_of_log = np.sqrt(variance) / share
+        return _log_log_interval(share, error_of_log, level)
 
     def _read(self, values: FloatArray, at: FloatArray) -> FloatArray:
         if len(self.times) == 0:
@@ -224,6 +192,19 @@ def aalen_johansen(
         + np.cumsum(a * incidence**2 + b + 2 * c * incidence)
     )
     return CumulativeIncidence(at, incidence, np.maximum(variance, 0.0))
+
+
+def _log_log_interval(
+    share: FloatArray, error_of_log: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of the interval of shares (k,), normal for log(-log): so it stays between 0 and 1."""
+    from scipy.stats import norm
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = norm.ppf((1 + level) / 2) * error_of_log / -np.log(share)
+        low, high = share ** np.exp(reach), share ** np.exp(-reach)
+    known = (share > 0) & (share < 1)
+    return np.where(known, low, share), np.where(known, high, share)
 
 
 def _counts(

@@ -15,6 +15,7 @@ from drosurv.disparities.censoring_aware import (
     censored_event_hinge_sum_within_groups,
 )
 from drosurv.disparities.individual import pairwise_hinge_sum, unit_rows
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -143,13 +144,7 @@ def censored_individual_disparity(
     ----------
     y : structured array, (n,)
         Event flags and times.
-    risk : (n,) array
-        Risk scores f; h = exp f.
-    X : (n, d) array
-        Features, already standardised.
-    scale : float
-        The factor gamma between distances of features and of hazards.
-    pairs : "auto", "all" or int
+    risk, X, scale, pairs
         As in :func:`individual_disparity`.
 
     Returns
@@ -168,7 +163,7 @@ def censored_individual_disparity(
     >>> censored_individual_disparity(y, [0.0, 1.0], [[1.0], [1.0]])
     1.718281828459045
     """
-    return _censoring_aware(y, risk, X, None, scale, pairs)
+    return censoring_aware_disparity(y, risk, X, None, scale=scale, pairs=pairs)
 
 
 def censored_group_disparity(
@@ -198,10 +193,11 @@ def censored_group_disparity(
     >>> censored_group_disparity(y, [0.0, 1.0, 9.0], [[1.0], [1.0], [1.0]], ["a", "a", "b"])
     0.8591409142295225
     """
-    return _censoring_aware(y, risk, X, groups, scale, pairs)
+    return censoring_aware_disparity(y, risk, X, groups, scale=scale, pairs=pairs)
 
 
-def _censoring_aware(y: Any, risk: Any, X: Any, groups: Any, scale: float, pairs: Pairs) -> float:
+def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: float, pairs: Pairs) -> float:
+    """Over pairs inside one group, or without groups over all pairs; else as the two functions above."""
     target = parse_target(y, require_event=False)
     hazard = hazards_of(risk, len(target))
     rows = unit_rows(_parse_features(X, len(target)))
@@ -225,13 +221,13 @@ def _censoring_aware(y: Any, risk: Any, X: Any, groups: Any, scale: float, pairs
 def is_table(convention: Convention) -> bool:
     """Whether the convention is that of the published tables."""
     if convention not in ("paper", "table"):
-        raise ValueError(f"convention must be 'paper' or 'table', got {convention!r}.")
+        raise ArgumentError.must("convention", "be 'paper' or 'table'", convention)
     return convention == "table"
 
 
 def _parse_scale(scale: float) -> float:
     if not (np.isfinite(scale) and scale >= 0):
-        raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
+        raise ArgumentError.must("scale", "be a finite number >= 0", scale)
     return float(scale)
 
 
@@ -240,9 +236,10 @@ def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
     scores = parse_risk(risk, n)
     largest = float(scores.max(initial=-np.inf))
     if largest > np.log(np.finfo(np.float64).max):
-        raise ValueError(
-            f"risk holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: they have no "
-            "disparity of hazards; check the model's convergence."
+        raise ArgumentError(
+            Argument("risk"),
+            f" holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: they have no "
+            "disparity of hazards; check the model's convergence.",
         )
     return np.exp(scores)
 
@@ -250,13 +247,15 @@ def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
 def _parse_features(X: Any, n: int) -> FloatArray:
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != n:
-        raise ValueError(
-            f"X must hold one row of features for each of the {n} patients, got shape {rows.shape}."
+        raise ArgumentError(
+            Argument("X"),
+            f" must hold one row of features for each of the {n} patients, got shape {rows.shape}.",
         )
     if not np.isfinite(rows).all():
         row = int(np.argwhere(~np.isfinite(rows))[0][0])
-        raise ValueError(
-            f"X contains NaN or infinite features (first in row {row}): fill or drop them first."
+        raise ArgumentError(
+            Argument("X"),
+            f" contains NaN or infinite features (first in row {row}): fill or drop them first.",
         )
     return rows
 
@@ -267,7 +266,9 @@ def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) 
     from drosurv.disparities.pair_tiles import PairTiles, Side
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r}: torch sees no CUDA device here; leave device=None.")
+        raise ArgumentError(
+            Argument("device"), f"={device!r}: torch sees no CUDA device here; leave device=None."
+        )
     patient = np.arange(len(hazard))[None]
     one_group = np.zeros_like(patient)
     # A pair is a first patient whose key is at most the second's: i <= j - 1, each pair once.

@@ -1,14 +1,18 @@
-"""Cox's log partial likelihood as a score of held-out patients."""
+"""Cox's log partial likelihood as a score of held-out patients, and how much of it a model gains over no model.
+
+F_I, F_G and F_cap fall when every score is multiplied by c < 1. So a fairness number is read beside the likelihood
+that the model still gains over saying nothing: has it become fair-looking only by saying less?
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-import numba
 import numpy as np
 
-from drosurv.metrics.scores import ScoredTarget, parse_scored, warn_undefined
-from drosurv.target import BoolArray, FloatArray
+from drosurv.errors import ArgumentError
+from drosurv.metrics.cox_newton import log_likelihood
+from drosurv.metrics.scores import parse_scored, warn_undefined
 
 Per = Literal["event", "patient"]
 
@@ -45,44 +49,93 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
     -0.6931471805599453
     """
     if per not in ("event", "patient"):
-        raise ValueError(f"per must be 'event' or 'patient', got {per!r}.")
+        raise ArgumentError.must("per", "be 'event' or 'patient'", per)
     scored = parse_scored(y, risk, sample_weight)
     events = float(scored.weight[scored.target.event].sum())
     if events == 0:
         warn_undefined("the log partial likelihood is undefined (NaN): no patient had the event.")
         return float("nan")
-    return log_likelihood_sum(scored) / (events if per == "event" else float(scored.weight.sum()))
-
-
-def log_likelihood_sum(scored: ScoredTarget) -> float:
-    """The log partial likelihood itself: the weighted sum over events."""
     order = scored.target.order
-    return float(
-        _sum_over_events(
-            scored.target.time[order], scored.target.event[order], scored.risk[order], scored.weight[order]
+    order = order[scored.weight[order] > 0]
+    time, event, weight = scored.target.time[order], scored.target.event[order], scored.weight[order]
+    # The likelihood of scores as they are is that of a Cox model without columns.
+    total = log_likelihood(time, event, np.empty((len(order), 0)), weight, scored.risk[order])[0]
+    return float(total) / (events if per == "event" else float(scored.weight.sum()))
+
+
+def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
+    """Log partial likelihood per event of the scores, less that of equal scores for everybody.
+
+    Parameters
+    ----------
+    y, risk, sample_weight
+        As in :func:`log_partial_likelihood`.
+
+    Returns
+    -------
+    float
+        Negative if the scores mislead; NaN, with a warning, if there is no event.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, False], [1.0, 2.0])
+    >>> round(gain_over_null(y, [1.0, 0.0]), 4)
+    0.3799
+    """
+    scored = parse_scored(y, risk, sample_weight)
+    of_scores = log_partial_likelihood(scored.target, scored.risk, sample_weight=scored.weight)
+    if np.isnan(of_scores):
+        return of_scores
+    same_for_all = np.zeros(len(scored))
+    return of_scores - log_partial_likelihood(scored.target, same_for_all, sample_weight=scored.weight)
+
+
+def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any = None) -> float:
+    r"""Gain over the null model as a share of a reference model's, such as plain Cox.
+
+    .. math:: \frac{LPL(f) - LPL(0)}{LPL(f_{ref}) - LPL(0)}
+
+    Parameters
+    ----------
+    y, risk, sample_weight
+        As in :func:`log_partial_likelihood`.
+    reference_risk : (n,) array
+        Risk scores of the reference model.
+
+    Returns
+    -------
+    float
+        1 if nothing was lost, near 0 if the model is nearly silent; NaN, with a warning, if the reference
+        gains nothing itself.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
+    >>> round(share_of_gain(y, [0.1, 0.05, 0.0], [1.0, 0.5, 0.0]), 3)
+    0.116
+    """
+    reference = gain_over_null(y, reference_risk, sample_weight=sample_weight)
+    gain = gain_over_null(y, risk, sample_weight=sample_weight)
+    if not reference > 0:
+        warn_undefined(
+            f"the share of gain is undefined (NaN): the reference gains {reference:g} over the null model."
         )
-    )
+    return float(kept_share(gain, reference))
 
 
-@numba.njit(cache=True, nogil=True)
-def _sum_over_events(time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray) -> float:
-    """From the last time to the first; the risk set's sum is kept relative to its own largest score."""
-    largest = -np.inf
-    mass = 0.0
-    total = 0.0
-    stop = len(time)
-    while stop > 0:
-        start = stop
-        while start > 0 and time[start - 1] == time[stop - 1]:
-            start -= 1
-            if weight[start] > 0.0:
-                if risk[start] > largest:
-                    mass = mass * np.exp(largest - risk[start]) + weight[start]
-                    largest = risk[start]
-                else:
-                    mass += weight[start] * np.exp(risk[start] - largest)
-        for k in range(start, stop):
-            if event[k] and weight[k] > 0.0:
-                total += weight[k] * (risk[k] - largest - np.log(mass))
-        stop = start
-    return total
+def kept_share(gain: Any, reference: Any) -> Any:
+    """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself.
+
+    Parameters
+    ----------
+    gain, reference : float, array or Series
+        Gains on the same patients.
+
+    Examples
+    --------
+    >>> kept_share(0.1, 0.4), kept_share(0.1, -0.2)
+    (np.float64(0.25), np.float64(nan))
+    """
+    return gain / np.where(np.asarray(reference) > 0, reference, np.nan)

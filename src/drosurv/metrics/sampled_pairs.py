@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numba
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Pairs = Literal["auto", "all"] | int
@@ -44,7 +45,7 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
         return None
     number: Any = SAMPLED if pairs == "auto" else pairs
     if not isinstance(number, (int, np.integer)) or number < 1:
-        raise ValueError(f"pairs must be 'auto', 'all' or a whole number of pairs, got {pairs!r}.")
+        raise ArgumentError.must("pairs", "be 'auto', 'all' or a whole number of pairs", pairs)
     return int(number)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -76,25 +77,26 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         try:
             scores = scores.astype(np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} must hold numbers, got dtype {scores.dtype}.") from None
+            raise ArgumentError(Argument(name), f" must hold numbers, got dtype {scores.dtype}.") from None
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.ndim != 1:
-        raise ValueError(f"{name} must be one score per patient, got shape {scores.shape}.")
+        raise ArgumentError(Argument(name), f" must be one score per patient, got shape {scores.shape}.")
     if len(scores) == 0:
-        raise ValueError(f"{name} is empty: at least one patient is needed.")
+        raise ArgumentError(Argument(name), " is empty: at least one patient is needed.")
     if n is not None and len(scores) != n:
-        raise ValueError(
-            f"{name} has {len(scores)} scores for the {n} patients of y: give one score per row."
+        raise ArgumentError(
+            Argument(name), f" has {len(scores)} scores for the {n} patients of y: give one score per row."
         )
     finite = np.isfinite(scores)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
-        raise ValueError(
-            f"{name} contains {int((~finite).sum())} NaN or infinite scores "
+        raise ArgumentError(
+            Argument(name),
+            f" contains {int((~finite).sum())} NaN or infinite scores "
             f"(first at row {row}: {scores[row]}); such a patient cannot be ranked: "
-            "drop the row or repair the model."
+            "drop the row or repair the model.",
         )
     return scores
 
@@ -105,12 +107,15 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
         return np.ones(n)
     weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight must hold one weight for each of the {n} patients, got shape {weight.shape}."
+        raise ArgumentError(
+            Argument("sample_weight"),
+            f" must hold one weight for each of the {n} patients, got shape {weight.shape}.",
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
-        raise ValueError(f"sample_weight must be finite and not negative, got {weight[row]} at row {row}.")
+        raise ArgumentError(
+            Argument("sample_weight"), f" must be finite and not negative, got {weight[row]} at row {row}."
+        )
     return weight
 
 

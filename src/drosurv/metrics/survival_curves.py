@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
 
 # Rounding in exp(-H) may leave [0, 1] by this much; anything further out is not a survival probability.
@@ -55,31 +56,24 @@ class FunctionCurves:
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
-        found = np.empty((len(self), len(times)))
+        return self._read(times, np.empty((len(self), len(times))), lambda row: slice(None))
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        return self._read(times, np.empty((len(self), 1)), lambda row: slice(row, row + 1))[:, 0]
+
+    def _read(self, times: FloatArray, found: FloatArray, of: Callable[[int], slice]) -> FloatArray:
+        """Each function at its part of the times, one row each."""
         grid, places = None, None
         for row, function in enumerate(self.functions):
             x = getattr(function, "x", None)
             if x is None:
-                found[row] = function(times)
+                found[row] = function(times[of(row)])
                 continue
             # A model's curves share one array of times, so the places are looked up once.
             if places is None or x is not grid:
                 grid, places = x, _places(x, times)
-            found[row] = _heights(function, places)
-        return _checked(found)
-
-    def at_own(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
-        found = np.empty(len(self))
-        grid, places = None, None
-        for row, function in enumerate(self.functions):
-            x = getattr(function, "x", None)
-            if x is None:
-                found[row] = np.ravel(function(times[row : row + 1]))[0]
-                continue
-            if places is None or x is not grid:
-                grid, places = x, _places(x, times)
-            found[row] = _heights(function, places[row])
+            found[row] = _heights(function, places[of(row)])
         return _checked(found)
 
 
@@ -141,30 +135,36 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     else:
         curves = _parse_array(survival, times)
     if len(curves) != n:
-        raise ValueError(f"survival holds {len(curves)} curves for {n} patients: give one curve per row.")
+        raise ArgumentError(
+            Argument("survival"), f" holds {len(curves)} curves for {n} patients: give one curve per row."
+        )
     return curves
 
 
 def _parse_array(survival: Any, times: Any) -> ArrayCurves:
     values = np.asarray(survival, dtype=np.float64)
     if values.ndim != 2:
-        raise ValueError(
-            "survival must be one step function per patient or an array of shape (patients, times), got "
-            f"shape {values.shape}."
+        raise ArgumentError(
+            Argument("survival"),
+            " must be one step function per patient or an array of shape (patients, times), got "
+            f"shape {values.shape}.",
         )
     if times is None:
-        raise ValueError(
-            f"survival is an array of {values.shape[1]} columns: pass their times as well, times=..."
+        raise ArgumentError(
+            Argument("survival"),
+            f" is an array of {values.shape[1]} columns: pass their times as well, times=...",
         )
     grid = np.asarray(times, dtype=np.float64)
     if grid.shape != (values.shape[1],):
-        raise ValueError(
-            f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
-            f"{grid.shape}."
+        raise ArgumentError(
+            Argument("times"),
+            f" must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{grid.shape}.",
         )
     if not (np.diff(grid) > 0).all():
-        raise ValueError(
-            "times must be strictly ascending when survival is an array of columns in that order."
+        raise ArgumentError(
+            Argument("times"),
+            " must be strictly ascending when survival is an array of columns in that order.",
         )
     return ArrayCurves(grid, _checked(values))
 
@@ -182,8 +182,9 @@ def _checked(values: FloatArray) -> FloatArray:
     wrong = ~((values >= -_ROUNDING) & (values <= 1 + _ROUNDING))
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
-        raise ValueError(
-            f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; pass "
-            "survival functions, not cumulative hazards or risk scores."
+        raise ArgumentError(
+            Argument("survival"),
+            f" must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; pass "
+            "survival functions, not cumulative hazards or risk scores.",
         )
     return np.clip(values, 0.0, 1.0)

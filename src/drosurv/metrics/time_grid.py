@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -82,13 +83,15 @@ def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Gr
         times = np.linspace(common, stop if _is_inside(grid) else last, 50, endpoint=False)
     chosen = _valid(times, start, stop)
     if len(chosen) < 2:
-        raise ValueError(f"times must hold at least two times to integrate over, got {chosen.tolist()}.")
+        raise ArgumentError(
+            Argument("times"), f" must hold at least two times to integrate over, got {chosen.tolist()}."
+        )
     return chosen
 
 
 def _is_inside(grid: Grid) -> bool:
     if grid not in ("inside", "table"):
-        raise ValueError(f"grid must be 'inside' or 'table', got {grid!r}.")
+        raise ArgumentError.must("grid", "be 'inside' or 'table'", grid)
     return grid == "inside"
 
 
@@ -96,9 +99,10 @@ def _valid(times: Any, start: float, stop: float) -> FloatArray:
     chosen = np.unique(np.atleast_1d(np.asarray(times, dtype=np.float64)))
     if len(chosen) == 0 or not (chosen[0] >= start and chosen[-1] < stop):
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
-        raise ValueError(
-            f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
+        raise ArgumentError(
+            Argument("times"),
+            f" must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
             f"training follow-up gives censoring weights; {found}. Choose times inside, or leave times=None "
-            "with grid='inside' (for evaluate and compare: convention='paper')."
+            "with grid='inside' (for evaluate and compare: convention='paper').",
         )
     return chosen

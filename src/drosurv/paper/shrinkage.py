@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.metrics.shrinkage import kept_share
+from drosurv.metrics.partial_likelihood import kept_share
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ all of them. A sentence decides by the second pair, shows it, and names the p-va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal
@@ -23,6 +23,7 @@ SHRUNK = 0.99
 CLEARLY_LOWER = 0.95
 MOST_WITH_NUMBERS = 3
 MOST_NAMED = 8
+MOST_SERVED = 4
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,55 @@ def shrinkage_statements(found: Shrinkage) -> list[Statement]:
 def is_lower(model: float | None, shrunken: float | None) -> bool:
     """Whether a model's disparity is clearly below that of the reference shrunk to the same information."""
     return model is not None and shrunken is not None and bool(model < CLEARLY_LOWER * shrunken)
+
+
+def comparison_statement(
+    better: Sequence[str], worse: Sequence[str], surest: Mapping[str, str], other: str, *, known: bool
+) -> Statement:
+    """Whom a model serves better and worse than another.
+
+    Parameters
+    ----------
+    better, worse : sequence of str
+        Whom, beyond chance.
+    surest : mapping
+        "better" and "worse" to the number that shows it most surely.
+    other : str
+        What the other model is called.
+    known : bool
+        Whether anything could be compared.
+    """
+    if not known:
+        text = f"The model cannot be compared with {other}: these patients have no comparable pair."
+        return Statement("against_plain", text)
+    if worse and not better:
+        text = (
+            f"{other[:1].upper()}{other[1:]} serves {_whom(worse)} better than this model "
+            f"({surest['worse']}), and nobody worse: use {other}."
+        )
+        return Statement("dominated", text, True)
+    if better:
+        but = f", and {_whom(worse)} worse ({surest['worse']})" if worse else ""
+        text = f"The model serves {_whom(better)} better than {other} ({surest['better']}){but}."
+        return Statement("against_plain", text, bool(worse))
+    return Statement("against_plain", f"The model and {other} serve every group alike, within chance.")
+
+
+def _whom(names: Sequence[str]) -> str:
+    """Everybody first, and who is meant above all."""
+    if names[0] == "everybody" and len(names) > 1:
+        return f"everybody ({listing(names[1:], MOST_SERVED - 1)} among them)"
+    return listing(names, MOST_SERVED)
+
+
+def slope_statement(slope: float, other_slope: float, other: str) -> Statement:
+    """What a calibration slope far from 1 means, beside that of another model."""
+    text = (
+        f"Its calibration slope is {written(slope)} ({other}: {written(other_slope)}; 1 is right): differences between "
+        f"patients are {'under' if slope > 1 else 'over'}stated, so do not read its survival curves as probabilities "
+        "without recalibrating."
+    )
+    return Statement("slope", text, True)
 
 
 def small_group_statements(groups: Sequence[tuple[str, str]]) -> list[Statement]:

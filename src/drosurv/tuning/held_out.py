@@ -11,9 +11,9 @@ import numpy as np
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import intersection_of, parse_attributes
-from drosurv.evaluation.between import Number
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.sheet import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -95,9 +95,14 @@ class HeldOut:
             Seed; the same seed draws the same patients for every setting, so that settings compare paired.
         """
         scoring = Scoring(
-            Predictions(risk, curves), None, self.target, self.follow_up, convention=self.convention
+            Predictions(risk, curves),
+            None,
+            self.target,
+            self.follow_up,
+            convention=self.convention,
+            features=self.X,
         )
-        panel = Panel(Patients(scoring), self.attributes, self.intersection, self.X, wanted=metrics)
+        panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics)
         # One thread: settings and folds are what runs in parallel.
         sheet = panel.sheet(replicates, random_state=random_state, threads=1)
         overall = panel.overall(sheet)

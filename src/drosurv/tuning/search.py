@@ -13,7 +13,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.metrics.shrinkage import kept_share
+from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.candidates import CANDIDATE

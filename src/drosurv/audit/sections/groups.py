@@ -27,7 +27,7 @@ def collect(evidence: Evidence) -> Part:
 
 def group_table(result: EvaluationResult) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
-    worst = next(iter(judged_gaps(result.rows, "concordance_index", result.settings.level)), None)
+    worst = next(iter(judged_gaps(result, "concordance_index")), None)
     rows = []
     # What is of pairs of patients or of intersections is no group's.
     told = [row for row in result.rows if row.kind != "gap" and CATALOGUE[row.metric].of != "everybody"]

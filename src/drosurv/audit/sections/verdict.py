@@ -71,15 +71,13 @@ class Grounds(NamedTuple):
 def find(evidence: Evidence) -> Grounds:
     """Read the findings off the evidence."""
     result = evidence.audited
-    level = result.settings.level
     everybody, *named = standings(evidence)
-    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
-    judged = judged_calibration(result.calibration, small, result.settings.horizon, level)
+    judged = judged_calibration(result)
     slopes = result.select(metric="calibration_slope", kind="overall")
     return Grounds(
         everybody,
         named,
-        next(iter(judged_gaps(result.rows, "concordance_index", level)), None),
+        next(iter(judged_gaps(result, "concordance_index")), None),
         [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
         next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
         evidence.against,
@@ -110,7 +108,7 @@ def collect(evidence: Evidence) -> Part:
             "groups": [_record(group) for group in groups],
             "gaps": [
                 {**{name: plain(value) for name, value in vars(gap).items()}, "size": plain(gap.size)}
-                for gap in judged_gaps(result.rows, "concordance_index", result.settings.level)
+                for gap in judged_gaps(result, "concordance_index")
             ],
             "reference": evidence.reference_name,
             "horizon": plain(result.settings.horizon),
