@@ -62,7 +62,8 @@ warnings.filterwarnings("ignore", message="Matplotlib is currently using agg")
 def put_report(app, error):
     """The page that an example of the gallery wrote, beside the home page that shows it."""
     report = Path(app.srcdir, "examples", "report.html")
-    if error is None and app.builder.name == "html":
+    # Without the gallery there is none.
+    if error is None and app.builder.name == "html" and report.exists():
         shutil.copy(report, app.outdir)
 
 

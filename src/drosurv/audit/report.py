@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from drosurv.audit.contents import all_sections
 from drosurv.audit.page import render
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.audit.summary import summary_of
 from drosurv.files import write_file
 from drosurv.presentation import Statement, Table, literal

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.audit.contents import all_sections
 from drosurv.audit.evidence import Case, Evidence
 from drosurv.audit.report import AuditReport, ModelAudit
+from drosurv.audit.sections.section import all_sections
 from drosurv.evaluation import beside, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.predictions import predict_curves, predict_risk

@@ -1,1 +1,1 @@
-"""Sections of the report, one file each; ``contents.all_sections`` finds them."""
+"""Sections of the report, one file each; ``section.all_sections`` finds them."""

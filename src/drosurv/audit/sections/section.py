@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
@@ -77,3 +80,12 @@ class Section:
     collect: Callable[[Evidence], Part | None]
     template: str
     draw: Callable[[Part], Any] = lambda part: None
+
+
+@cache
+def all_sections() -> tuple[Section, ...]:
+    """The ``SECTION`` of every file in this folder, by place."""
+    room = import_module(__name__.rpartition(".")[0])
+    modules = [import_module(f"{room.__name__}.{found.name}") for found in iter_modules(room.__path__)]
+    found = [module.SECTION for module in modules if hasattr(module, "SECTION")]
+    return tuple(sorted(found, key=lambda section: section.place))
