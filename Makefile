@@ -64,4 +64,4 @@ $(VENV)/bench-peers/ready: $(VENV)/test-ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build docs/generated docs/gallery docs/examples/*.csv docs/examples/report.html
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build docs/generated docs/more_models.rst docs/gallery docs/examples/*.csv docs/examples/report.html

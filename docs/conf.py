@@ -29,7 +29,7 @@ extensions = [
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_templates", "examples/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "_templates", "examples/GALLERY_HEADER.rst", "more_models.rst"]
 
 html_theme = "furo"
 html_title = "drosurv"
@@ -38,7 +38,7 @@ html_css_files = ["tables.css"]
 templates_path = ["_templates"]
 # Formulas are typeset by a copy of MathJax that is part of the site: nothing is fetched from elsewhere.
 
-autosummary_generate = True
+autosummary_generate = ["api.rst", "more_models.rst"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -67,6 +67,19 @@ def put_report(app, error):
         shutil.copy(report, app.outdir)
 
 
+def unnamed_models(reference):
+    """Entries of the models that the reference does not name: a new one is in it without a line of its own."""
+    from drosurv import all_estimators
+
+    rooms = {name: ".".join(cls.__module__.split(".")[:2]) for name, cls in all_estimators()}
+    missing = [f"   ~{room}.{name}" for name, room in rooms.items() if f"\n   {name}\n" not in reference]
+    if not missing:
+        return ".. Every model is named above.\n"
+    return "\n".join([".. autosummary::", "   :toctree: generated", "", *missing, ""])
+
+
 def setup(app):
-    """Called by Sphinx."""
+    """Called by Sphinx, before it reads: api.rst includes the models it does not name."""
+    reference = Path(app.srcdir, "api.rst").read_text(encoding="utf-8")
+    Path(app.srcdir, "more_models.rst").write_text(unnamed_models(reference), encoding="utf-8")
     app.connect("build-finished", put_report)

@@ -32,11 +32,11 @@ def house(tmp_path_factory):
     return copy.parent
 
 
-def run(house, *arguments):
+def run(house, *arguments, folder=ROOT):
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command,
-        cwd=ROOT,
+        cwd=folder,
         env={"PYTHONPATH": str(house), "PATH": "", "OMP_NUM_THREADS": "1"},
         capture_output=True,
     )
@@ -81,3 +81,46 @@ def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
     np.testing.assert_allclose(model.predict_survival_function(X, times=[0.5, 1.0]), expected, atol=2e-3)
     assert drosurv.WeibullCox in dict(drosurv.all_estimators()).values()
 """
+
+
+def test_the_command_line_fits_tunes_and_audits_it(house, tmp_path):
+    code = """
+import json
+from pathlib import Path
+from typer.testing import CliRunner
+from drosurv import datasets
+from drosurv.cli.app import app
+
+data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
+table.to_csv("patients.csv", index=False)
+TARGET = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=60"]
+
+def drosurv(*words):
+    done = CliRunner().invoke(app, [*words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+fitted = json.loads(drosurv("fit", *TARGET, "--model", "weibull-cox", "-o", "model", "--json"))
+assert fitted["estimator"] == "WeibullCox", fitted
+grid = ["--grid", "lr=0.02,0.05", "--folds", "2"]
+drosurv("tune", *TARGET, "--model", "WeibullCox", *grid, "-o", "tuned", "--table", "settings.csv")
+assert Path("settings.csv").read_text().count("\\n") >= 3
+import drosurv as library
+assert type(library.load("tuned")[-1]).__name__ == "WeibullCox"
+audit = ["--groups", "membership", "--bootstrap", "0", "--no-rules", "-o", "report.json"]
+drosurv("audit", "model", "patients.csv", *audit)
+assert "WeibullCox" in Path("report.json").read_text()
+"""
+    run(house, "-W", "ignore", "-c", code, folder=tmp_path)
+
+
+def test_the_docs_reference_has_it_without_a_line_of_its_own(house):
+    code = """
+import runpy
+from pathlib import Path
+unnamed_models = runpy.run_path("docs/conf.py")["unnamed_models"]
+reference = Path("docs/api.rst").read_text()
+print(unnamed_models(reference))
+"""
+    assert "   ~drosurv.estimators.WeibullCox\n" in run(house, "-c", code)

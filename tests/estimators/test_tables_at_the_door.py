@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sksurv.datasets import load_gbsg2
 
-from drosurv import CoxPH, DROCox, SubgroupRobustCox
+from drosurv import CoxPH, DeepHit, DROCox, SubgroupRobustCox
 from drosurv.persistence import load, save
 from drosurv.tables import TableEncoder
 
@@ -20,7 +20,12 @@ def messy():
 
 @pytest.mark.parametrize(
     "model",
-    [CoxPH(), DROCox(alpha=0.5), SubgroupRobustCox(random_state=0)],
+    [
+        CoxPH(),
+        DROCox(alpha=0.5),
+        SubgroupRobustCox(random_state=0),
+        DeepHit(max_iter=5, random_state=0, device="cpu"),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_it_is_what_the_encoder_in_a_pipeline_gives(messy, model):

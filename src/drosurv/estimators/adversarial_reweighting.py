@@ -8,7 +8,6 @@ from typing import Self
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.any_loss import AnyLoss
-from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -67,6 +66,3 @@ class AdversarialReweighting(AnyLoss):
             objective=lambda: Adversary(X, self.adversary_lr),
             neighborhoods=Alone(),
         )
-
-    def _describe(self, fitted: Fitted) -> None:
-        self.worst_case_weights_ = fitted.worst_case_weights

@@ -8,6 +8,7 @@ from typing import Any
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
+from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -31,6 +32,9 @@ class AnyLoss(NetworkEstimator):
         if not callable(self.loss) and self.loss not in LOSSES:
             wanted = f"be one of {LOSSES} or a function (target, weight) -> Loss"
             raise ArgumentError.must("loss", wanted, self.loss)
+
+    def _describe(self, fitted: Fitted) -> None:
+        self.worst_case_weights_ = fitted.worst_case_weights
 
     def _plain(self, training: Training, weight: FloatArray | None, **parts: Any) -> Recipe:
         """The recipe of the plain model, patients weighed in risk sets as told."""

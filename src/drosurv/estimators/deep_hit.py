@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times
@@ -20,7 +19,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import DeepHitLoss
-from drosurv.networks import build, linear, mlp, network_scores
+from drosurv.networks import network_scores
 from drosurv.target import FloatArray
 
 
@@ -72,7 +71,6 @@ class DeepHit(RobustEstimator):
     _no_ties = "a likelihood on intervals"
     _own_curves = "has probabilities of its own on intervals"
     _convex = False
-    _n_outputs = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -97,22 +95,13 @@ class DeepHit(RobustEstimator):
         self._n_outputs = loss.n_outputs
         return Recipe(loss, self._objective(batch, [training.mass]), baseline=_curves(loss))
 
-    def _module(self, n_features: int, seed: int) -> Any:
-        outputs = self._n_outputs
-        if callable(self.network):
-            return build(self.network, n_features, seed)
-        if self.network == "mlp":
-            return build(lambda d: mlp(d, self.hidden, self.dropout, outputs), n_features, seed)
-        return build(lambda d: linear(d, outputs), n_features, seed)
-
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)
         self._n_outputs = fitted.recipe.loss.n_outputs
 
     def _gone(self, X: Any) -> FloatArray:
         """Cumulative masses (n, K + 1) at zero and at the intervals' ends."""
-        check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
+        features = self._features(X)
         logits = network_scores(self.network_, features, self._n_outputs).reshape(len(features), -1)
         return _cumulative_mass(logits)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.any_loss import AnyLoss
-from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.parameters import check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -65,6 +64,3 @@ class DroppedOutlierDRO(AnyLoss):
         return self._plain(
             training, training.weight, objective=lambda: DroppedOutliers(inner(), self.epsilon)
         )
-
-    def _describe(self, fitted: Fitted) -> None:
-        self.worst_case_weights_ = fitted.worst_case_weights

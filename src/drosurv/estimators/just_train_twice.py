@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators.any_loss import AnyLoss
-from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.fitting import train
 from drosurv.estimators.parameters import check_number, check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -80,6 +80,3 @@ class JustTrainTwice(AnyLoss):
         worst = np.zeros(len(regrets), dtype=np.bool_)
         worst[order[reached < self.share * (1 - 1e-12)]] = True
         return worst
-
-    def _describe(self, fitted: Fitted) -> None:
-        self.worst_case_weights_ = fitted.worst_case_weights

@@ -64,6 +64,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
 
     # What one batch of models trained together may differ in.
     _batched: ClassVar[tuple[str, ...]] = ("lr",)
+    # Scores that the network gives each patient.
+    _n_outputs = 1
     # Whether the criterion of a linear model is convex.
     _convex = True
     # Why tied event times play no part in the loss; empty where they do.
@@ -222,8 +224,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         if callable(self.network):
             return build(self.network, n_features, seed)
         if self.network == "mlp":
-            return build(lambda d: mlp(d, self.hidden, self.dropout), n_features, seed)
-        return build(linear, n_features, seed)
+            return build(lambda d: mlp(d, self.hidden, self.dropout, self._n_outputs), n_features, seed)
+        return build(lambda d: linear(d, self._n_outputs), n_features, seed)
 
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:

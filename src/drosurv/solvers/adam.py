@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.stopping import Enough
 from drosurv.target import FloatArray
 
@@ -81,7 +81,7 @@ def adam(
         if l2 > 0.0:
             squares = [(p * p).reshape(len(p), -1).sum(-1) for p in parameters]
             if isinstance(value, np.ndarray):
-                squares = [_to_numpy(square) for square in squares]
+                squares = [in_numpy(square) for square in squares]
             value = value + l2 / 2 * sum(squares)
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
         if extra is not None:
@@ -99,7 +99,7 @@ def adam(
                 on_step(step)
             except Enough:
                 break
-    return np.stack([_to_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))
+    return np.stack([in_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))
 
 
 def _like(lr: FloatArray, parameter: Any) -> Any:
@@ -110,10 +110,3 @@ def _like(lr: FloatArray, parameter: Any) -> Any:
     import torch
 
     return torch.as_tensor(shaped, dtype=parameter.dtype, device=parameter.device)
-
-
-def _to_numpy(value: Any) -> NDArray[np.float64]:
-    if isinstance(value, np.ndarray):
-        return value
-    array: NDArray[np.float64] = value.detach().cpu().numpy().astype(np.float64)
-    return array
