@@ -29,14 +29,10 @@ def censored_event_hinge_sum(
 
     Parameters
     ----------
-    h : (n,) float64
-        Hazards.
-    U : (n, d) float64
-        Feature rows of length 1 or 0, from :func:`drosurv.disparities.unit_rows`.
+    h, U, scale
+        As in :func:`pairwise_hinge_sum`.
     event : (n,) bool
     time : (n,) float64
-    scale : float
-        Hazard difference allowed per unit of feature distance, not negative.
 
     Returns
     -------
@@ -209,19 +205,7 @@ class RPIndividual(RPGroup):
     with n_c censored and n_e event patients, u the rows of X at length 1: :class:`RPGroup` with everyone in
     one group.
 
-    Parameters
-    ----------
-    X : (n, d) or (R, n, d) float64
-        Standardised features.
-    target : Target
-        Its arrays (n,), or (R, n).
-    scale : float
-        Hazard difference allowed per unit of feature distance.
-
-    References
-    ----------
-    Rahman, Purushotham (2022). Fair and interpretable models for survival analysis. ACM SIGKDD Conference on
-    Knowledge Discovery and Data Mining.
+    Parameters and reference as for :class:`RPGroup`.
     """
 
     needs_groups = False

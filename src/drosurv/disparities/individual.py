@@ -96,10 +96,7 @@ class KeyaIndividual(PairPenalty):
     >>> values, gradient
     (array([0.5]), array([[-0.5,  1.5]]))
 
-    References
-    ----------
-    Keya, Islam, Pan, Stockwell, Foulds (2021). Equitable allocation of healthcare resources with fair
-    survival models. SIAM International Conference on Data Mining.
+    Reference as for :class:`KeyaGroup`.
     """
 
     needs_groups = False

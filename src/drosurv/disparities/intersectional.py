@@ -24,14 +24,8 @@ def log_ratio_gap(h: FloatArray, codes: NDArray[np.int64], n_groups: int, smooth
 
     Parameters
     ----------
-    h : (n,) float64
-        Hazards, positive.
-    codes : (n,) int
-        Intersectional group of each patient, 0 to ``n_groups - 1``.
-    n_groups : int
-        Groups without a patient do not count.
-    smooth : bool
-        Whether group means are smoothed.
+    h, codes, n_groups, smooth
+        As in :func:`group_gap`; hazards are positive, groups the intersections of attributes.
 
     Returns
     -------
@@ -57,10 +51,8 @@ class KeyaIntersectional(GroupPenalty):
 
     Parameters
     ----------
-    codes : (n,) or (R, n) int
-        Intersectional group of each patient, 0 to ``n_groups - 1``.
-    n_groups : int
-        Groups without a patient are allowed and never count.
+    codes, n_groups
+        As in :class:`KeyaGroup`; groups are the intersections of attributes.
 
     Examples
     --------
@@ -70,10 +62,7 @@ class KeyaIntersectional(GroupPenalty):
     >>> np.exp(values), gradient
     (array([3.]), array([[-0.75      ,  0.91666667]]))
 
-    References
-    ----------
-    Keya, Islam, Pan, Stockwell, Foulds (2021). Equitable allocation of healthcare resources with fair
-    survival models. SIAM International Conference on Data Mining.
+    Reference as for :class:`KeyaGroup`.
     """
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:

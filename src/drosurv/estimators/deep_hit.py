@@ -32,12 +32,8 @@ class DeepHit(RobustEstimator):
 
     Parameters
     ----------
-    n_intervals : int
-        Intervals, cut at quantiles of the event times; ties or few events give fewer.
-    alpha : float
-        Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
-    ball : {"chi2", "paper", "cvar"}
-        As in :class:`drosurv.DROCox`.
+    n_intervals, alpha, ball
+        As in :class:`drosurv.DiscreteTimeHazard`.
     split : bool
         Whether halves are scored against each other where alpha is below 1; False is an error there.
     network : {"mlp", "linear"} or callable

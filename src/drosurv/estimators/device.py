@@ -29,7 +29,7 @@ def check_device(device: Any) -> None:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ArgumentError(
-            Argument("device", device), " is none that torch knows; use 'auto', 'cpu' or 'cuda'."
+            Argument("device", device), " is not a device that torch knows; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 

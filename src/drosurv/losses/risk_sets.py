@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
+# Below this exp is no normal number, above the other one it is near the largest.
 _UNDERFLOW = -708.0
 _LARGEST_ROOT = 1e150
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)

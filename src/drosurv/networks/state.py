@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
+
 if TYPE_CHECKING:
     from torch.nn import Module
 
@@ -22,5 +24,6 @@ def restored(module: Module, state: dict[str, NDArray[Any]]) -> Module:
     try:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
-        raise ValueError(f"network builds another shape than the one that was trained: {error}") from error
+        shape = f" builds another shape than the one that was trained: {error}"
+        raise ArgumentError(Argument("network"), shape) from error
     return module.eval()

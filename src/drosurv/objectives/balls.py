@@ -70,10 +70,8 @@ def worst_case_weights(losses: Tensor, alpha: float | Tensor, *, ball: str = "ch
 
     Parameters
     ----------
-    losses : (..., n) tensor
-        One loss per patient.
-    alpha : float or (...,) tensor
-        Smallest protected share of patients, in (0, 1].
+    losses, alpha
+        As in :func:`chi_square`.
     ball : {"chi2", "paper", "cvar"}
         The adversary's reach: chi-square ball with the tight or the published constant, or every
         subpopulation of at least mass alpha.

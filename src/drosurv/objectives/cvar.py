@@ -81,6 +81,7 @@ def _worst_share(
                 end += 1
             share = 0.0
             if block > 0.0:
+                # Rounding may leave the sum of all masses just short of alpha: the last block takes what is missing.
                 share = min(1.0, (a - taken) / block) if end < n else (a - taken) / block
                 eta[b] = row[order[k]]
             for i in range(k, end):
@@ -104,10 +105,8 @@ def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:
 
     Parameters
     ----------
-    losses : (..., n) tensor
-        One loss per patient; leading axes are a batch.
-    alpha : float or (...,) tensor
-        Share of patients, in (0, 1].
+    losses, alpha
+        As in :func:`chi_square`.
 
     Returns
     -------

@@ -23,10 +23,8 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
 
     Parameters
     ----------
-    losses : (..., n) tensor
-        One loss per patient; leading axes are a batch.
-    alpha : float or (...,) tensor
-        Smallest protected share of patients, in (0, 1].
+    losses, alpha
+        As in :func:`chi_square`.
     p : float
         Order, at least 1.
 

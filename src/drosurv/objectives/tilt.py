@@ -103,6 +103,7 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
     if constant**2 * at_top >= 1.0 - 1e-12:
         # The losses at the maximum alone fill the ball.
         return Tilt(highest, highest, highest, 1.0 / at_top, 0.0)
+    # Jump to the minimiser for the losses now above eta; it may cycle, so the slope's sign keeps a bracket.
     low, high, eta = -math.inf, highest, -math.inf
     base = highest
     for _ in range(_ROUNDS):

@@ -19,14 +19,21 @@ import numpy as np
 
 from drosurv.target import FloatArray
 
+# Steps that L-BFGS remembers.
 _MEMORY = 10
+# A sampled curvature is taken anew in the first iterations, while the point still moves far.
 _REFRESHES = 4
+# A step is long enough if the objective falls by this share of what the slope promises (Armijo), up to rounding.
 _SUFFICIENT = 1e-4
 _ROUNDING = 4e-15
+# On the unit diagonal of a scaled matrix: redundant features make it singular.
 _RIDGE = 1e-12
+# After convergence at most so many steps, until the gap is this share of the tolerance.
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
+# Iterations on a smooth objective before it is smoothed: by then its optimum lies on a kink.
 _PATIENCE = 150
+# A step is doubled while the slope at its end is still this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LONGEST = 1e3
 

@@ -34,9 +34,9 @@ class ScorePenalty(Protocol):
 class Criterion:
     """What training minimises, as a function of scores and extra parameters.
 
-    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Where nobody is averaged
-    with anybody, each block of patients carries them as one entry that holds their summed mass: exact, and several
-    times less to sort through.
+    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Unless losses are averaged
+    over neighbourhoods, each block of patients carries them as one entry that holds their summed mass: exact, and
+    several times less to sort through.
 
     Parameters
     ----------

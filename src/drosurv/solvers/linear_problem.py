@@ -18,8 +18,11 @@ _NEWTON_WORK = 3e6
 # Averaged over neighbourhoods, they cost most for the n (d + K) averages themselves.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
+# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
 _SEPARATED = 500.0
+# So is an objective that has fallen to this share of its first value.
 _VANISHED = 1e-10
+# A feature that varies by less than this share of its size is constant but for rounding.
 _CONSTANT = 1e-14
 
 
