@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -115,7 +116,7 @@ class RiskWindows:
         risks, heights = np.empty_like(scores), np.empty_like(scores)
         levels, sums = np.empty((len(scores), self._slots)), np.empty((len(scores), self._slots))
         out = np.empty_like(sums)
-        _log_sums(scores, *self._runs, self.weight, risks, heights, levels, sums, out)
+        _log_sums(scores, self._runs, self.weight, risks, heights, levels, sums, out)
         self._saved, self._means = (risks, heights, levels, sums), None
         self._scores, self._log_sums = scores, out
         return out
@@ -124,7 +125,7 @@ class RiskWindows:
         """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
         assert self._saved is not None, "log_sums comes before its pullback"
         out = np.zeros_like(self._saved[0])
-        _pull_back(cotangent, *self._runs, *self._saved, out)
+        _pull_back(cotangent, self._runs, *self._saved, out)
         return out
 
     def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
@@ -146,7 +147,7 @@ class RiskWindows:
         if self._means is None:
             risks, heights, levels, sums = (saved[0] for saved in self._saved)
             self._means = np.zeros((self._slots, X.shape[1]))
-            _add_features(X, *self._runs, risks, heights, levels, self._means)
+            _add_features(X, self._runs, risks, heights, levels, self._means)
             self._means /= np.where(sums > 0, sums, 1.0)[:, None]
         return self._means
 
@@ -159,18 +160,24 @@ class RiskWindows:
     def over_windows(self, values: FloatArray) -> FloatArray:
         """Sums (n, p) of values (K, p) of the slots over each patient's window: the transpose of counting."""
         out = np.zeros((self._patients, values.shape[1]))
-        _sum_over_windows(np.ascontiguousarray(values), *self._runs, out)
+        _sum_over_windows(np.ascontiguousarray(values), self._runs, out)
         return out
 
 
-Runs = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
-
-
-def _runs(slots: Slots) -> Runs:
-    """Members of all runs and their slots, where each run's members begin, its last slot and its direction.
+class Runs(NamedTuple):
+    """All runs: their members and the members' slots, where each begins, its last slot and its direction.
 
     The members of a run stand in the order in which it meets them; it goes on from the last one to its last slot.
     """
+
+    members: IntArray
+    at: IntArray
+    first: IntArray
+    last: IntArray
+    step: IntArray
+
+
+def _runs(slots: Slots) -> Runs:
     starts = np.searchsorted(slots.stratum, slots.stratum, side="left")
     seen = np.flatnonzero(slots.begin <= slots.end)
     begin, end = slots.begin[seen], slots.end[seen]
@@ -185,8 +192,8 @@ def _runs(slots: Slots) -> Runs:
     backward = _sorted_runs(seen, end, levels, middle, -1)
     forward = _sorted_runs(seen[cut], begin[cut], levels[cut], middle[cut] - 1, 1)
     members, at, first, last, step = (np.concatenate(parts) for parts in zip(backward, forward, strict=True))
-    first[len(backward[2]) :] += len(backward[0])
-    return members, at, np.append(first, len(members)), last, step
+    first[len(backward.first) :] += len(backward.members)
+    return Runs(members, at, np.append(first, len(members)), last, step)
 
 
 def _sorted_runs(members: IntArray, at: IntArray, level: IntArray, last: IntArray, step: int) -> Runs:
@@ -197,17 +204,13 @@ def _sorted_runs(members: IntArray, at: IntArray, level: IntArray, last: IntArra
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = (level[1:] != level[:-1]) | (last[1:] != last[:-1])
     first = np.flatnonzero(new)
-    return members[order], at[order], first, last[first], np.full(len(first), step)
+    return Runs(members[order], at[order], first, last[first], np.full(len(first), step))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _log_sums(
     scores: FloatArray,
-    members: IntArray,
-    at: IntArray,
-    first: IntArray,
-    last: IntArray,
-    step: IntArray,
+    runs: Runs,
     weight: FloatArray,
     risks: FloatArray,
     heights: FloatArray,
@@ -219,6 +222,7 @@ def _log_sums(
 
     Patient j has risk ``risks[j] exp(heights[j])``, slot k the summed risk ``sums[k] exp(levels[k])``.
     """
+    members, at, first, last, step = runs
     scratch = np.empty(scores.shape[1], np.int64)
     for b in range(scores.shape[0]):
         risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
@@ -262,11 +266,7 @@ def _log_sums(
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pull_back(
     cotangent: FloatArray,
-    members: IntArray,
-    at: IntArray,
-    first: IntArray,
-    last: IntArray,
-    step: IntArray,
+    runs: Runs,
     risks: FloatArray,
     heights: FloatArray,
     levels: FloatArray,
@@ -274,6 +274,7 @@ def _pull_back(
     out: FloatArray,
 ) -> None:
     """Kernel of :meth:`RiskWindows.pullback`: every run backwards, from its last slot to its first member's."""
+    members, at, first, last, step = runs
     for b in range(cotangent.shape[0]):
         risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
         for r in range(last.shape[0]):
@@ -299,17 +300,14 @@ def _pull_back(
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _add_features(
     X: FloatArray,
-    members: IntArray,
-    at: IntArray,
-    first: IntArray,
-    last: IntArray,
-    step: IntArray,
+    runs: Runs,
     risk: FloatArray,
     height: FloatArray,
     level: FloatArray,
     out: FloatArray,
 ) -> None:
     """Add each patient's risk times features to all slots of the window, at the level of the slot."""
+    members, at, first, last, step = runs
     held = np.empty(X.shape[1])
     for r in range(last.shape[0]):
         p, k, high = first[r], at[first[r]], -np.inf
@@ -337,14 +335,11 @@ def _add_features(
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sum_over_windows(
     values: FloatArray,
-    members: IntArray,
-    at: IntArray,
-    first: IntArray,
-    last: IntArray,
-    step: IntArray,
+    runs: Runs,
     out: FloatArray,
 ) -> None:
     """Kernel of :meth:`RiskWindows.over_windows`."""
+    members, at, first, last, step = runs
     held = np.empty(values.shape[1])
     for r in range(last.shape[0]):
         p, k = first[r + 1] - 1, last[r]
