@@ -43,13 +43,11 @@ STATUS = {
 
 
 @dataclass(eq=False)
-class Fitted:
-    """One trained model.
+class Found:
+    """What a solver found for one model.
 
     Attributes
     ----------
-    recipe, training, criterion
-        What it was trained on.
     network : (d,) float64, torch.nn.Module or Trees
         Coefficients, or the network.
     scores : (n,) or (n, K) float64
@@ -58,6 +56,25 @@ class Fitted:
         Extra parameters of the loss.
     n_iter, status, gap, history
         Iterations, why training stopped, certified relative gap, objective along the way.
+    """
+
+    network: Any
+    scores: FloatArray
+    extra: FloatArray
+    n_iter: int
+    status: str
+    gap: float
+    history: FloatArray
+
+
+@dataclass(eq=False)
+class Fitted(Found):
+    """One trained model.
+
+    Attributes
+    ----------
+    recipe, training, criterion
+        What it was trained on.
     objective : float
         Final training objective, penalties included.
     entries : (1, m) float64
@@ -69,16 +86,9 @@ class Fitted:
     recipe: Recipe
     training: Training
     criterion: Criterion
-    network: Any
-    scores: FloatArray
-    extra: FloatArray
-    n_iter: int
-    status: str
-    gap: float
-    history: FloatArray
-    objective: float = np.nan
-    entries: FloatArray = None  # type: ignore[assignment]
-    at: Evaluation = None  # type: ignore[assignment]
+    objective: float
+    entries: FloatArray
+    at: Evaluation
 
     @property
     def worst_case_weights(self) -> FloatArray:
@@ -120,8 +130,8 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
     for (recipe, training), result in zip(pairs, results, strict=True):
         criterion = recipe.criterion(training, penalised=False)
         networks = [_coefficients(m) if schedule.linear else m for m in result.modules]
-        models = _by_steps(recipe, training, criterion, schedule, networks, result.extra, result.history)
-        out.append(_evaluated(models, schedule, result.values))
+        found = _by_steps(training, criterion, schedule, networks, result.extra, result.history)
+        out.append(_evaluated(found, recipe, training, criterion, schedule, result.values))
     return out
 
 
@@ -170,22 +180,18 @@ def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[
     how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}[
         schedule.solver
     ]
-    return _evaluated(how(recipe, training, criterion, schedule), schedule)
+    found = how(training, criterion, schedule, recipe.tol)
+    return _evaluated(found, recipe, training, criterion, schedule)
 
 
-def _at_the_start(
-    recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule
-) -> list[Fitted]:
+def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
     n, d = training.X.shape
-    nothing = np.zeros(d), np.zeros(n), recipe.loss.start
-    return [Fitted(recipe, training, criterion, *nothing, 0, "converged", 0.0, np.zeros(0))]
+    return [Found(np.zeros(d), np.zeros(n), criterion.loss.start, 0, "converged", 0.0, np.zeros(0))]
 
 
-def _to_the_optimum(
-    recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule
-) -> list[Fitted]:
+def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
     problem = LinearProblem(training.X, criterion, schedule.l2)
-    tol = recipe.tol if schedule.tol is None else schedule.tol
+    tol = tol if schedule.tol is None else schedule.tol
     found = minimise(problem, tol=tol, max_iter=schedule.max_iter)
     if found.status != "converged":
         warnings.warn(
@@ -194,31 +200,18 @@ def _to_the_optimum(
             ConvergenceWarning,
             stacklevel=6,
         )
-    theta = found.x[: problem.d]
-    extra = recipe.loss.start + found.x[problem.d :]
-    if recipe.loss.shift is not None:
+    theta, loss = found.x[: problem.d], criterion.loss
+    extra = loss.start + found.x[problem.d :]
+    if loss.shift is not None:
         # The problem's features are centred. The extra parameters take off what the centre adds to the scores.
-        extra = extra - float(problem.centre @ theta) * recipe.loss.shift
-    scores = training.X @ theta
-    return [
-        Fitted(
-            recipe,
-            training,
-            criterion,
-            theta,
-            scores,
-            extra,
-            found.n_iter,
-            found.status,
-            found.gap,
-            found.history,
-        )
-    ]
+        extra = extra - float(problem.centre @ theta) * loss.shift
+    rest = (found.n_iter, found.status, found.gap, found.history)
+    return [Found(theta, training.X @ theta, extra, *rest)]
 
 
-def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
+def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
     assert schedule.module is not None, "Adam trains a network"
-    d, loss = training.X.shape[1], recipe.loss
+    d, loss = training.X.shape[1], criterion.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
     network: Any
     if schedule.linear and loss.n_outputs == 1:
@@ -249,11 +242,11 @@ def _by_adam(recipe: Recipe, training: Training, criterion: Criterion, schedule:
         watch.restore(extra)
     is_linear = isinstance(network, Linear)
     trained = [row.copy() for row in network.parameters[0]] if is_linear else network.trained()
-    models = _by_steps(recipe, training, criterion, schedule, trained, extra, history)
+    found = _by_steps(training, criterion, schedule, trained, extra, history)
     if watch is not None:
-        for model, best in zip(models, watch.best_pass, strict=True):
+        for model, best in zip(found, watch.best_pass, strict=True):
             model.n_iter, model.status = int(best), "stopped_early"
-    return models
+    return found
 
 
 def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | None) -> Callable[[int], None]:
@@ -264,7 +257,7 @@ def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | Non
     return on_step
 
 
-def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule: Schedule) -> list[Fitted]:
+def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
     X, grown, watched = training.X, criterion, None
     rows, held = np.arange(len(X)), np.arange(0)
     if schedule.stopping is not None:
@@ -287,22 +280,21 @@ def _by_trees(recipe: Recipe, training: Training, criterion: Criterion, schedule
     scores = np.empty(len(X))
     scores[rows], scores[held] = boosted.scores, boosted.watched_scores
     rest = (boosted.rounds, status, np.nan, boosted.history)
-    return [Fitted(recipe, training, criterion, boosted.trees, scores, boosted.extra, *rest)]
+    return [Found(boosted.trees, scores, boosted.extra, *rest)]
 
 
 def _by_steps(
-    recipe: Recipe,
     training: Training,
     criterion: Criterion,
     schedule: Schedule,
     networks: Sequence[Any],
     extra: FloatArray | None,
     history: FloatArray,
-) -> list[Fitted]:
+) -> list[Found]:
     """Models whose coefficients (d,) or modules come from a number of steps."""
     out = []
     for b, network in enumerate(networks):
-        scores = network_scores(network, training.X, recipe.loss.n_outputs)
+        scores = network_scores(network, training.X, criterion.loss.n_outputs)
         if not np.isfinite(scores).all():
             raise ArgumentError(
                 "training diverged to infinite scores; lower ",
@@ -311,14 +303,20 @@ def _by_steps(
             )
         own = np.zeros(0) if extra is None else extra[b]
         rest = (schedule.max_iter, "steps_done", np.nan, history[b])
-        out.append(Fitted(recipe, training, criterion, network, scores, own, *rest))
+        out.append(Found(network, scores, own, *rest))
     return out
 
 
-def _evaluated(models: list[Fitted], schedule: Schedule, values: FloatArray | None = None) -> list[Fitted]:
+def _evaluated(
+    found: list[Found],
+    recipe: Recipe,
+    training: Training,
+    criterion: Criterion,
+    schedule: Schedule,
+    values: FloatArray | None = None,
+) -> list[Fitted]:
     """The models with their final objective; its values (B,) are computed unless they are given."""
-    criterion = models[0].criterion
-    scores, extra = np.stack([m.scores for m in models]), np.stack([m.extra for m in models])
+    scores, extra = np.stack([m.scores for m in found]), np.stack([m.extra for m in found])
     entries = criterion.entries(scores, extra)
     at = criterion.objective(entries, criterion.mass)
     if values is None:
@@ -326,12 +324,23 @@ def _evaluated(models: list[Fitted], schedule: Schedule, values: FloatArray | No
         if criterion.penalty is not None and criterion.penalty_weight is not None:
             values = values + criterion.penalty_weight * criterion.penalty(scores)[0]
         if schedule.l2 > 0:
-            norms = np.array([_squared_norm(model.network) for model in models])
+            norms = np.array([_squared_norm(model.network) for model in found])
             values = values + 0.5 * schedule.l2 * norms
-    for b, model in enumerate(models):
-        model.objective, model.entries = float(values[b]), entries[b : b + 1]
-        model.at = Evaluation(at.value[b : b + 1], at.weights[b : b + 1], at.eta[b : b + 1])
-    return models
+    out = []
+    for b, model in enumerate(found):
+        own = Evaluation(at.value[b : b + 1], at.weights[b : b + 1], at.eta[b : b + 1])
+        out.append(
+            Fitted(
+                **vars(model),
+                recipe=recipe,
+                training=training,
+                criterion=criterion,
+                objective=float(values[b]),
+                entries=entries[b : b + 1],
+                at=own,
+            )
+        )
+    return out
 
 
 def _coefficients(module: Any) -> FloatArray:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import piecewise
@@ -14,6 +14,7 @@ from drosurv.estimators.fitting import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 from drosurv.objectives import Objective
@@ -41,7 +42,7 @@ class SubgroupEstimator(NetworkEstimator):
                 "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the processor", self.device
             )
 
-    def _schedule(self, batch: Any) -> Any:
+    def _schedule(self, batch: Sequence[Self]) -> Schedule:
         return replace(super()._schedule(batch), device="cpu")
 
     def _averaged(

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.losses import Loss
 from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective
@@ -195,8 +196,10 @@ class Criterion:
         mass, around = self.patient_mass[rows], self.neighborhoods
         total = float(mass.sum())
         if around is not None and not isinstance(around, TakesPatients):
-            raise ValueError(
-                f"{type(around).__name__} cannot average fewer patients than all; give it a take."
+            raise ArgumentError(
+                Argument("kernel"),
+                " cannot average some of the patients alone, as batches and early stopping ask for: use 'forest', or "
+                "an object with a method take(rows).",
             )
         return Criterion(
             self.loss.take(rows),
