@@ -43,7 +43,7 @@ STATUS = {
 
 
 @dataclass(eq=False)
-class Found:
+class Solved:
     """What a solver found for one model.
 
     Attributes
@@ -68,7 +68,7 @@ class Found:
 
 
 @dataclass(eq=False)
-class Fitted(Found):
+class Fitted(Solved):
     """One trained model.
 
     Attributes
@@ -184,12 +184,12 @@ def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[
     return _evaluated(found, recipe, training, criterion, schedule)
 
 
-def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
+def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     n, d = training.X.shape
-    return [Found(np.zeros(d), np.zeros(n), criterion.loss.start, 0, "converged", 0.0, np.zeros(0))]
+    return [Solved(np.zeros(d), np.zeros(n), criterion.loss.start, 0, "converged", 0.0, np.zeros(0))]
 
 
-def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
+def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     problem = LinearProblem(training.X, criterion, schedule.l2)
     tol = tol if schedule.tol is None else schedule.tol
     found = minimise(problem, tol=tol, max_iter=schedule.max_iter)
@@ -206,10 +206,10 @@ def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule
         # The problem's features are centred. The extra parameters take off what the centre adds to the scores.
         extra = extra - float(problem.centre @ theta) * loss.shift
     rest = (found.n_iter, found.status, found.gap, found.history)
-    return [Found(theta, training.X @ theta, extra, *rest)]
+    return [Solved(theta, training.X @ theta, extra, *rest)]
 
 
-def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
+def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     assert schedule.module is not None, "Adam trains a network"
     d, loss = training.X.shape[1], criterion.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
@@ -257,7 +257,7 @@ def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | Non
     return on_step
 
 
-def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Found]:
+def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     X, grown, watched = training.X, criterion, None
     rows, held = np.arange(len(X)), np.arange(0)
     if schedule.stopping is not None:
@@ -280,7 +280,7 @@ def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol:
     scores = np.empty(len(X))
     scores[rows], scores[held] = boosted.scores, boosted.watched_scores
     rest = (boosted.rounds, status, np.nan, boosted.history)
-    return [Found(boosted.trees, scores, boosted.extra, *rest)]
+    return [Solved(boosted.trees, scores, boosted.extra, *rest)]
 
 
 def _by_steps(
@@ -290,7 +290,7 @@ def _by_steps(
     networks: Sequence[Any],
     extra: FloatArray | None,
     history: FloatArray,
-) -> list[Found]:
+) -> list[Solved]:
     """Models whose coefficients (d,) or modules come from a number of steps."""
     out = []
     for b, network in enumerate(networks):
@@ -303,12 +303,12 @@ def _by_steps(
             )
         own = np.zeros(0) if extra is None else extra[b]
         rest = (schedule.max_iter, "steps_done", np.nan, history[b])
-        out.append(Found(network, scores, own, *rest))
+        out.append(Solved(network, scores, own, *rest))
     return out
 
 
 def _evaluated(
-    found: list[Found],
+    found: list[Solved],
     recipe: Recipe,
     training: Training,
     criterion: Criterion,
