@@ -253,7 +253,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         if is_tensor(X) and hasattr(self, "coef_"):
             scores = tensor_scores(self.coef_, checked_tensor(self, X, fit=False))
         else:
-            features = self._features(X)
+            features = self._new_features(X)
             network = self.coef_ if hasattr(self, "coef_") else self.network_
             # Coefficients hold their factor already.
             factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
@@ -266,7 +266,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
             raise ArgumentError("the model was fitted without an offset; leave ", Argument("offset"), " out.")
         return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
-    def _features(self, X: Any) -> FloatArray:
+    def _new_features(self, X: Any) -> FloatArray:
         """Features (n, d) of patients to predict for."""
         check_is_fitted(self)
         given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X)

@@ -97,7 +97,7 @@ class DeepHit(RobustEstimator):
 
     def _gone(self, X: Any) -> FloatArray:
         """Cumulative masses (n, K + 1) at zero and at the intervals' ends."""
-        features = self._features(X)
+        features = self._new_features(X)
         logits = network_scores(self.network_, features, self._n_outputs).reshape(len(features), -1)
         return _cumulative_mass(logits)
 
