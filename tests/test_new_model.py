@@ -99,7 +99,7 @@ TARGET = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membe
 def drosurv(*words):
     done = CliRunner().invoke(app, [*words])
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.stdout
 
 fitted = json.loads(drosurv("fit", *TARGET, "--model", "weibull-cox", "-o", "model", "--json"))
 assert fitted["estimator"] == "WeibullCox", fitted
