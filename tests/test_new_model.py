@@ -105,9 +105,8 @@ fitted = json.loads(drosurv("fit", *TARGET, "--model", "weibull-cox", "-o", "mod
 assert fitted["estimator"] == "WeibullCox", fitted
 grid = ["--grid", "lr=0.02,0.05", "--folds", "2"]
 drosurv("tune", *TARGET, "--model", "WeibullCox", *grid, "-o", "tuned", "--table", "settings.csv")
-assert Path("settings.csv").read_text().count("\\n") >= 3
-import drosurv as library
-assert type(library.load("tuned")[-1]).__name__ == "WeibullCox"
+settings = Path("settings.csv").read_text()
+assert "0.02" in settings and "0.05" in settings, settings
 audit = ["--groups", "membership", "--bootstrap", "0", "--no-rules", "-o", "report.json"]
 drosurv("audit", "model", "patients.csv", *audit)
 assert "WeibullCox" in Path("report.json").read_text()
