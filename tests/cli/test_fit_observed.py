@@ -113,3 +113,19 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     assert "no code of a cause" in drosurv.fails(
         "fit", path, "--time", "months", "--event", "sex", "--model", "cause-specific-cox", "-o", model
     )
+
+
+def test_several_rows_of_a_patient_train_a_model_but_are_not_judged(drosurv, data, tmp_path):
+    _, table = data
+    half = table.assign(patient=np.arange(len(table)), since=0.0).drop(columns=["hospital", "team"])
+    cut = (half["months"] / 2).round(3)
+    rows = pd.concat([half.assign(months=cut, died=0), half.assign(since=cut)], ignore_index=True)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    target = ("--time", "months", "--event", "died", "--entry", "since", "--id", "patient")
+    drosurv.ok("fit", tmp_path / "rows.csv", *target, "--model", "cox", "-o", tmp_path / "model")
+    assert library.load(tmp_path / "model")[-1].n_patients_ == len(table)
+    rows.tail(-1).to_csv(tmp_path / "others.csv", index=False)
+    message = drosurv.fails("evaluate", tmp_path / "model", tmp_path / "others.csv")
+    assert "several rows of patient 1" in message
+    half.to_csv(tmp_path / "first.csv", index=False)
+    drosurv.ok("evaluate", tmp_path / "model", tmp_path / "first.csv", "--bootstrap", "0")

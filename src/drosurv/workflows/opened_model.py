@@ -238,6 +238,7 @@ class OpenedModel:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         causes = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"), causes)
+        self._check_one_row_each(frame, id, columns.entry)
         table = SurvivalTable.parse(
             frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
         )
@@ -248,6 +249,19 @@ class OpenedModel:
                 " if another value means the event, or more patients.",
             )
         return table
+
+    def _check_one_row_each(self, frame: pd.DataFrame, id: str | None, entry: str | None) -> None:
+        """Raise for several rows (entry, time] of one patient: they would be judged, and drawn, as several patients."""
+        patient = id or self.notes.get("observed", {}).get("id")
+        if entry is None or patient is None or patient not in frame.columns:
+            return
+        again = frame[patient].duplicated().to_numpy()
+        if again.any():
+            name = frame[patient].iloc[int(again.argmax())]
+            raise ArgumentError(
+                f"the table holds several rows of patient {name} (column {patient!r}), but patients are judged, not "
+                "rows: keep the row of each that was known when predicting, such as the first."
+            )
 
     def warn_if_trained_on(self, data: Path) -> None:
         """Say so if the table is the one the model was trained on: every number is then too good."""
