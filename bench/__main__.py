@@ -8,7 +8,7 @@ import torch
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from bench import clinical, core, growth, metrics, penalties, repairs, report, subgroup, trees
+from bench import clinical, core, devices, growth, metrics, penalties, repairs, report, subgroup, trees
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,6 +24,7 @@ def growth_rows():
 PARTS = {
     "clinical": clinical.rows,
     "core": core.rows,
+    "devices": devices.rows,
     "growth": growth_rows,
     "metrics": metrics.rows,
     "penalties": penalties.rows,

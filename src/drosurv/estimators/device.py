@@ -33,9 +33,9 @@ def check_device(device: Any) -> None:
         ) from error
 
 
-# Steps of Adam, measured on one H200 and on one core of an aarch64 server (docs/performance.md; python -m bench --only
-# devices measures them here). A step on the accelerator takes about 5 ms however small, as its launches do, and a few
-# nanoseconds for each patient and model; on the processor each takes about 20 ns, and 1 ns for each weight of the
+# Steps of Adam, measured on one H200 and on a core or two of servers (docs/performance.md; to measure them here:
+# python -m bench --only devices). A step on the accelerator takes about 5 ms however small, as its launches do, and a
+# few nanoseconds for each patient and model; on the processor each takes about 20 ns, and 1 ns for each weight of the
 # network. The two meet at about 5e6 patients x models x (10 + weights); at twice that nobody loses.
 _WORTH_MOVING = 1e7
 _OF_THE_LOSS = 10
