@@ -138,6 +138,15 @@ def test_a_writers_own_disk_error_names_the_file_and_not_its_part(path):
     assert os.listdir(path.parent) == []
 
 
+def test_a_disk_error_that_names_nothing_names_the_file(path):
+    """As a write to a full disk has it: only opening a file puts its name into the error."""
+    path.write_text("old")
+    with pytest.raises(OSError, match="out cannot be written: No space left on device"), whole_file(path):
+        raise OSError(28, "No space left on device")
+    assert path.read_text() == "old"
+    assert os.listdir(path.parent) == ["out"]
+
+
 def test_threads_that_write_at_once_each_write_a_whole_file(path):
     contents = [bytes([k]) * 100_000 for k in range(16)]
     with ThreadPoolExecutor(8) as pool:

@@ -61,8 +61,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             raise _plainer(given, error) from error
     except OSError as error:
-        # What the writer itself ran into names the part, which nobody knows.
-        raise (_plainer(given, error) if error.filename == str(part) else error) from error
+        # What the writer itself ran into names the part, which nobody knows, or, on a full disk, nothing.
+        own = error.errno is not None and error.filename in (None, str(part))
+        raise (_plainer(given, error) if own else error) from error
     finally:
         part.unlink(missing_ok=True)
 

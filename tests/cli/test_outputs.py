@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from drosurv.cli.outputs import check_outputs, check_picture
@@ -51,3 +52,49 @@ def test_a_picture_says_what_it_is(name):
     check_picture(Path("front.SVG"))
     with pytest.raises(ValueError, match=r"must end in \.png, \.svg, \.pdf"):
         check_picture(Path(name))
+
+
+FULL = OSError(28, "No space left on device")
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk that is full from now on: what is written by any means fails as the system says it."""
+
+    def fill():
+        def no_space(*_, **__):
+            raise FULL
+
+        monkeypatch.setattr(Path, "write_bytes", no_space)
+        monkeypatch.setattr(pd.DataFrame, "to_csv", no_space)
+        monkeypatch.setattr(os, "fsync", no_space)
+
+    return fill
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (["fit", "p.csv", "--time", "days", "--event", "status", "--drop", "id", "-o", "old"], "old"),
+        (["predict", "m", "p.csv", "-o", "old"], "old"),
+        (["evaluate", "m", "p.csv", "--bootstrap", "0", "-o", "old"], "old"),
+        (["summary", "m", "-o", "old"], "old"),
+        (["audit", "m", "p.csv", "--bootstrap", "0", "--no-rules", "-o", "old.html"], "old.html"),
+        (["certify", "m", "p.csv", "--horizon", "300", "--plot", "old.png"], "old.png"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_full_disk_leaves_the_old_file_and_no_part_of_a_new_one(
+    drosurv, patients, tmp_path, monkeypatch, full_disk, command, output
+):
+    monkeypatch.chdir(tmp_path)
+    patients.head(150).to_csv("p.csv", index=False)
+    drosurv.ok("fit", "p.csv", "--time", "days", "--event", "status", "--drop", "id,stage", "-o", "m")
+    Path(output).write_text("old")
+    before = set(os.listdir())
+    full_disk()
+    result = drosurv(*command)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert f"Error: {output} cannot be written: No space left on device." in result.stderr
+    assert Path(output).read_text() == "old"
+    assert set(os.listdir()) == before

@@ -48,7 +48,14 @@ def test_copies_of_rows_are_counted_and_the_first_is_named(clean):
 def test_copies_are_found_although_the_rows_are_numbered(clean):
     frame = pd.concat([clean, clean.iloc[[3]]])
     (text,) = said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]))
-    assert "1 rows are copies" in text
+    assert "1 row is a copy" in text
+
+
+def test_five_visits_each_are_still_patients_but_cases_and_controls_are_not(clean):
+    assert any(
+        "names 40 different patients" in text for text in said(clean.assign(patient=np.arange(200) // 5))
+    )
+    assert not any("different patients" in text for text in said(clean.assign(case=np.arange(200) % 2)))
 
 
 def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
@@ -130,8 +137,8 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
         read_survival_table(tmp_path / "messy.csv", time="days", event="died")
     texts = [str(warning.message) for warning in found]
     starts = (
-        "1 patients have the time 0",
-        "1 rows are copies",
+        "1 patient has the time 0",
+        "1 row is a copy",
         "column 'age' holds 999",
         "column 'sex' holds labels",
     )

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer()
+from drosurv.cli.messages import PlainMessages, say
+from drosurv.cli.options import AsJson
+
+app = typer.Typer(cls=PlainMessages)
 
 
 @app.callback(invoke_without_command=True)
 def show(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the datasets: size, censoring, sensitive attributes, and whether they are cached.
 
@@ -52,11 +55,7 @@ def show_card(
     """
     from drosurv.datasets import card
 
-    try:
-        typer.echo(card(name).to_text())
-    except ValueError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
+    typer.echo(card(name).to_text())
 
 
 @app.command("fetch")
@@ -74,10 +73,7 @@ def fetch_dataset(
     try:
         with Console(stderr=True).status(f"fetching {name}"):
             path = fetch(name)
-    except ValueError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
     except DataUnavailableError as error:
-        typer.echo(f"Error: {error}", err=True)
+        say("Error", error)
         raise typer.Exit(1) from error
     typer.echo(f"{name}: {path or 'comes with scikit-survival, nothing to download'}")

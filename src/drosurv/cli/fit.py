@@ -21,6 +21,7 @@ from drosurv.cli.options import (
     Settings,
     TargetOptions,
     listed,
+    training_table,
     with_options,
     words,
 )
@@ -99,10 +100,9 @@ def fit(
 
     Example: drosurv fit patients.csv --time months --event died --hold-out test.csv -o model
     """
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
     from drosurv.presentation.progress import bar
-    from drosurv.tables import read_survival_table
     from drosurv.workflows import train
 
     check_outputs([output, hold_out], [data])
@@ -116,18 +116,16 @@ def fit(
         "id": patient if follows else None,
     }
     observed = {name: column for name, column in about_rows.items() if column is not None}
-    described_columns = columns.arguments()
-    described_columns["drop"] = list(dict.fromkeys([*described_columns["drop"], *observed.values()]))
-    with bar("reading the table"):
-        table = read_survival_table(
-            data,
-            event=event,
-            groups=listed(groups),
-            causes=hasattr(estimator, "predict_cumulative_incidence"),
-            **target.arguments(),
-            **described_columns,
-            **asdict(file.format),
-        )
+    table = training_table(
+        data,
+        event,
+        target,
+        columns,
+        file,
+        groups=groups,
+        aside=tuple(observed.values()),
+        causes=hasattr(estimator, "predict_cumulative_incidence"),
+    )
     held = None
     if hold_out is not None:
         table, held = table.hold_out(hold_out_share, seed)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
-    from drosurv.tables import FileFormat
+    from drosurv.tables import FileFormat, SurvivalTable
 
 
 def _mark(text: str) -> str:
@@ -142,6 +142,38 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def training_table(
+    data: Path,
+    event: str,
+    target: TargetOptions,
+    columns: ColumnOptions,
+    file: FileOptions,
+    *,
+    groups: list[str] | None = None,
+    aside: Sequence[str] = (),
+    causes: bool = False,
+) -> SurvivalTable:
+    """The table that a command trains on.
+
+    Columns named in `aside` are no features; with `causes`, events are read as causes that compete.
+    """
+    from drosurv.presentation.progress import bar
+    from drosurv.tables import read_survival_table
+
+    described = columns.arguments()
+    described["drop"] = tuple(dict.fromkeys([*described["drop"], *aside]))
+    with bar("reading the table"):
+        return read_survival_table(
+            data,
+            event=event,
+            groups=listed(groups),
+            causes=causes,
+            **target.arguments(),
+            **described,
+            **asdict(file.format),
+        )
 
 
 def words(*bundles: Any) -> list[str]:

@@ -44,36 +44,22 @@ def stoppable(output: Path) -> Iterator[None]:
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left in a terminal; in a log a line now and then."""
+    """A bar in a terminal; in a log a line now and then."""
+    import sys
     import time
 
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
+    from drosurv.presentation.progress import bar
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        last = 0.0
-
-        def line(step: Progress) -> None:
-            nonlocal last
-            if time.monotonic() - last > _SECONDS_BETWEEN_LINES or step.done == step.total:
-                last = time.monotonic()
-                typer.echo(f"{step.done} of {step.total} units; {_left(step)}", err=True)
-
-        yield line
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=None, left="")
+    shown, last = sys.stderr.isatty(), 0.0
+    with bar(doing, shown=shown) as told:
 
         def show(step: Progress) -> None:
-            bar.update(task, completed=step.done, total=step.total, left=_left(step))
+            nonlocal last
+            told(step.done, f"{doing}, {_left(step)}", step.total)
+            due = time.monotonic() - last > _SECONDS_BETWEEN_LINES or step.done == step.total
+            if due and not shown:
+                last = time.monotonic()
+                typer.echo(f"{step.done} of {step.total} units; {_left(step)}", err=True)
 
         yield show
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from drosurv.cli.options import (
     Settings,
     TargetOptions,
     listed,
+    training_table,
     with_options,
 )
 from drosurv.cli.outputs import check_outputs
@@ -27,7 +28,6 @@ from drosurv.cli.settings import read_settings
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
-    from drosurv.tables import SurvivalTable
     from drosurv.workflows import RepairedTable
 
 
@@ -64,31 +64,34 @@ def repair(
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
-    from dataclasses import asdict
-
-    from drosurv.tables import read_survival_table
+    from drosurv.workflows import OpenedModel, repair_from_table
 
     saved = Path(model) if Path(model).is_file() else None
     check_outputs([output, corrected], [data, predictions, saved])
     if corrected is not None and predictions is None:
         raise ArgumentError(Argument("corrected"), " goes with ", Argument("predictions"), ".")
-    table = read_survival_table(
-        data, event=event, **target.arguments(), **columns.arguments(), **asdict(file.format)
-    )
-    options = {
-        "max_repairs": max_repairs,
-        "max_conditions": max_conditions,
-        "evidence": evidence,
-        "random_state": seed,
-        "verbose": not as_json,
-    }
-    repaired = _repaired(
-        table, model, saved, data, predictions, file, columns, read_settings(set_), seed, options
+    table = training_table(data, event, target, columns, file)
+    opened = None if saved is None else OpenedModel.open(saved)
+    if opened is not None:
+        opened.warn_if_trained_on(data)
+    given = None if predictions is None else file.format.read(predictions)
+    trained = opened is None and given is None
+    repaired = repair_from_table(
+        table,
+        make_estimator(model, {}, read_settings(set_), seed) if trained else None,
+        opened=opened,
+        predictions=given,
+        categorical=listed(columns.categorical),
+        max_repairs=max_repairs,
+        max_conditions=max_conditions,
+        evidence=evidence,
+        random_state=seed,
+        verbose=not as_json,
     )
     if output is not None:
         repaired.save(output, data)
-    if corrected is not None and predictions is not None:
-        _write_corrected(repaired, predictions, corrected, file)
+    if corrected is not None and given is not None:
+        file.format.write(repaired.corrected(given), corrected)
     if as_json:
         ratios = repaired.hazard_ratios()
         print_json(
@@ -102,46 +105,6 @@ def repair(
         )
     else:
         _show(repaired, output, corrected)
-
-
-def _repaired(
-    table: SurvivalTable,
-    model: str,
-    saved: Path | None,
-    data: Path,
-    predictions: Path | None,
-    file: FileOptions,
-    columns: ColumnOptions,
-    others: dict[str, Any],
-    seed: int,
-    options: dict[str, Any],
-) -> RepairedTable:
-    from drosurv.workflows import OpenedModel, repair_from_table
-
-    if predictions is not None:
-        return repair_from_table(
-            table,
-            predictions=file.format.read(predictions),
-            categorical=listed(columns.categorical),
-            **options,
-        )
-    if saved is not None:
-        opened = OpenedModel.open(saved)
-        opened.warn_if_trained_on(data)
-        return repair_from_table(table, opened=opened, **options)
-    estimator = make_estimator(model, {}, others, seed)
-    return repair_from_table(table, estimator, categorical=listed(columns.categorical), **options)
-
-
-def _write_corrected(repaired: RepairedTable, predictions: Path, path: Path, file: FileOptions) -> None:
-    import pandas as pd
-
-    from drosurv.workflows.repairing import predicted_at
-
-    times, survival = predicted_at(file.format.read(predictions))
-    names = [f"survival_{time:g}" for time in times]
-    X = repaired.table.X[list(repaired.model.feature_names_in_)]
-    file.format.write(pd.DataFrame(repaired.model.correct((times, survival), X), columns=names), path)
 
 
 def _show(repaired: RepairedTable, output: Path | None, corrected: Path | None) -> None:

@@ -20,6 +20,7 @@ from drosurv.cli.options import (
     Settings,
     TargetOptions,
     listed,
+    training_table,
     with_options,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, write_picture
@@ -92,9 +93,6 @@ def tune(
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """
-    from dataclasses import asdict
-
-    from drosurv.tables import read_survival_table
     from drosurv.workflows import tune as tuned
 
     check_outputs([output, table, plot], [data])
@@ -118,14 +116,7 @@ def tune(
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if listed(groups) else "best")
     search, trained = tuned(
-        read_survival_table(
-            data,
-            event=event,
-            groups=listed(groups),
-            **target.arguments(),
-            **columns.arguments(),
-            **asdict(file.format),
-        ),
+        training_table(data, event, target, columns, file, groups=groups),
         estimator,
         values,
         make_rule(rule, tolerance, minimise),

@@ -77,8 +77,9 @@ def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarn
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         yield ArgumentWarning(
-            f"{copies:,} rows are copies of another row (first: row {second + 1} of row {first + 1}). They are used as "
-            "they stand, and never divided between training and hold-out; remove them if they are the same patients."
+            f"{'1 row is a copy' if copies == 1 else f'{copies:,} rows are copies'} of another row (first: row "
+            f"{second + 1} of row {first + 1}). They are used as they stand, and never divided "
+            "between training and hold-out; remove them if they are the same patients."
         )
 
 
@@ -86,7 +87,8 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
     n = len(frame)
     for name in frame.columns:
         different = frame[name].nunique()
-        if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 2 < different < frame[name].count():
+        # Far fewer would be a class of patients, such as cases and controls.
+        if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
             yield ArgumentWarning(
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
                 "together, pass ",

@@ -248,11 +248,12 @@ def _with_target(frame: pd.DataFrame, columns: TargetColumns) -> pd.DataFrame:
 def _warn_of_zero_times(table: SurvivalTable) -> None:
     zero = table.y[table.columns.time_name] == 0
     if zero.any():
-        events = int((table.y[table.columns.event][zero] > 0).sum())
+        n, events = int(zero.sum()), int((table.y[table.columns.event][zero] > 0).sum())
+        who = "1 patient has" if n == 1 else f"{n:,} patients have"
         warnings.warn(
             ArgumentWarning(
-                f"{int(zero.sum()):,} patients have the time 0, {events:,} of them with the event (first in row "
-                f"{int(zero.argmax()) + 1}): check that it is not an unknown time."
+                f"{who} the time 0, {events:,} of them with the event (first in row {int(zero.argmax()) + 1}): check "
+                "that it is not an unknown time."
             ),
             stacklevel=3,
         )

@@ -42,6 +42,13 @@ class RepairedTable:
         target = {name: value for name, value in asdict(self.table.columns).items() if value is not None}
         save(self.model, path, notes={"target": target, "trained_on": fingerprint(data)})
 
+    def corrected(self, predictions: pd.DataFrame) -> pd.DataFrame:
+        """Repaired survival probabilities of the table's patients, ``survival_TIME`` for every time predicted."""
+        times, survival = predicted_at(predictions)
+        X = self.table.X[list(self.model.feature_names_in_)]
+        found = self.model.correct((times, survival), X)
+        return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
+
     def hazard_ratios(self) -> Table | None:
         """Everyone's hazard ratios and the exceptions; None for a model that is not linear."""
         return None if linear_effects(self.model.base_) is None else self.model.hazard_ratios()
@@ -74,6 +81,8 @@ def repair_from_table(
     **options
         Parameters of :class:`drosurv.RepairedCox`.
     """
+    if table.entry is not None:
+        raise ArgumentError(Argument("entry"), " is not understood by a repair: leave it out.")
     if opened is not None:
         X = opened.readable(table.frame)
         model = opened.estimator
