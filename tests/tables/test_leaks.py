@@ -27,6 +27,16 @@ def test_a_column_that_tells_the_event_is_found(column):
     assert find_leaks(pd.DataFrame({"c": column}), Y) == {"c": "it tells the event of 100 % of the patients"}
 
 
+def test_a_level_that_only_the_event_leads_to_is_found():
+    """As death in hospital is, beside death at any time: its absence says little."""
+    here = EVENT & (np.cumsum(EVENT) % 3 == 0)
+    reason = {"c": f"all {here.sum()} patients with the value '1' had the event"}
+    assert find_leaks(pd.DataFrame({"c": here.astype(int)}), Y) == reason
+    assert find_leaks(pd.DataFrame({"c": (here & (np.cumsum(here) < 20)).astype(int)}), Y) == {}
+    # Patients who came last have no event yet: no leak.
+    assert find_leaks(pd.DataFrame({"year": np.where(EVENT | (RNG.random(400) < 0.5), 2001, 2020)}), Y) == {}
+
+
 def test_the_time_in_other_units_is_found():
     assert find_leaks(pd.DataFrame({"years": np.round(TIME / 365.25, 3)}), Y) == {
         "years": "it is the time in other units"

@@ -16,6 +16,9 @@ from drosurv.target import of_any_cause, parse_target
 # So close to the outcome that chance or a good marker cannot explain it.
 _AGREEMENT = 0.99
 _FEWEST_PATIENTS = 50
+# So many patients of one level, all with the event, where chance is less than this: in none of 31 real datasets.
+_FEWEST_SURE = 30
+_CHANCE = 1e-6
 
 
 class LeakWarning(ArgumentWarning):
@@ -23,7 +26,7 @@ class LeakWarning(ArgumentWarning):
 
 
 def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
-    """Columns that tell the event or the time of nearly every patient, with the reason to doubt them.
+    """Columns that tell the event or the time of nearly every patient, or of a whole level, and why to doubt them.
 
     Parameters
     ----------
@@ -59,13 +62,18 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
             if known.mean() > 0.5 and abs(_correlation(values[known], target.time[known])) > 0.9999:
                 found[str(name)] = "it is the time in other units"
             continue
-        levels, _ = pd.factorize(labels(column), use_na_sentinel=False)
+        levels, names = pd.factorize(labels(column), use_na_sentinel=False)
         if levels.max() >= MOST_LEVELS:
             continue
-        events = np.bincount(levels, target.event)
-        told = float(np.maximum(events, np.bincount(levels) - events).sum()) / n
+        events, patients = np.bincount(levels, target.event), np.bincount(levels)
+        told = float(np.maximum(events, patients - events).sum()) / n
+        # Such as death in hospital. The other side, nobody with the event, is also had by who came last.
+        sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
+        most = int(sure.argmax())
         if told >= _AGREEMENT and told > max(rate, 1 - rate) + 0.05:
             found[str(name)] = f"it tells the event of {100 * told:.0f} % of the patients"
+        elif rate ** int(sure[most]) < _CHANCE:
+            found[str(name)] = f"all {sure[most]:,} patients with the value {names[most]!r} had the event"
     return found
 
 
