@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
@@ -83,9 +84,10 @@ def seen_from_entry(
         follow_up = FollowUp.parse(y_train if y_train is not None else training_follow_up(model) or target)
     else:
         if y_train is not None and not isinstance(y_train, FollowUp):
-            raise ValueError(
-                "y_train has no definition beside entry: it does not say when those patients entered. Leave it out; "
-                "censoring weights then come from the scored patients."
+            raise ArgumentError(
+                Argument("y_train"),
+                " has no definition beside entry: it does not say when those patients entered. Leave it out; "
+                "censoring weights then come from the scored patients.",
             )
         target = Target(target.event, target.time - entry)
         follow_up = FollowUp.of(target)
@@ -111,7 +113,7 @@ def seen_from_entry(
 def _check_takes(model: Any, told: dict[str, Any]) -> None:
     method = getattr(final_step(model), "predict_survival_function", None)
     if method is None or not hasattr(final_step(model), "unique_times_"):
-        raise ValueError(
+        raise ArgumentError(
             f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
             "entry times and strata have no definition."
         )
@@ -119,8 +121,10 @@ def _check_takes(model: Any, told: dict[str, Any]) -> None:
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
     missing = [name for name in told if not anything and name not in {parameter.name for parameter in taken}]
     if missing:
-        raise ValueError(
-            f"{type(final_step(model)).__name__} has no definition for {missing[0]}: leave it out."
+        raise ArgumentError(
+            f"{type(final_step(model)).__name__} has no definition for ",
+            Argument(missing[0]),
+            ": leave it out.",
         )
 
 
