@@ -25,7 +25,9 @@ def rows():
 def flc_rows():
     """200 rounds on FLC's training patients."""
     X, y, _ = flc()[0]
-    ours = best(lambda: CoxPH(network="trees", max_iter=ROUNDS, random_state=1).fit(X, y), 5)
+    ours = best(
+        lambda: CoxPH(network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1).fit(X, y), 5
+    )
     what = f"plain Cox, {ROUNDS} boosted rounds, FLC's {len(X):,} training patients"
     yield within(PART, what, ours.cpu, 1.0)
     # The cumulative hazard of everybody at each patient's time: what Poisson regression takes for granted.
@@ -41,7 +43,12 @@ def flc_rows():
     theirs = best(poisson, 5)
     yield _at_most(f"{what}, against LightGBM's Poisson regression", ours.cpu, theirs.cpu)
     # A few hundred rounds of a robust model, for the record.
-    robust = best(lambda: SubgroupRobustCox(network="trees", max_iter=ROUNDS, random_state=1).fit(X, y), 1)
+    robust = best(
+        lambda: SubgroupRobustCox(network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1).fit(
+            X, y
+        ),
+        1,
+    )
     what = f"SubgroupRobustCox, {ROUNDS} boosted rounds, the same patients"
     yield Row(PART, what, "", f"{robust.cpu:.2f} s", None, "its forest included", {"ours_s": robust.cpu})
 
@@ -51,7 +58,9 @@ def peer_rows():
     n, d = 100_000, 20
     X, y = correlated(n, d)
     new_X, new_y = correlated(5_000, d, seed=1)
-    ours = best(lambda: CoxPH(network="trees", max_iter=ROUNDS, random_state=1).fit(X, y), 2)
+    ours = best(
+        lambda: CoxPH(network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1).fit(X, y), 2
+    )
     c_index = concordance_index(new_y, ours.result.predict(new_X))
     what = f"plain Cox, {ROUNDS} boosted rounds, n = {n:,}, d = {d}, against"
     try:
@@ -64,7 +73,11 @@ def peer_rows():
     # Its gradient compares all pairs of patients, so that all its rounds would take hours: a few are timed.
     _, seconds = peers.fit("scikit-survival, some rounds", X, y, new_X)
     few = slice(5_000)
-    mine = CoxPH(network="trees", max_iter=ROUNDS, random_state=1).fit(X[few], y[few]).predict(new_X)
+    mine = (
+        CoxPH(network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1)
+        .fit(X[few], y[few])
+        .predict(new_X)
+    )
     theirs = concordance_index(new_y, peers.fit("scikit-survival, all rounds", X[few], y[few], new_X)[0])
     better = concordance_index(new_y, mine)
     note = (

@@ -32,10 +32,10 @@ WIDE = {"network": "mlp", "hidden": (64, 64)}
 STOPPED = {"early_stopping": True}
 MODELS = {
     "`CoxPH`": CoxPH(),
-    "`CoxPH`, trees, 500 rounds": CoxPH(network="trees"),
+    "`CoxPH`, trees, 500 rounds": CoxPH(network="trees", early_stopping=False),
     "`CoxPH`, trees, early stopping": CoxPH(network="trees", **STOPPED),
-    "`CoxPH`, mlp of 24": CoxPH(network="mlp"),
-    "`CoxPH`, mlp of 64, 64": CoxPH(**WIDE),
+    "`CoxPH`, mlp of 24": CoxPH(network="mlp", solver="adam"),
+    "`CoxPH`, mlp of 64, 64": CoxPH(**WIDE, solver="adam"),
     "`CoxPH`, mlp of 64, 64, early stopping, dropout .2": CoxPH(**WIDE, **STOPPED, dropout=0.2),
     "the same in batches of 256": CoxPH(**WIDE, **STOPPED, dropout=0.2, batch_size=256),
     "`DROCox`, alpha .5, trees, early stopping": DROCox(alpha=0.5, network="trees", **STOPPED),

@@ -156,7 +156,7 @@ def test_threads_that_write_at_once_each_write_a_whole_file(path):
 
 
 def own_writes(source: str) -> list[str]:
-    """Calls that write a file under its final name; what goes to the `part` of `whole_file` is no such call."""
+    """Calls that write a file under its final name, not to the `part` of `whole_file` or a run's `scratch` file."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
@@ -170,7 +170,7 @@ def own_writes(source: str) -> list[str]:
             if isinstance(arg, ast.Constant)
         ]
         writes = (
-            (name in ("write_text", "write_bytes") and owner != "part")
+            (name in ("write_text", "write_bytes") and owner not in ("part", "scratch"))
             or (name in ("savefig", "to_csv", "to_excel", "to_parquet") and first not in ("", "part"))
             or (name == "open" and any(mode in ("w", "wb", "wt", "x", "xb") for mode in modes))
         )

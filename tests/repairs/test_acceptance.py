@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.inference.folds import draw_folds
 from drosurv.insight.coded_table import CodedTable
 from drosurv.insight.poisson_ridge import likelihood_gains_of
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.repairs.acceptance import Shadows, z_of
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
-from drosurv.repairs.finding import draw_folds
 
 LIMITS = Limits(20, 10)
 

@@ -1,15 +1,19 @@
 """Patients who are not trained on say when to stop."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, datasets
+from drosurv import CoxPH, DeepHit, SubgroupRobustCox, datasets
 from drosurv.solvers import Stopping
+
+DIVISIBLE = SimpleNamespace(divisible=True)
 
 
 def test_events_and_censored_are_divided_alike_and_nobody_is_lost():
     event = np.arange(200) % 4 == 0
-    train, watched = Stopping(0.2, 5).divided(event, seed=3)
+    train, watched = Stopping(0.2, 5).divided(event, DIVISIBLE, seed=3)
     assert sorted([*train, *watched]) == list(range(200))
     assert event[watched].sum() == 10
     assert len(watched) == 40
@@ -19,7 +23,7 @@ def test_too_few_watched_events_are_named_with_the_remedy():
     with pytest.raises(
         ValueError, match=r"early_stopping=True watches 2 events of 20.*validation_fraction=0.1"
     ):
-        Stopping(0.1, 5).divided(np.arange(100) < 20, seed=0)
+        Stopping(0.1, 5).divided(np.arange(100) < 20, DIVISIBLE, seed=0)
 
 
 def test_the_best_pass_is_kept():
@@ -31,7 +35,7 @@ def test_the_best_pass_is_kept():
     assert short.n_iter_ < 100
     # Stopping early is what keeps this network from learning the training patients by heart.
     test = datasets.make_hidden_minority(n_samples=1000, random_state=1)
-    long = CoxPH(max_iter=short.n_iter_ + 100, **settings).fit(data.X, data.y)
+    long = CoxPH(max_iter=short.n_iter_ + 100, early_stopping=False, **settings).fit(data.X, data.y)
     assert short.score(test.X, test.y) > long.score(test.X, test.y)
 
 
@@ -39,3 +43,34 @@ def test_a_linear_model_that_is_solved_refuses_to_stop_early():
     data = datasets.make_hidden_minority(n_samples=100, random_state=0)
     with pytest.raises(ValueError, match="early_stopping=True is for networks"):
         CoxPH(early_stopping=True).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CoxPH("mlp", random_state=0),
+        CoxPH("trees", random_state=0),
+        DeepHit(random_state=0),
+        SubgroupRobustCox(network="mlp", random_state=0),
+    ],
+    ids=str,
+)
+def test_networks_stop_early_unless_told_otherwise(model):
+    data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    assert model.fit(data.X, data.y).status_ == "stopped_early"
+    assert model.converged_
+    assert model.n_iter_ < 500
+    model.set_params(early_stopping=False, max_iter=3)
+    assert model.fit(data.X, data.y).status_ == "steps_done"
+
+
+def test_where_nobody_can_be_watched_everybody_is_trained_on():
+    data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    few = CoxPH("mlp", max_iter=3, random_state=0).fit(data.X[:30], data.y[:30])
+    alike = SubgroupRobustCox(network="mlp", kernel="neighbors", max_iter=3, random_state=0).fit(
+        data.X, data.y
+    )
+    papers = CoxPH("mlp", solver="adam", max_iter=3, random_state=0).fit(data.X, data.y)
+    assert {few.status_, alike.status_, papers.status_} == {"steps_done"}
+    with pytest.raises(ValueError, match="early_stopping must be one of"):
+        CoxPH("mlp", early_stopping="sometimes").fit(data.X, data.y)

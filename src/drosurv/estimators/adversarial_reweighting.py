@@ -44,6 +44,7 @@ class AdversarialReweighting(AnyLoss):
     """
 
     adversary_lr: float = 0.01
+    early_stopping: bool | str = False
 
     _batched = ()
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
@@ -63,6 +64,9 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
 
     def _describe(self, fitted: Fitted) -> None:
         """Set what only this kind of model reports of its training."""
+
+    # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
     @property
     def _compares_groups(self) -> str | Argument | None:
@@ -202,7 +206,7 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         else:
             self.network_ = fitted.network
         self.n_iter_, self.status_, self.gap_ = fitted.n_iter, fitted.status, fitted.gap
-        self.converged_ = fitted.status in ("converged", "steps_done")
+        self.converged_ = fitted.status in ("converged", "steps_done", "stopped_early")
         self.history_, self.objective_ = fitted.history, fitted.objective
         training = fitted.training
         self.n_patients_, self.n_events_ = training.n_patients, training.n_events

@@ -222,10 +222,11 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
     trainee: Any = network
     minimised: Any = criterion
     steps, watch = schedule.max_iter, None
-    if schedule.stopping is not None:
-        rows, held = schedule.stopping.divided(training.target.event, training.seed)
+    stopping = schedule.stopping
+    if stopping and (parts := stopping.divided(training.target.event, criterion, training.seed)):
+        rows, held = parts
         trainee, minimised = network.take(rows), criterion.take(rows)
-        watch = Watch(network.take(held), criterion.take(held), schedule.stopping.patience)
+        watch = Watch(network.take(held), criterion.take(held), stopping.patience)
     n = minimised.loss.n
     if schedule.batch_size is not None and schedule.batch_size < n:
         trainee = minimised = MiniBatches(trainee, minimised.take, n, schedule.batch_size, training.seed)
@@ -260,10 +261,11 @@ def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | Non
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     X, grown, watched = training.X, criterion, None
     rows, held = np.arange(len(X)), np.arange(0)
-    if schedule.stopping is not None:
-        rows, held = schedule.stopping.divided(training.target.event, training.seed)
+    stopping = schedule.stopping
+    if stopping and (parts := stopping.divided(training.target.event, criterion, training.seed)):
+        rows, held = parts
         grown = criterion.take(rows)
-        watched = Watched(X[held], criterion.take(held), schedule.stopping.patience)
+        watched = Watched(X[held], criterion.take(held), stopping.patience)
     with bar(schedule.name, schedule.max_iter, shown=schedule.verbose) as on_round:
         boosted = boost(
             X[rows],

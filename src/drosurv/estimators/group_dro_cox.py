@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class GroupDROCox(SubgroupEstimator):
     regret: bool = True
     _: KW_ONLY
     n_intervals: int = 20
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": None}
 
     @property
     def _compares_groups(self) -> str:

@@ -52,7 +52,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     l2: float = 0.0
     ties: str = "breslow"
     batch_size: int | None = None
-    early_stopping: bool = False
+    early_stopping: bool | str = "auto"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
     dropout: float = 0.0
@@ -127,7 +127,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         check_count("n_iter_no_change", self.n_iter_no_change)
         if not 0 <= self.dropout < 1:
             raise ArgumentError.must("dropout", "lie in [0, 1)", self.dropout)
-        if self.early_stopping and self._uses_convex:
+        check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
+        if self.early_stopping is True and self._uses_convex:
             raise ArgumentError(
                 Argument("early_stopping", True),
                 " is for networks that are trained step by step: a linear model is solved to its optimum. Use l2, or ",
@@ -150,6 +151,14 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     @property
     def _uses_convex(self) -> bool:
         return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
+
+    @property
+    def _stops(self) -> bool:
+        """Whether patients are kept aside who say when to stop: else a network learns its patients by heart."""
+        if self.early_stopping == "auto":
+            # Watched training runs on the processor, so a device that was asked for is not taken away.
+            return self.solver == "auto" and not self._is_linear and self.device in ("auto", "cpu")
+        return bool(self.early_stopping)
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
         """What is trained over slabs of patients; None where this model cannot be."""
@@ -191,8 +200,10 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
         # Batches are drawn and trees grown on the processor.
-        here = self.batch_size is not None or self.early_stopping or solver != "adam"
+        here = self.batch_size is not None or self._stops or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
+        required = self.early_stopping is True
+        stopping = Stopping(self.validation_fraction, self.n_iter_no_change, required)
         if solver == "trees":
             rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
         return Schedule(
@@ -207,7 +218,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             self.batch_size,
             "cpu" if here else self.device,
             self.verbose,
-            Stopping(self.validation_fraction, self.n_iter_no_change) if self.early_stopping else None,
+            stopping if self._stops else None,
             self.tree_params,
         )
 

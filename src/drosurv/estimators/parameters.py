@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.errors import ArgumentError
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: Any, choices: Sequence[object]) -> None:
     """Reject what is none of the choices."""
     if value not in choices:
         raise ArgumentError.must(name, f"be one of {choices}", value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class RegularizedCox(NetworkEstimator):
         check_choice("penalty", self.penalty, tuple(sorted(PENALTIES)))
         check_number("weight", self.weight)
         check_number("scale", self.scale)
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": None}
 
     @property
     def _compares_groups(self) -> Argument | None:

@@ -189,6 +189,11 @@ class Criterion:
         other.objective = self.objective.smoothed(smoothing)
         return other
 
+    @property
+    def divisible(self) -> bool:
+        """Whether there is such a criterion among some of the patients."""
+        return self.neighborhoods is None or isinstance(self.neighborhoods, TakesPatients)
+
     def take(self, rows: IntArray) -> Criterion:
         """The same criterion among fewer patients, masses scaled to sum to one."""
         place = np.full(self.loss.n, -1, dtype=np.intp)

@@ -25,20 +25,26 @@ class Stopping:
         Share of the patients, events and censored alike, who are watched instead of trained on.
     patience : int
         Passes (or rounds) without a better value after which training stops.
+    required : bool
+        Whether it is an error if nobody can be watched; else everybody is trained on.
     """
 
     fraction: float
     patience: int
+    required: bool = True
 
-    def divided(self, event: BoolArray, seed: int) -> tuple[IntArray, IntArray]:
-        """Rows that are trained on, and rows that are watched."""
+    def divided(self, event: BoolArray, criterion: Criterion, seed: int) -> tuple[IntArray, IntArray] | None:
+        """Rows that are trained on, and rows that are watched; None where nobody can be, and need not."""
         rng = np.random.default_rng(seed)
         watched = np.zeros(len(event), dtype=np.bool_)
         for flag in (True, False):
             rows = np.flatnonzero(event == flag)
             watched[rng.permutation(rows)[: round(self.fraction * len(rows))]] = True
         events = int(event[watched].sum())
-        if events < FEWEST_EVENTS or int(event[~watched].sum()) < FEWEST_EVENTS:
+        few = events < FEWEST_EVENTS or int(event[~watched].sum()) < FEWEST_EVENTS
+        if not self.required and (few or not criterion.divisible):
+            return None
+        if few:
             raise ArgumentError(
                 Argument("early_stopping", True),
                 f" watches {events} events of {int(event.sum())}, and needs at least {FEWEST_EVENTS} on either side: "
