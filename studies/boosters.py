@@ -14,13 +14,13 @@ from drosurv.solvers import Stopping
 from studies.pages import mean_se, table, write_part
 from studies.subgroup_robust import SETTINGS, patient_gains, setting_name, synthetic
 
-STOPPING = Stopping(fraction=CoxPH.validation_fraction, patience=CoxPH.n_iter_no_change)
+STOPPING = Stopping(fraction=0.1, patience=CoxPH.n_iter_no_change)
 ROUNDS = 500
 
 
 def ours(train, seed):
     """Scores of patients by our trees."""
-    model = CoxPH("trees", max_iter=ROUNDS, early_stopping=True, random_state=seed)
+    model = CoxPH("trees", max_iter=ROUNDS, validation_fraction=STOPPING.fraction, random_state=seed)
     return model.fit(train.X.to_numpy(), train.y).predict
 
 

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import Dataset, make_hidden_minority
-from drosurv.estimators.baseline import Baseline
+from drosurv.estimators.baseline import Baseline, step_functions
 from drosurv.metrics import FollowUp
 from drosurv.target import parse_target
 
@@ -124,7 +124,7 @@ class BoostedTrees(BaseEstimator):
 
     def predict_survival_function(self, X, times=None):
         hazard = self._baseline.cumulative_hazard(self.predict(X), times)
-        return np.exp(-hazard) if times is not None else self._baseline.curves(np.exp(-hazard))
+        return np.exp(-hazard) if times is not None else step_functions(self._baseline.times, np.exp(-hazard))
 
 
 def _skewed(rng, n=2000):

@@ -1,19 +1,15 @@
 """Patients who are not trained on say when to stop."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from drosurv import CoxPH, DeepHit, SubgroupRobustCox, datasets
 from drosurv.solvers import Stopping
 
-DIVISIBLE = SimpleNamespace(divisible=True)
-
 
 def test_events_and_censored_are_divided_alike_and_nobody_is_lost():
     event = np.arange(200) % 4 == 0
-    train, watched = Stopping(0.2, 5).divided(event, DIVISIBLE, seed=3)
+    train, watched = Stopping(0.2, 5).divided(event, seed=3)
     assert sorted([*train, *watched]) == list(range(200))
     assert event[watched].sum() == 10
     assert len(watched) == 40
@@ -23,7 +19,7 @@ def test_too_few_watched_events_are_named_with_the_remedy():
     with pytest.raises(
         ValueError, match=r"early_stopping=True watches 2 events of 20.*validation_fraction=0.1"
     ):
-        Stopping(0.1, 5).divided(np.arange(100) < 20, DIVISIBLE, seed=0)
+        Stopping(0.1, 5).divided(np.arange(100) < 20, seed=0)
 
 
 def test_the_best_pass_is_kept():

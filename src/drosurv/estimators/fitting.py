@@ -222,8 +222,8 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
     trainee: Any = network
     minimised: Any = criterion
     steps, watch = schedule.max_iter, None
-    stopping = schedule.stopping
-    if stopping and (parts := stopping.divided(training.target.event, criterion, training.seed)):
+    stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible
+    if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
         rows, held = parts
         trainee, minimised = network.take(rows), criterion.take(rows)
         watch = Watch(network.take(held), criterion.take(held), stopping.patience)
@@ -261,8 +261,8 @@ def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | Non
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
     X, grown, watched = training.X, criterion, None
     rows, held = np.arange(len(X)), np.arange(0)
-    stopping = schedule.stopping
-    if stopping and (parts := stopping.divided(training.target.event, criterion, training.seed)):
+    stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible
+    if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
         rows, held = parts
         grown = criterion.take(rows)
         watched = Watched(X[held], criterion.take(held), stopping.patience)

@@ -53,7 +53,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     ties: str = "breslow"
     batch_size: int | None = None
     early_stopping: bool | str = "auto"
-    validation_fraction: float = 0.1
+    validation_fraction: float = 0.2
     n_iter_no_change: int = 20
     dropout: float = 0.0
     tree_params: Mapping[str, Any] | None = None

@@ -25,8 +25,7 @@ def known_groups(groups: ArrayLike, *, sample_weight: FloatArray | None = None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.errors import Argument, ArgumentError
-    from drosurv.neighborhoods import known_groups
+    >>> from drosurv.neighborhoods import known_groups
     >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
     array([2., 5., 2.])
     """

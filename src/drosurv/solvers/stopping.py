@@ -33,7 +33,9 @@ class Stopping:
     patience: int
     required: bool = True
 
-    def divided(self, event: BoolArray, criterion: Criterion, seed: int) -> tuple[IntArray, IntArray] | None:
+    def divided(
+        self, event: BoolArray, seed: int, *, divisible: bool = True
+    ) -> tuple[IntArray, IntArray] | None:
         """Rows that are trained on, and rows that are watched; None where nobody can be, and need not."""
         rng = np.random.default_rng(seed)
         watched = np.zeros(len(event), dtype=np.bool_)
@@ -42,7 +44,7 @@ class Stopping:
             watched[rng.permutation(rows)[: round(self.fraction * len(rows))]] = True
         events = int(event[watched].sum())
         few = events < FEWEST_EVENTS or int(event[~watched].sum()) < FEWEST_EVENTS
-        if not self.required and (few or not criterion.divisible):
+        if not self.required and (few or not divisible):
             return None
         if few:
             raise ArgumentError(
