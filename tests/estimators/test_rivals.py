@@ -93,3 +93,16 @@ def test_what_makes_no_sense_is_named():
         JustTrainTwice(loss="squared").fit(X, Y)
     with pytest.raises(ValueError, match="batch_size=64 would show the adversary other patients"):
         AdversarialReweighting(batch_size=64).fit(X, Y)
+
+
+def test_curves_of_just_train_twice_are_those_of_the_patients_as_they_are():
+    data = datasets.make_hidden_minority(n_samples=400, random_state=0)
+    model = JustTrainTwice(share=0.3, upweight=6.0).fit(data.X, data.y)
+    times = np.quantile(data.y["time"], [0.2, 0.5, 0.8])
+    # By Breslow's own formula: each death adds one over the sum of risks of those who are still there.
+    time, risk = data.y["time"], np.exp(model.predict(data.X))
+    jumps = np.array([1 / risk[time >= at].sum() for at in time[data.y["event"]]])
+    hazard = np.array([jumps[time[data.y["event"]] <= at].sum() for at in times])
+    np.testing.assert_allclose(
+        model.predict_survival_function(data.X, times=times), np.exp(-np.outer(risk, hazard)), rtol=1e-9
+    )

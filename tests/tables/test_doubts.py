@@ -120,6 +120,9 @@ def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
         ("A", "AB", False),
         ("treated", "untreated", False),
         ("hypertension", "hypotension", False),
+        ("<=60", ">60", False),
+        ("ER+", "ER-", False),
+        ("< 60", "<60", True),
     ],
 )
 def test_what_counts_as_another_spelling(first, second, same):

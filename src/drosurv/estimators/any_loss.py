@@ -44,4 +44,8 @@ class AnyLoss(NetworkEstimator):
             full = PiecewiseExponential(training.target, sample_weight=weight)
             return Recipe(full, baseline=piecewise(full), **parts)
         partial = CoxPartial(training.target, self.ties, weight)
-        return Recipe(partial, baseline=cox_baseline(partial), **parts)
+        # Curves are those of the patients as they are, whomever the training weighed up.
+        as_they_are = (
+            partial if weight is training.weight else CoxPartial(training.target, self.ties, training.weight)
+        )
+        return Recipe(partial, baseline=cox_baseline(as_they_are), **parts)

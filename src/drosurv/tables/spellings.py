@@ -15,6 +15,10 @@ def alike(first: str, second: str) -> bool:
     >>> alike("F", "female"), alike("Caucasian", "Caucasion"), alike("stage 1", "stage 2")
     (True, True, False)
     """
+    signs = [re.findall(r"[<>=+]|^-|-$", text.strip()) for text in (first, second)]
+    if signs[0] != signs[1]:
+        # Up to 60 and over 60, positive and negative: their signs are what they say.
+        return False
     a, b = (re.sub(r"[\W_]+", "", text.casefold()) for text in (first, second))
     short, long = sorted((a, b), key=len)
     if a == b or _SHORT.get(short) == long:
