@@ -101,7 +101,7 @@ def test_a_perceptron_follows_the_definition_step_by_step(name):
     module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
     history = trained_plainly(module, X, y, groups, name, weight=0.8, lr=0.01, steps=15)
     model = RegularizedCox(
-        name, 0.8, SCALE, network="mlp", hidden=(6,), lr=0.01, max_iter=15, random_state=5
+        name, 0.8, SCALE, network="mlp", solver="adam", hidden=(6,), lr=0.01, max_iter=15, random_state=5
     ).fit(X, y, **groups_for(name, groups))
     np.testing.assert_allclose(model.history_, history, rtol=tolerance("mlp", 1e-4, 2e-3))
 
