@@ -30,7 +30,7 @@ def train():
 
 
 @pytest.fixture(scope="module")
-def test_part():
+def held_out():
     return cohort(1)
 
 
@@ -50,8 +50,8 @@ class OnlySome:
         return self.model.predict_survival_function(self._with_product(X), return_array, times)
 
 
-def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     model = CoxPH(l2=5.0).fit(X, y)
     found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=60)
     assert found.dominated
@@ -64,8 +64,8 @@ def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, test_pa
     assert "understated" in told["slope"].text
 
 
-def test_a_model_that_sees_the_group_is_better_for_it(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_a_model_that_sees_the_group_is_better_for_it(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     found = against_plain(OnlySome(X, y), X[:, :3], y, X_test[:, :3], y_test, site, n_bootstrap=60)
     assert "site b" in found.better
     assert not found.dominated
@@ -73,8 +73,8 @@ def test_a_model_that_sees_the_group_is_better_for_it(train, test_part):
     assert "site b" in str(found)
 
 
-def test_plain_cox_is_like_itself(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_plain_cox_is_like_itself(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     model = make_pipeline(StandardScaler(), CoxPH()).fit(X, y)
     found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20)
     np.testing.assert_allclose(found.table["difference"], 0, atol=1e-6)
@@ -82,8 +82,8 @@ def test_plain_cox_is_like_itself(train, test_part):
     assert "alike" in str(found)
 
 
-def test_values_are_those_of_the_metrics(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_values_are_those_of_the_metrics(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     model = CoxPH(l2=1.0).fit(X, y)
     table = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20).table.set_index(
         ["group", "metric"]
@@ -102,15 +102,15 @@ def test_values_are_those_of_the_metrics(train, test_part):
     assert row["difference"] == pytest.approx(row["plain"] - row["model"])
 
 
-def test_scores_without_curves_are_compared_by_order(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_scores_without_curves_are_compared_by_order(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     found = against_plain(Predictions(np.zeros(len(y_test))), X, y, X_test, y_test, site, n_bootstrap=20)
     assert set(found.table["metric"]) == {"concordance_index"}
     assert found.dominated
 
 
-def test_intervals_are_those_of_paired_means_and_hold_together(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_intervals_are_those_of_paired_means_and_hold_together(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     model, plain = CoxPH(l2=0.3).fit(X, y), CoxPH().fit(X, y)
     few = np.where(np.arange(len(site)) < 20, "few", site)
     found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=400)
@@ -137,8 +137,8 @@ def test_intervals_are_those_of_paired_means_and_hold_together(train, test_part)
         assert rows.loc[group, "difference"] == pytest.approx(paired.mean())
 
 
-def test_a_group_that_is_worse_in_anything_is_served_worse(train, test_part):
-    (X, y, _), (X_test, y_test, site) = train, test_part
+def test_a_group_that_is_worse_in_anything_is_served_worse(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
     found = against_plain(CoxPH(l2=5.0).fit(X, y), X, y, X_test, y_test, site, n_bootstrap=60)
     assert found.served("overall", "all") == "worse"
     assert {f"site {group}" for group in "ab" if found.served("site", group) == "worse"} <= set(found.worse)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from drosurv.losses.risk_sets import RiskSets, distinct, exponentials
+from drosurv.losses.elementary import exponentials
+from drosurv.losses.risk_sets import RiskSets, distinct
 
 
 def sample(seed, spread, n=30, latest=10):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from drosurv.losses import CoxPartial
-from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.losses.risk_windows import RiskWindows
+from drosurv.losses.slots import Slots
 from drosurv.target import Target
 
 

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from drosurv.losses import CoxPartial
-from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.losses.risk_windows import RiskWindows
+from drosurv.losses.slots import Slots
 from drosurv.target import FloatArray, IntArray, Target
 
 

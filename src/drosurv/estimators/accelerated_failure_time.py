@@ -14,7 +14,7 @@ from drosurv.coefficients import CoxTable, cox_table
 from drosurv.coefficients.information import inverse
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
@@ -183,8 +183,10 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     training, theta, (kappa, tau) = fitted.training, fitted.network, fitted.extra
     weight = np.ones(len(training.X)) if training.weight is None else training.weight
     centre = weight @ training.X / weight.sum()
-    fitted.recipe.loss(fitted.scores[None], fitted.extra[None])
-    covariance = inverse(fitted.recipe.loss.hessian(weight[None], training.X - centre))
+    loss = fitted.recipe.loss
+    assert isinstance(loss, LogTime)
+    loss(fitted.scores[None], fitted.extra[None])
+    covariance = inverse(loss.hessian(weight[None], training.X - centre))
     d = len(theta)
     slopes = np.zeros((d + 2, d + 2))
     slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2

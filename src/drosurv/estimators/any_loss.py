@@ -8,7 +8,7 @@ from typing import Any
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import Curves, StratifiedBaseline, step_functions
-from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.fitted import Fitted
+from drosurv.estimators.fitting import train
 from drosurv.estimators.group_labels import with_groups
 from drosurv.estimators.observation import numbers
 from drosurv.estimators.observed_training import observed_training
-from drosurv.estimators.predicted_times import PredictedTimes
+from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
@@ -30,10 +30,9 @@ from drosurv.tables.front_door import enter
 from drosurv.target import FloatArray, parse_target
 
 
-class SurvivalEstimator(PredictedTimes, BaseEstimator):
+class SurvivalEstimator(PredictedCurves, BaseEstimator):
     """Base of the estimators: a subclass names its parameters and gives its recipe and schedule."""
 
-    _baseline: Curves
     # What models trained together in one batch may differ in.
     _batched: ClassVar[tuple[str, ...]] = ()
     # Fitted attributes with a value for each training patient; a saved model leaves them out.
@@ -222,28 +221,6 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         """Whether a fit has ended. The features' names and number are set before that, so they cannot tell."""
         return hasattr(self, "_baseline")
 
-    @property
-    def unique_times_(self) -> FloatArray:
-        """Times of the baseline, (K,)."""
-        return self._baseline.times
-
-    @property
-    def cum_baseline_hazard_(self) -> Any:
-        """Cumulative baseline hazard, a step function; for a model with strata, one for each label."""
-        return self._of_baseline(lambda hazard: hazard)
-
-    @property
-    def baseline_survival_(self) -> Any:
-        """Survival of a patient of log risk zero, a step function; for a model with strata, one for each label."""
-        return self._of_baseline(lambda hazard: np.exp(-hazard))
-
-    def _of_baseline(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
-        if isinstance(self._baseline, StratifiedBaseline):
-            labels = self._baseline.strata
-            hazard = self._baseline.cumulative_hazard(np.zeros(len(labels)), stratum=np.arange(len(labels)))
-            return dict(zip(labels, step_functions(self.unique_times_, curve(hazard)), strict=True))
-        return step_functions(self.unique_times_, curve(self._baseline.cumulative_hazard(np.zeros(1))))[0]
-
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Log risk (n,) of each patient; higher means sooner.
 
@@ -276,66 +253,6 @@ class SurvivalEstimator(PredictedTimes, BaseEstimator):
         given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X)
         features: FloatArray = validate_data(self, given, dtype=np.float64, reset=False)
         return features
-
-    def predict_survival_function(
-        self,
-        X: Any,
-        return_array: bool = False,
-        times: ArrayLike | None = None,
-        *,
-        strata: Any = None,
-        offset: ArrayLike | None = None,
-        conditional_after: ArrayLike | None = None,
-    ) -> NDArray[Any]:
-        """Survival curves S(t | x).
-
-        Parameters
-        ----------
-        X : (n, d) array or DataFrame
-        return_array : bool
-            False: (n,) step functions. True: (n, T) values.
-        times : (T,) array, optional
-            Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
-        strata : (n,) labels, optional
-            Stratum of each patient, for a model that was fitted with strata.
-        offset : (n,) array, optional
-            As in :meth:`predict`.
-        conditional_after : float or (n,) array, optional
-            Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x), and one up
-            to s.
-        """
-        hazard = self._hazard(X, times, strata, offset)
-        if conditional_after is not None:
-            after = np.broadcast_to(np.asarray(conditional_after, dtype=np.float64), (len(hazard),))
-            known, place = np.unique(after, return_inverse=True)
-            spent = self._hazard(X, known, strata, offset)[np.arange(len(hazard)), place]
-            hazard = np.maximum(hazard - spent[:, None], 0.0)
-        return self._curves(np.exp(-hazard), return_array or times is not None)
-
-    def predict_cumulative_hazard_function(
-        self,
-        X: Any,
-        return_array: bool = False,
-        times: ArrayLike | None = None,
-        *,
-        strata: Any = None,
-        offset: ArrayLike | None = None,
-    ) -> NDArray[Any]:
-        """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves(self._hazard(X, times, strata, offset), return_array or times is not None)
-
-    def _hazard(
-        self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
-    ) -> FloatArray:
-        scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
-        if isinstance(self._baseline, StratifiedBaseline):
-            return self._baseline.cumulative_hazard(scores, times, self._baseline.codes(strata, len(scores)))
-        if strata is not None:
-            raise ArgumentError("the model was fitted without strata; leave ", Argument("strata"), " out.")
-        return self._baseline.cumulative_hazard(scores, times)
-
-    def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
-        return values if as_array else step_functions(self.unique_times_, values)
 
     def score(self, X: Any, y: Any) -> float:
         """Harrell's c-index of the predicted risks."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times
 from drosurv.estimators.discrete_time_hazard import along, interval_ends
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.halves import halves
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
 from drosurv.estimators.device import DeviceResult, resolve_device, train_on_device, worth_moving
+from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
@@ -40,61 +41,6 @@ STATUS = {
         "set l2 > 0"
     ),
 }
-
-
-@dataclass(eq=False)
-class Solved:
-    """What a solver found for one model.
-
-    Attributes
-    ----------
-    network : (d,) float64, torch.nn.Module or Trees
-        Coefficients, or the network.
-    scores : (n,) or (n, K) float64
-        Of the training patients.
-    extra : (K,) float64
-        Extra parameters of the loss.
-    n_iter, status, gap, history
-        Iterations, why training stopped, certified relative gap, objective along the way.
-    """
-
-    network: Any
-    scores: FloatArray
-    extra: FloatArray
-    n_iter: int
-    status: str
-    gap: float
-    history: FloatArray
-
-
-@dataclass(eq=False)
-class Fitted(Solved):
-    """One trained model.
-
-    Attributes
-    ----------
-    recipe, training, criterion
-        What it was trained on.
-    objective : float
-        Final training objective, penalties included.
-    entries : (1, m) float64
-        What the objective is taken of: losses, or averaged regrets.
-    at : Evaluation
-        The objective there.
-    """
-
-    recipe: Recipe
-    training: Training
-    criterion: Criterion
-    objective: float
-    entries: FloatArray
-    at: Evaluation
-
-    @property
-    def worst_case_weights(self) -> FloatArray:
-        """Worst-case weights of all rows that the caller gave, summing to one."""
-        weights = self.criterion.patient_weights(self.at)[0]
-        return self.training.spread(weights / weights.sum())
 
 
 def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> list[list[Fitted]]:

@@ -15,7 +15,8 @@ from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device, resolve_device
-from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.fitted import Fitted
+from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
 from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths

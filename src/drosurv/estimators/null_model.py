@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators.base import SurvivalEstimator
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule

@@ -10,7 +10,8 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Curves
-from drosurv.estimators.fitting import Fitted, train
+from drosurv.estimators.fitted import Fitted
+from drosurv.estimators.fitting import train
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training

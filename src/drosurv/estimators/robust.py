@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
 from drosurv.objectives import CVaR, Evaluation, Objective

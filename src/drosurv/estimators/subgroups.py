@@ -10,7 +10,7 @@ from typing import Any, Self
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.device import resolve_device
-from drosurv.estimators.fitting import Fitted
+from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe

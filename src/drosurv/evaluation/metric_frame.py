@@ -21,9 +21,9 @@ from drosurv.evaluation.attributes import (
     warn_of_small_groups,
     warn_of_undefined,
 )
-from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.row_metrics import by_name, of_callable, of_name
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.target import IntArray, parse_target
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Compare = Literal["between_groups", "to_overall"]
-# A metric of the patients in the given rows.
-RowMetric = Callable[[IntArray], float]
 
 
 class SurvivalMetricFrame:
@@ -113,7 +111,7 @@ class SurvivalMetricFrame:
         kept = np.logical_and.reduce([attribute.groups.kept for attribute in self._attributes])
         self._kept: IntArray = np.flatnonzero(kept)
         self._single = not isinstance(metrics, (Mapping, list, tuple))
-        given = _by_name([metrics] if self._single else metrics)
+        given = by_name([metrics] if self._single else metrics)
         self._named = [metric for metric in given.values() if isinstance(metric, str)]
         params = {next(iter(given)): sample_params} if self._single else sample_params or {}
         unused = [name for name in params if not callable(given.get(name))]
@@ -129,9 +127,9 @@ class SurvivalMetricFrame:
             )
         self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
         self._functions = {
-            name: _of_name(metric, self._patients)
+            name: of_name(metric, self._patients)
             if isinstance(metric, str)
-            else _of_callable(metric, self._patients, params.get(name) or {})
+            else of_callable(metric, self._patients, params.get(name) or {})
             for name, metric in given.items()
         }
         self._counts = {
@@ -312,45 +310,3 @@ def _in_order(
     if len(names) == 1:
         return rows, pd.Index([label for (label,) in keys], name=names[0], tupleize_cols=False)
     return rows, pd.MultiIndex.from_tuples(keys, names=names)
-
-
-def _by_name(metrics: Any) -> dict[str, Any]:
-    found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
-    if not found or len(found) < len(metrics):
-        raise ArgumentError("metrics must hold at least one metric, each under a name of its own.")
-    for metric in found.values():
-        _name(metric)
-    return found
-
-
-def _name(metric: Any) -> str:
-    if isinstance(metric, str):
-        return metric
-    if callable(metric):
-        return getattr(metric, "__name__", "metric")
-    raise ArgumentError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
-
-
-def _of_name(name: str, patients: Patients) -> RowMetric:
-    """A metric of the catalogue that these groups can have."""
-    known = [metric.name for metric in Panel(patients).of("patients") if metric.by_group]
-    if name not in known:
-        raise ArgumentError(
-            f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
-            "curves need risk=Predictions(risk, survival, times)."
-        )
-    return lambda rows: CATALOGUE[name](patients.take(rows), np.ones(len(rows)))
-
-
-def _of_callable(metric: Callable[..., float], patients: Patients, params: Mapping[str, Any]) -> RowMetric:
-    """A function of target and scores, with its part of the per-patient arrays."""
-    structured, scores = patients.target.to_structured(), patients.risk
-    arrays = {key: np.asarray(values) for key, values in params.items()}
-    for key, values in arrays.items():
-        if len(values) != len(scores):
-            raise ArgumentError(
-                Argument("sample_params"), f" {key!r} has {len(values)} entries for {len(scores)} patients."
-            )
-    return lambda rows: metric(
-        structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}
-    )

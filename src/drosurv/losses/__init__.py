@@ -7,12 +7,13 @@ from drosurv.losses.deep_hit import DeepHitLoss, deep_hit
 from drosurv.losses.discrete_hazard import DiscreteHazard
 from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
 from drosurv.losses.log_time import LogTime
-from drosurv.losses.loss import Loss
+from drosurv.losses.loss import ConvexLoss, Loss
 from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
 from drosurv.losses.torch_loss import TorchLoss
 
 __all__ = [
     "CompetingRisks",
+    "ConvexLoss",
     "CoxPartial",
     "CoxSplit",
     "DeepHitLoss",

@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 
 from drosurv.losses.full_likelihood import PiecewiseExponential
-from drosurv.losses.loss import NOTHING, Loss
+from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.target import CompetingTarget, FloatArray, IntArray
 
 
-class CompetingRisks(Loss):
+class CompetingRisks(ConvexLoss):
     """Sum over the causes k of the full-likelihood losses, with every other cause counted as censoring.
 
         l_i = sum_k [ -1{D_i = k} (f_ki + psi_k,m(i)) + exp(f_ki) sum_m E_im exp(psi_km) ]
@@ -29,8 +29,6 @@ class CompetingRisks(Loss):
     sample_weight : (n,) float64, optional
         Weights of patients in the quantiles and in the null model.
     """
-
-    convex = True
 
     def __init__(
         self, target: CompetingTarget, n_intervals: int = 20, sample_weight: FloatArray | None = None

@@ -10,10 +10,12 @@ import numba
 import numpy as np
 
 from drosurv.errors import ArgumentError
-from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_gram, weighted_log_risk
-from drosurv.losses.risk_windows import RiskWindows, Slots
+from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
+from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_windows import RiskWindows
+from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import StackedTargets
+from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 TIES = ("breslow", "efron")
 
 
-class CoxPartial(Loss):
+class CoxPartial(ConvexLoss):
     """Negative log partial likelihood of every patient with an event, prepared for one target.
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )

@@ -10,16 +10,17 @@ import numba
 import numpy as np
 
 from drosurv.losses.cox_partial import block_sums, subtract_at
-from drosurv.losses.loss import NOTHING, Loss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_gram, weighted_log_risk
+from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
+from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.stacked_targets import StackedTargets, stack
+from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CoxSplit(Loss):
+class CoxSplit(ConvexLoss):
     """Split Cox loss of every patient with an event against the half it is not in, prepared for one target.
 
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )

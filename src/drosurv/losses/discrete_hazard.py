@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.loss import NOTHING
+from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.one_per_patient import OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")
 
 
-class DiscreteHazard(OnePerPatient):
+class DiscreteHazard(OnePerPatient, ConvexLoss):
     """Negative log likelihood of each patient on K intervals, prepared for one target.
 
         l_i = -sum_{m < k(i)} log(1 - h_im) - d_i log h_ik(i) - (1 - d_i) log(1 - h_ik(i)),
@@ -38,7 +38,6 @@ class DiscreteHazard(OnePerPatient):
         The K intervals.
     """
 
-    convex = True
     _by_patient = ("target", "_event", "_index")
 
     def __init__(

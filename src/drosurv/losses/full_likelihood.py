@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.losses.intervals import cumulative_baseline, interval_sums
-from drosurv.losses.loss import NOTHING
+from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.on_intervals import OnIntervals
 from drosurv.target import FloatArray, IntArray
 
@@ -62,7 +62,7 @@ def full_likelihood(
     return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)
 
 
-class PiecewiseExponential(OnIntervals):
+class PiecewiseExponential(OnIntervals, ConvexLoss):
     """Full-likelihood loss of each patient, prepared for repeated evaluation on one target.
 
         l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
@@ -83,7 +83,6 @@ class PiecewiseExponential(OnIntervals):
     array([[2.009, 0.6  ]])
     """
 
-    convex = True
     in_torch = staticmethod(full_likelihood)
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from drosurv.errors import ArgumentError
-from drosurv.losses.loss import NOTHING
+from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.one_per_patient import OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -19,7 +19,7 @@ DISTRIBUTIONS = ("weibull", "lognormal", "loglogistic")
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
-class LogTime(OnePerPatient):
+class LogTime(OnePerPatient, ConvexLoss):
     """Negative log likelihood of each patient's log time, prepared for one target.
 
         log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau log Y_i
@@ -43,7 +43,6 @@ class LogTime(OnePerPatient):
     shift = np.array([1.0, 0.0])
     # Location and scale are always held by the data.
     extra_ridge = 0.0
-    convex = True
     _by_patient = ("target", "_event", "_log_time")
 
     def __init__(

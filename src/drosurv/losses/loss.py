@@ -41,9 +41,6 @@ class Loss(ABC):
         send its log hazard to minus infinity.
     n_outputs : int
         Scores of each patient.
-    convex : bool
-        Whether the loss is convex in the extra parameters and the coefficients of linear scores; it then has
-        ``jacobian`` and ``hessian``.
     signed : bool
         Whether a loss may be negative, so that its own size says nothing of how near the optimum is.
     """
@@ -54,7 +51,6 @@ class Loss(ABC):
     shift: FloatArray | None = NOTHING
     extra_ridge = 1e-6
     n_outputs = 1
-    convex = False
     signed = True
 
     @property
@@ -86,14 +82,6 @@ class Loss(ABC):
         """
         return self.everyone(weights)
 
-    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d + n_extra) of the chosen losses for scores X theta, first row of the batch."""
-        raise NotImplementedError(f"{type(self).__name__} is not convex.")
-
-    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d + n_extra, d + n_extra) of the losses weighted by (1, E), first row of the batch."""
-        raise NotImplementedError(f"{type(self).__name__} is not convex.")
-
     def null_losses(self) -> FloatArray:
         """Losses (n,) of the null model: equal scores, and the extra parameters that suit them."""
         shape = (1, self.n) if self.n_outputs == 1 else (1, self.n, self.n_outputs)
@@ -119,6 +107,18 @@ class Loss(ABC):
     def risk_parts(self) -> list[RiskPart] | None:
         """The loss as events against risk sets, for the compiled solver; None where it is anything else."""
         return None
+
+
+class ConvexLoss(Loss):
+    """A loss that is convex in the extra parameters and the coefficients of linear scores, with second derivatives."""
+
+    @abstractmethod
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Gradients (len(which), d + n_extra) of the chosen losses for scores X theta, first row of the batch."""
+
+    @abstractmethod
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Second derivative (d + n_extra, d + n_extra) of the losses weighted by (1, E), first row of the batch."""
 
 
 class RiskPart(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.losses import ConvexLoss
 from drosurv.networks.trees import Trees, bin_edges, binned, lightgbm
 from drosurv.solvers.criterion import Criterion
 from drosurv.target import FloatArray, IntArray
@@ -218,9 +219,10 @@ def _moved(
     criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, slope: FloatArray
 ) -> FloatArray:
     """Extra parameters one damped step of Newton's method farther, or of its gradient where there is no second."""
-    if criterion.loss.convex:
-        nobody = np.zeros((criterion.loss.n, 0))
-        bend = criterion.loss.hessian(criterion.weights, nobody)
+    loss = criterion.loss
+    if isinstance(loss, ConvexLoss):
+        nobody = np.zeros((loss.n, 0))
+        bend = loss.hessian(criterion.weights, nobody)
         step = np.linalg.solve(bend + 1e-9 * np.eye(len(extra)), slope[0])
     else:
         step = slope[0]

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.losses import Loss
+from drosurv.losses import ConvexLoss, Loss
 from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective
 from drosurv.target import FloatArray, IntArray
@@ -161,21 +161,22 @@ class Criterion:
 
     def curvature(self, X: FloatArray, entries: FloatArray, at: Evaluation) -> tuple[FloatArray, FloatArray]:
         """Second derivatives in (theta, extra) for scores X theta: with the weights held fixed, and following."""
-        weights = self.loss_weights(at)
+        loss, weights = self.loss, self.loss_weights(at)
+        assert isinstance(loss, ConvexLoss), "only convex losses are solved to the optimum"
         bend = self.objective.curvature(entries[0], self.mass, at)
         if bend is None:
-            fixed = self.loss.hessian(weights, X)
+            fixed = loss.hessian(weights, X)
             return fixed, fixed
         # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
         active = np.flatnonzero(bend.diagonal)
         if self.joins_the_lossless:
-            active = active[active < len(self.loss.rows)]
-            rows = self.loss.jacobian(X, active)
+            active = active[active < len(loss.rows)]
+            rows = loss.jacobian(X, active)
         else:
-            own = self.loss.jacobian(X, np.arange(len(self.loss.rows)))
-            rows = self._averaged(self.loss.everyone(own.T))[:, active].T
+            own = loss.jacobian(X, np.arange(len(loss.rows)))
+            rows = self._averaged(loss.everyone(own.T))[:, active].T
         # After the jacobian, whose risk-weighted means it shares.
-        fixed = self.loss.hessian(weights, X)
+        fixed = loss.hessian(weights, X)
         following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
         sides = bend.vectors[:, active] @ rows
         return fixed, following + sides.T @ (bend.scales[:, None] * sides)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from drosurv.objectives.tilt import Moments, Spread, Tilt
-from drosurv.solvers import slab as kernels
-from drosurv.solvers.slab import Bend, Extent
+from drosurv.solvers import slab_sums as kernels
+from drosurv.solvers.slab_sums import Bend, Extent
 from drosurv.target import FloatArray
 
 _SEPARATED = 500.0

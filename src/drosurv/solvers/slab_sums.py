@@ -1,0 +1,234 @@
+"""What a linear Cox model asks of a slab of patients: sums that add up over slabs.
+
+Every function here is pure: the same slab and carries give the same answer on any machine, so that work lost can be
+done again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drosurv.objectives.tilt import Moments, Tilt
+from drosurv.solvers.arrays import (
+    Array,
+    double,
+    exp,
+    flipped,
+    in_numpy,
+    in_precision_of,
+    less,
+    log,
+    summed_by_place,
+    vector_beside,
+)
+from drosurv.solvers.slab import ScoredEvents, StoredSlab
+
+
+class Extent(NamedTuple):
+    """Lowest and highest score of a slab, and for each side the risk over exp(highest)."""
+
+    lowest: float
+    highest: float
+    risk: tuple[float, ...]
+
+
+def scores(slab: StoredSlab, theta: Any) -> Array:
+    """Scores (m,) in float64 at coefficients theta (d,)."""
+    X = slab.X
+    return double(vector_beside(X, theta) @ X)
+
+
+def extent(slab: StoredSlab, f: Array) -> Extent:
+    """Lowest and highest score, and the risk that later slabs must add to theirs."""
+    sides = slab.sides
+    highest = float(f.max())
+    risk = exp(f - highest)
+    return Extent(
+        float(f.min()), highest, tuple(float((risk * _one_or(side.reference)).sum()) for side in sides)
+    )
+
+
+class Losses(NamedTuple):
+    """Losses (E,) of one side's events; in Efron's form beside them the log (E,) of what each term compares with."""
+
+    value: Array
+    log_terms: Array | None = None
+
+
+def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Losses]:
+    """Losses of each side's events, given the risk of earlier slabs over exp(shift)."""
+    risk, out = exp(f - shift), []
+    for side, carry in zip(slab.sides, before, strict=True):
+        own, by_risk = f[side.event], risk * _one_or(side.reference)
+        total = by_risk.cumsum(0)[side.last] + carry
+        if side.own:
+            total = total + exp(own - shift)
+        if side.ties is None:
+            out.append(Losses(log(total) + (shift - own)))
+            continue
+        log_terms = log(total - side.ties.step * side.ties.total(by_risk[side.event])) + shift
+        out.append(Losses(side.ties.mean(log_terms) - own, log_terms))
+    return out
+
+
+def moments(
+    slab: StoredSlab, values: list[Losses], which: int, low: float, high: float, base: float
+) -> Moments:
+    """Sums over the losses of one side: mass from `high` on; mass and powers of l - base between the bounds."""
+    side, l = slab.sides[which], values[which].value
+    between = side.mass * ((l > low) & (l < high))
+    off = l - base
+    first = between * off
+    return Moments(
+        float((side.mass * (l >= high)).sum()),
+        float(between.sum()),
+        float(first.sum()),
+        float((first * off).sum()),
+    )
+
+
+def bounds(values: list[Losses], which: int) -> tuple[float, float]:
+    """Smallest and largest loss of one side; infinities the wrong way round where it has none."""
+    l = values[which].value
+    return (float(l.min()), float(l.max())) if len(l) else (np.inf, -np.inf)
+
+
+def pulled(
+    slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]
+) -> tuple[float, ...]:
+    """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
+    return tuple(
+        float(_pulls(side, f, l, shift, _weights(side, l, tilt)).sum())
+        for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+    )
+
+
+def gradient(
+    slab: StoredSlab,
+    f: Array,
+    values: list[Losses],
+    shift: float,
+    tilts: tuple[Tilt, ...],
+    after: tuple[float, ...],
+) -> Any:
+    """The slab's part (d,) of the gradient, given what the events of later slabs pull."""
+    slope = 0.0 * f
+    for side, l, tilt, carry in zip(slab.sides, values, tilts, after, strict=True):
+        q = _weights(side, l, tilt)
+        slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
+        # Of an event's own risk, exp(-l) is its share in a risk set of others.
+        kept = q * (1.0 - exp(-l.value)) if side.own else q
+        slope = less(slope, side.event, kept)
+    X = slab.X
+    return in_numpy(X @ in_precision_of(X, slope))
+
+
+def feature_risk(slab: StoredSlab, f: Array, shift: float) -> list[Any]:
+    """For each side the features (d,) summed by risk, which later slabs must add to theirs."""
+    X, risk = slab.X, exp(f - shift)
+    return [in_numpy(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides]
+
+
+class Bend(NamedTuple):
+    """A slab's part of the second derivatives, one side.
+
+    With J_i the gradient of loss i in the coefficients: ``fixed`` (d, d) under fixed weights, ``active`` (d, d) =
+    sum_A p_i J_i J_i', ``on_active`` (d,) = sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the
+    losses A that can still gain weight.
+    """
+
+    fixed: Any
+    active: Any
+    on_active: Any
+    on_along: Any
+
+
+def curvature(
+    slab: StoredSlab,
+    f: Array,
+    values: list[Losses],
+    shift: float,
+    tilts: tuple[Tilt, ...],
+    after: tuple[float, ...],
+    before: list[Any],
+) -> list[Bend]:
+    """Second derivatives; `before` holds for each side the features of earlier slabs summed by risk."""
+    X, risk, out = slab.X, exp(f - shift), []
+    for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
+        q = _weights(side, l, tilt)
+        inside = _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
+        by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
+        means = by_risk.cumsum(-1)[:, side.last]
+        means += vector_beside(X, carry)[:, None]
+        own = X[:, side.event]
+        if side.own:
+            means += own * in_precision_of(X, exp(f[side.event] - shift))
+            inside = less(inside, side.event, -q * exp(-l.value))
+        if side.ties is not None:
+            means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
+        means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
+        even = in_precision_of(X, _even(side, q))
+        fixed = (X * in_precision_of(X, inside)) @ X.T - (means * even) @ means.T
+        if side.ties is not None:
+            means = side.ties.mean(means)
+        means -= own
+        active, along = _bending(side, l, tilt)
+        out.append(
+            Bend(
+                in_numpy(fixed),
+                in_numpy((means * in_precision_of(X, active)) @ means.T),
+                in_numpy(means @ in_precision_of(X, active)),
+                in_numpy(means @ in_precision_of(X, along)),
+            )
+        )
+    return out
+
+
+def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Any]:
+    """Worst-case weights of each side's events."""
+    return [
+        in_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+    ]
+
+
+def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:
+    """q_i = p_i times what the tilt says of loss i."""
+    return side.mass * tilt.ratio(l.value)
+
+
+def _even(side: ScoredEvents, q: Array) -> Array:
+    """Weights of the terms: events of a block share theirs evenly."""
+    return q if side.ties is None else side.ties.mean(q)
+
+
+def _bending(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[Array, Array]:
+    """Masses of the losses whose weight moves with them, and the same times their excess over eta."""
+    over = l.value - tilt.eta if np.isfinite(tilt.eta) else 0.0 * l.value
+    active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap)) * (tilt.slope > 0.0)
+    return active, active * over
+
+
+def _inverse_risk(side: ScoredEvents, f: Array, l: Losses, shift: float) -> Array:
+    """1 / S_i of each term; without ties from l_i = log S_i - f_i."""
+    return exp(shift - (l.value + f[side.event] if l.log_terms is None else l.log_terms))
+
+
+def _pulls(side: ScoredEvents, f: Array, l: Losses, shift: float, q: Array) -> Array:
+    """q_i / S_i of each term."""
+    return _even(side, q) * _inverse_risk(side, f, l, shift)
+
+
+def _pulled_risk(side: ScoredEvents, f: Array, pulls: Array, shift: float, carry: float) -> Array:
+    """Risk of each patient times the sum of q_i / S_i over the terms that have the patient at risk."""
+    per_place = summed_by_place(side.last, pulls, f)
+    # From the back, where the terms are smallest: subtracting from a total would leave only its rounding there.
+    total = flipped(flipped(per_place).cumsum(0)) + carry
+    if side.ties is not None:
+        total = less(total, side.event, side.ties.total(side.ties.step * pulls))
+    return total * exp(f - shift) * _one_or(side.reference)
+
+
+def _one_or(reference: Array | None) -> Array | float:
+    return 1.0 if reference is None else reference
