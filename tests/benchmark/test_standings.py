@@ -78,6 +78,19 @@ def test_a_failed_method_is_last_and_an_untried_dataset_does_not_count():
     assert rank(untried, GAIN).datasets == 2
 
 
+def test_a_method_that_failed_on_one_split_is_last_on_its_dataset():
+    table = results(np.array([[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]] * 2))
+    failed = (table["dataset"] == "d0") & (table["method"] == "m2") & (table["split"] == 1)
+    table.loc[failed, [GAIN.name, "error"]] = [np.nan, "ValueError"]
+    assert rank(table, GAIN).mean.to_dict() == {"cox": 2.5, "m1": 1.5, "m2": 2.0}
+
+
+def test_splits_that_are_not_complete_are_not_ranked():
+    table = results(np.array([[[1.0, 1.0], [2.0, 2.0], [3.0, -9.0]]] * 2))
+    unfinished = table.loc[~((table["method"] == "m1") & (table["split"] == 1))]
+    assert rank(unfinished, GAIN).mean["m2"] == 1
+
+
 def test_too_little_to_rank_is_none():
     assert rank(results(np.ones((1, 3, 2))), GAIN) is None
     assert rank(results(np.ones((3, 2, 2))), GAIN) is None

@@ -55,6 +55,16 @@ def test_time_that_is_up_leaves_the_rest_for_the_next_run(tmp_path):
     assert run(tmp_path).missing == 0
 
 
+def test_an_unfinished_document_says_so(tmp_path):
+    page = tmp_path / "benchmark.md"
+    run(tmp_path / "out", methods=["dro"], splits=1)
+    run(tmp_path / "out", datasets=[*NAMES, "uis"], splits=1, minutes=0, document=page)
+    assert "**Not complete.** 2 fits are missing" in page.read_text()
+    assert "could not be had: uis." in page.read_text()
+    run(tmp_path / "out", splits=1, document=page)
+    assert "Not complete" not in page.read_text()
+
+
 def test_the_document_tells_differences_ranks_settings_and_failures(tmp_path, monkeypatch):
     from dataclasses import replace
 

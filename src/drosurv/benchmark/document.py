@@ -31,6 +31,8 @@ def write_document(
     splits: int,
     seed: int,
     runs: Sequence[RunRecord],
+    missing: int = 0,
+    unavailable: Sequence[str] = (),
 ) -> list[Path]:
     """Write the document and its diagrams.
 
@@ -46,6 +48,10 @@ def write_document(
         What was asked for.
     runs : sequence of RunRecord
         What the results cost.
+    missing : int
+        Units that are not done yet.
+    unavailable : sequence of str
+        Datasets that could not be loaded.
     """
     path = Path(path)
     labels = {contender.name: contender.label for contender in contenders}
@@ -59,6 +65,7 @@ def write_document(
     sections = [
         "# Real data: which method, and for whom",
         _opening(results, contenders, splits, seed),
+        _incomplete(missing, unavailable),
         "## What came out",
         *(_findings(results, ranks, labels)),
         "## Differences from Cox",
@@ -108,6 +115,16 @@ def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int
     )
 
 
+def _incomplete(missing: int, unavailable: Sequence[str]) -> str:
+    """What a reader must know of an unfinished benchmark; nothing of a finished one."""
+    told = []
+    if missing:
+        told.append(f"{missing:,} fits are missing: run the same command again, and read nothing final here.")
+    if unavailable:
+        told.append(f"Left out, because they could not be had: {', '.join(unavailable)}.")
+    return f"**Not complete.** {' '.join(told)}" if told else ""
+
+
 def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dict[str, str]) -> list[str]:
     lines = []
     for name in ("gain", "c_index", "ibs", "worst_named_gain", "found_gain", "found_oe"):
@@ -138,7 +155,8 @@ def _differences_words() -> str:
     return (
         "Mean over datasets of each method less Cox on the same splits. The interval takes datasets as the sample "
         "(t, 95 %). *Better*, *same* and *worse* count datasets whose own interval, with the variance of overlapping "
-        "splits (Nadeau and Bengio), leaves 0 on one side or holds it."
+        "splits (Nadeau and Bengio), leaves 0 on one side or holds it. Intervals are not widened for the number of "
+        "methods and measures, of which one in twenty would leave 0 by chance; the ranks below are."
     )
 
 
@@ -174,7 +192,7 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
     rows.append(["Friedman's p", *(p_text(value.p_value) for value in found.values())])
     rows.append(["critical difference", *(f"{value.critical_difference:.2f}" for value in found.values())])
     notes = (
-        "Mean rank over datasets, 1 is best; a method that failed on a dataset is last there.",
+        "Mean rank over datasets, 1 is best; a method that failed on a split is last on its dataset.",
         "Two mean ranks differ beyond chance (5 %, Nemenyi) if they are further apart than the critical difference.",
     )
     return Table.of_cells("Mean ranks", header, rows, notes).to_markdown()

@@ -75,7 +75,12 @@ MEASURES = (
         "expects the most and the fewest unforeseen events",
         -1,
     ),
-    Measure("seconds_to_fit", "seconds", "to fit, on one core", -1),
+    Measure(
+        "seconds_to_fit",
+        "seconds",
+        "to fit, on one core; the first fit of a process also loads libraries",
+        -1,
+    ),
 )
 
 

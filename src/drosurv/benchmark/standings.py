@@ -133,8 +133,9 @@ def over_datasets(by_dataset: pd.DataFrame) -> pd.DataFrame:
 def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     """Rank the methods in every dataset by their mean over splits; None with fewer than three methods or two datasets.
 
-    A method that failed on a dataset is last there: a user would be left without a model. A dataset counts if every
-    method was tried on it. A measure that no method without scores has, such as the slope, leaves the null model out.
+    A method that failed on a split is last on that dataset: a user would be left without a model. A split counts if
+    every method was tried on it, so that means are over the same patients. A measure that needs scores, such as the
+    slope, leaves the null model out.
 
     Parameters
     ----------
@@ -146,13 +147,12 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     import pandas as pd
     from scipy.stats import rankdata
 
-    means = results.pivot_table(
-        index="dataset", columns="method", values=measure.name, aggfunc="mean", dropna=False, sort=False
+    tried = results.groupby(["dataset", "split"])["method"].transform("nunique")
+    complete = results.loc[tried == results["method"].nunique()]
+    values = complete[measure.name].mask(complete["error"] != "", -measure.better * np.inf)
+    means = complete.assign(value=values).pivot_table(
+        index="dataset", columns="method", values="value", aggfunc="mean", dropna=False, sort=False
     )
-    tried = results.pivot_table(
-        index="dataset", columns="method", values="split", aggfunc="count", dropna=False, sort=False
-    )
-    means = means.loc[(tried.reindex_like(means) > 0).all(axis="columns")]
     means = means.dropna(axis="columns", how="all")
     if means.shape[1] < 3 or len(means) < 2:
         return None

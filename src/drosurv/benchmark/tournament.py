@@ -125,6 +125,7 @@ def run_benchmark(
             seconds=None if minutes is None else 60 * minutes,
         )
     finished = list(store.finished(matches))
+    missing = len(matches) - len(finished)
     results = gather_matches(finished, names)
     seconds = time.perf_counter() - start
     log = RunLog(output)
@@ -133,8 +134,17 @@ def run_benchmark(
     files = [Path(output) / "results.csv"]
     write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
     if document is not None:
-        files += write_document(document, results, contenders, splits=splits, seed=seed, runs=log.read())
-    return Benchmark(outcome, results, tuple(files), unavailable, len(matches) - len(finished), seconds)
+        files += write_document(
+            document,
+            results,
+            contenders,
+            splits=splits,
+            seed=seed,
+            runs=log.read(),
+            missing=missing,
+            unavailable=list(unavailable),
+        )
+    return Benchmark(outcome, results, tuple(files), unavailable, missing, seconds)
 
 
 def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: Sequence[str]) -> pd.DataFrame:
