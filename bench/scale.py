@@ -1,7 +1,8 @@
-"""Time and memory against the number of patients and of features: fits in memory, and of Parquet files.
+"""Time and memory against patients and features: in memory, on an accelerator, from Parquet files, on Dask workers.
 
 ``python -m bench.scale`` measures, each point in a process of its own, and writes ``bench/results/scale.json`` and
-the plots of docs/performance.md; ``python -m bench.scale --plot`` only draws what was measured.
+the plots of docs/performance.md; ``python -m bench.scale --plot`` only draws what was measured. Points of a device or
+a package that is not there are left out.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +24,10 @@ STATUS = Path("/proc/self/status")
 POINTS = {
     "CoxPH": [(10**k, 10) for k in (3, 4, 5, 6, 7)] + [(10**5, d) for d in (5, 20, 50, 100)],
     "DROCox": [(10**k, 10) for k in (3, 4, 5, 6, 7)] + [(10**5, d) for d in (5, 20, 50, 100)],
+    "DROCox, cuda": [(10**k, 10) for k in (3, 4, 5, 6, 7)] + [(10**5, d) for d in (5, 20, 50, 100)],
     "DROCox, Parquet": [(10**k, 10) for k in (4, 5, 6, 7)],
+    "DROCox, 2 Dask workers": [(10**k, 10) for k in (5, 6, 7)],
+    "DROCox, 8 Dask workers": [(10**k, 10) for k in (5, 6, 7)],
     "evaluate": [(10**k, 10) for k in (3, 4, 5, 6)],
 }
 # Rows that are written to a file, or drawn, at once.
@@ -52,7 +58,7 @@ def work(what, n, d, folder):
     """What is measured, as a function without arguments; its data lie ready."""
     import drosurv
 
-    if what == "DROCox, Parquet":
+    if "Parquet" in what or "Dask" in what:
         write_parquet(folder, n, d)
         return lambda: drosurv.distributed.fit(drosurv.DROCox(), folder, time="time", event="event")
     X, when, event = cohort(n, d)
@@ -60,21 +66,50 @@ def work(what, n, d, folder):
     if what == "evaluate":
         model, groups = drosurv.CoxPH().fit(X, y), {"half": np.arange(n) % 2}
         return lambda: drosurv.evaluate(model, X, y, sensitive_features=groups, n_bootstrap=0)
-    estimator = getattr(drosurv, what)()
+    name, _, device = what.partition(", ")
+    estimator = getattr(drosurv, name)(device=device or "cpu")
     return lambda: estimator.fit(X, y)
 
 
 def one(what, n, d):
     """Seconds and gigabytes of one point; kernels are compiled on a small one before."""
-    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
+    with (
+        workers(what) as client,
+        tempfile.TemporaryDirectory() as small,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         work(what, 500, d, small)()
         ready = work(what, n, d, folder)
         Path("/proc/self/clear_refs").write_text("5")
         began = time.perf_counter(), time.process_time()
         ready()
         wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+        gigabytes = peak() + sum(client.run(peak).values() if client else ())
+    return {"what": what, "n": n, "d": d, "wall": wall, "cpu": cpu, "gigabytes": gigabytes}
+
+
+def workers(what):
+    """A client of as many Dask workers as the point's name says, each a process of one thread, or none."""
+    if "Dask" not in what:
+        return nullcontext()
+    from distributed import Client
+
+    return Client(n_workers=int(what.split()[1]), threads_per_worker=1, dashboard_address=":0")
+
+
+def peak():
+    """The largest resident set of this process, in gigabytes."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
-    return {"what": what, "n": n, "d": d, "wall": wall, "cpu": cpu, "gigabytes": int(line.split()[1]) / 1e6}
+    return int(line.split()[1]) / 1e6
+
+
+def there(what):
+    """Whether this machine has what the point needs."""
+    if "cuda" in what:
+        import torch
+
+        return torch.cuda.is_available()
+    return "Dask" not in what or find_spec("distributed") is not None
 
 
 def measure(most):
@@ -82,7 +117,7 @@ def measure(most):
     found = []
     for what, points in POINTS.items():
         for n, d in points:
-            if n > most:
+            if n > most or not there(what):
                 continue
             command = [sys.executable, "-W", "ignore", "-m", "bench.scale", "--one", what, str(n), str(d)]
             ended = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -93,7 +128,7 @@ def measure(most):
 
 
 def plot(found, over, folder):
-    """Processor seconds and memory against n or d."""
+    """Seconds and memory against n or d."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -106,10 +141,10 @@ def plot(found, over, folder):
             ]
             own.sort(key=lambda p: p[over])
             if len({p[over] for p in own}) > 2:
-                left.plot([p[over] for p in own], [p["cpu"] for p in own], marker="o", label=what)
+                left.plot([p[over] for p in own], [p["wall"] for p in own], marker="o", label=what)
                 right.plot([p[over] for p in own], [p["gigabytes"] for p in own], marker="o")
         name = "patients, d = 10" if over == "n" else "features, n = 100,000"
-        left.set(xscale="log", yscale="log", xlabel=name, ylabel="processor seconds")
+        left.set(xscale="log", yscale="log", xlabel=name, ylabel="seconds")
         right.set(xscale="log", xlabel=name, ylabel="gigabytes of the process", ylim=(0, None))
         left.legend(fontsize="small")
         figure.savefig(folder / f"performance-{over}.svg", metadata={"Date": None})
