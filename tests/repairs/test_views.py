@@ -9,7 +9,7 @@ from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.insight import Estimate
 from drosurv.repairs.repair import calibration_slope
-from drosurv.repairs.words import NEEDED_GAIN, detectable
+from drosurv.repairs.words import NEEDED_GAIN, detectable, status
 from drosurv.tables import TableEncoder
 
 mpl.use("Agg")
@@ -63,6 +63,16 @@ def test_what_would_have_been_found_is_what_gains_enough():
     assert 0 < low < 1 < high < 2
     assert detectable(5.0)[0] == 0
     assert detectable(0.0) == (0, np.inf)
+
+
+def test_a_shortfall_that_rounds_to_nothing_is_not_spoken_of():
+    assert 0 < detectable(0.1 * 318)[0] < 0.05
+    assert status([], 318, 20).endswith(
+        "at least 2.6 times as many events as predicted would probably have been found."
+    )
+    assert "at least 1.6 times as many events as predicted (or at most 0.5 times) would" in status(
+        [], 1600, 20
+    )
 
 
 def test_frame_holds_every_number(planted):

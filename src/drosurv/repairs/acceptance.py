@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drosurv.insight import Rule
 from drosurv.insight.coded_table import CodedTable
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
 from drosurv.insight.wrongness import Limits, Residuals
@@ -36,6 +37,8 @@ class Trial:
     Parameters
     ----------
     kind : str
+    rule : Rule or None
+        None for everyone.
     found : Found
         The repair as found and fitted on everyone.
     version, strength : str, float
@@ -52,6 +55,7 @@ class Trial:
     """
 
     kind: Kind
+    rule: Rule | None
     found: Found
     version: Version
     strength: float
@@ -69,11 +73,10 @@ class Shadows:
 
     Parameters
     ----------
-    table : CodedTable
-    residuals : Residuals
+    table, residuals, max_conditions
+        As in :class:`Chain`.
     folds : (n,) int
         0 to K - 1.
-    max_conditions : int
     evidence : float
         Least e-value.
     progress : callable
@@ -97,7 +100,8 @@ class Shadows:
         def chain(counted: BoolArray) -> Chain:
             return Chain(table, residuals, counted, max_conditions)
 
-        self.residuals, self.folds, self.evidence, self.progress = residuals, folds, evidence, progress
+        self.table, self.residuals, self.folds = table, residuals, folds
+        self.evidence, self.progress, self.frozen = evidence, progress, frozen
         n_folds = int(folds.max()) + 1
         self.main = chain(np.ones(len(folds), dtype=np.bool_))
         self.without = [chain(folds != fold) for fold in range(n_folds)]
@@ -110,7 +114,6 @@ class Shadows:
             for which, order in enumerate(self.orders)
             for m in range(self.first, n_folds - 1)
         }
-        self.frozen = frozen
         # Whether folds are scored against their own best level and slope, not against the model.
         self.universal = False
 
@@ -168,6 +171,7 @@ class Shadows:
         self.progress(kind, n_steps, n_steps)
         return Trial(
             kind,
+            self.table.rule(found.atoms) if found.atoms else None,
             found,
             version,
             strength,
@@ -232,7 +236,6 @@ class Shadows:
         change = np.zeros((len(versions), len(events)))
         if found is not None:
             change = self._ratios(chain, found, versions)[:, out]
-        # Against the model as the chain had repaired it before, or against the best for this very fold.
         null = chain.r[out]
         if self.universal:
             Z = self.residuals.columns[out, :2]

@@ -132,13 +132,10 @@ def fit_version(
     ----------
     version : {"full", "own", "level"}
         Effects for everyone and for the group; for the group only; or one number for the group.
-    residuals : Residuals
     inside, counted : (n,) bool
         The group, and the patients to fit on.
     inclusion : (p,)
         How probable it is that each effect differs; the level always does.
-    tau : float
-        Prior standard deviation of effects that differ.
     """
     p = residuals.n_effects + 1
     columns = np.flatnonzero(inclusion > LEAST_INCLUSION) if version != "level" else np.array([0])

@@ -29,13 +29,7 @@ COLUMNS = (
 def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repair]) -> Table:
     """Everyone's hazard ratios per unit of a feature, then those of each group that differ.
 
-    Parameters
-    ----------
-    base : fitted estimator
-        With ``coef_``; or a Pipeline of a :class:`~drosurv.tables.TableEncoder` and such an estimator.
-    columns : EffectColumns
-        What effects may differ in.
-    repairs : sequence of Repair
+    The base has ``coef_``, or is a Pipeline of a :class:`~drosurv.tables.TableEncoder` and such an estimator.
     """
     own = linear_effects(base)
     if own is None:

@@ -21,14 +21,7 @@ CONFIDENCE = 0.95
 
 
 def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: FloatArray) -> float:
-    """How much log hazards differ for each unit by which they were predicted to: 1 is right.
-
-    Parameters
-    ----------
-    events, expected : (n,)
-    log_hazard : (n,)
-        As predicted, up to a constant.
-    """
+    """How much log hazards differ for each unit by which they were predicted to, up to a constant: 1 is right."""
     spread = float(log_hazard.std())
     if len(events) < 2 or spread == 0:
         return float("nan")
@@ -89,7 +82,7 @@ class Repair:
     overlap: float
 
     @staticmethod
-    def of(trial: Trial, rule: Rule | None, expected: Expected) -> Repair:
+    def of(trial: Trial, expected: Expected) -> Repair:
         """From an accepted trial on the patients of whom the model expected so much."""
         inside = trial.inside
         events, risk = expected.events[inside], expected.log_risk[inside]
@@ -97,7 +90,7 @@ class Repair:
         hazard = expected.hazard[inside]
         seen = float(events.sum())
         return Repair(
-            rule=rule,
+            rule=trial.rule,
             kind=trial.kind,
             version=trial.version,
             strength=trial.strength,

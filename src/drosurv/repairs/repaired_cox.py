@@ -16,7 +16,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
 from drosurv.inference import draw_folds
-from drosurv.insight.coded_table import readable_table
+from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import (
     SMALLEST_EXPECTED,
@@ -25,22 +25,23 @@ from drosurv.insight.expected_events import (
     expected_of_frozen,
     reference_times,
 )
+from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.metrics import FollowUp
+from drosurv.presentation import Table, literal
+from drosurv.repairs.acceptance import Shadows
 from drosurv.repairs.baseline_factor import BaselineFactor
-from drosurv.repairs.finding import Attempt, RepairSettings, find_repairs
+from drosurv.repairs.finding import Attempt, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
+from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import RepairedPredictions, curve_times, hazards_of
-from drosurv.repairs.views import markdown, plot_repairs, repair_frame, repair_table
+from drosurv.repairs.views import plot_repairs, repair_frame, repair_table
 from drosurv.repairs.words import in_words, status
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import Target, parse_target
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from drosurv.presentation import Table
-    from drosurv.repairs.repair import Repair
 
 EVENTS_PER_FEATURE = 10
 
@@ -175,9 +176,9 @@ class RepairedCox(RepairedPredictions):
                 parts.append(expected_of_fitted(model, held, target.take(out), self._times))
                 at_edges[out] = hazards_of(model, held)(edges)
             expected = Expected.joined(parts, folds).held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
-            r = self._find(expected, tables, folds, progress)
+            self._find(expected, tables, folds, progress)
         if self.repairs_:
-            self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, r, target)
+            self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, self.held_out_, target)
         return self
 
     def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any) -> Self:
@@ -256,33 +257,28 @@ class RepairedCox(RepairedPredictions):
         progress: Callable[[str, int, int], None],
         *,
         frozen: bool = False,
-    ) -> FloatArray:
-        """Find repairs; each patient's log hazard ratio from the repairs found without him, (n,)."""
+    ) -> None:
+        """Find repairs, and keep all that is known of them."""
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
-        settings = RepairSettings(
-            max_repairs=self.max_repairs,
-            max_conditions=self.max_conditions,
-            min_group=self.min_group_,
-            min_events=self.min_events,
-            evidence=float(self.evidence),
-            tau=float(self.tau),
+        residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
+        shadows = Shadows(
+            CodedTable.from_table(rules),
+            residuals,
+            folds,
+            self.max_conditions,
+            float(self.evidence),
+            progress,
             frozen=frozen,
         )
-        found = find_repairs(
-            expected,
-            rules,
-            self._columns,
-            effects,
-            folds,
-            ("everyone", "effects", "level"),
-            settings,
-            progress,
-        )
-        self.repairs_, self.attempts_ = found.repairs, found.attempts
-        self.checked_, self.held_out_ = found.checked, found.r
+        limits = Limits(self.min_group_, self.min_events, float(self.tau))
+        trials = find_repairs(shadows, limits, self.max_repairs)
+        accepted = [trial for trial in trials if trial.accepted]
+        self.attempts_ = [Attempt.of(trial) for trial in trials]
+        self.repairs_ = [Repair.of(trial, expected) for trial in accepted]
+        self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
+        self.held_out_ = shadows.held_out()
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
-        return found.r
 
     def in_words(self) -> list[str]:
         """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
@@ -297,7 +293,10 @@ class RepairedCox(RepairedPredictions):
     def to_markdown(self) -> str:
         """What was found in words, and the table of repairs."""
         check_is_fitted(self)
-        return markdown(self.status_, self.in_words(), [repair_table(self.repairs_)] if self.repairs_ else [])
+        parts = [literal(sentence) for sentence in (self.status_, *self.in_words())]
+        if self.repairs_:
+            parts.append(repair_table(self.repairs_).to_markdown().rstrip())
+        return "\n\n".join(parts) + "\n"
 
     def hazard_ratios(self) -> Table:
         """A linear model as a table: everyone's hazard ratios, then the exceptions."""

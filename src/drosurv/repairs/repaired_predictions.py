@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import HeldStepFunction
-from drosurv.evaluation.predictions import take
+from drosurv.estimators.baseline import checked_times, step_functions
+from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import predicted_curves
 from drosurv.insight.expected_events import log_risk
@@ -155,23 +155,17 @@ class RepairedPredictions(BaseEstimator):
         shown: Callable[[FloatArray], FloatArray],
     ) -> NDArray[Any]:
         self._check(X)
-        at = self._curve_times if times is None else check_times(times)
+        at = self._curve_times if times is None else checked_times(times)
         ratios = self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
         hazard = hazards_of(self.base_, X)
         found = hazard(at) if self._factor is None else self._factor.applied(hazard, at)
         values = shown(found * np.exp(ratios)[:, None])
-        if return_array or times is not None:
-            return values
-        curves = np.empty(len(values), dtype=object)
-        for i, row in enumerate(values):
-            curves[i] = HeldStepFunction(at, row)
-        return curves
+        return values if return_array or times is not None else step_functions(at, values)
 
 
 def is_proportional(model: Any) -> bool:
     """Whether a model's ``predict`` is a log risk under proportional hazards."""
-    final = model.steps[-1][1] if hasattr(model, "steps") else model
-    return hasattr(final, "cum_baseline_hazard_")
+    return hasattr(final_step(model), "cum_baseline_hazard_")
 
 
 def hazards_of(model: Any, X: Any) -> Callable[[FloatArray], FloatArray]:
@@ -187,11 +181,3 @@ def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
         if hasattr(first, "x"):
             return np.asarray(first.x, dtype=np.float64)
     return np.unique(np.concatenate([[0.0], target.time[target.event]]))
-
-
-def check_times(times: ArrayLike) -> FloatArray:
-    """Reject what is not a list of times."""
-    found = np.asarray(times, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
-        raise ArgumentError.must("times", "be a list of finite times >= 0", times)
-    return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from drosurv.insight import Estimate
-from drosurv.presentation import Column, Table, literal
+from drosurv.presentation import Column, Table
 from drosurv.repairs.repair import Repair
 
 if TYPE_CHECKING:
@@ -54,14 +53,8 @@ def _row(repair: Repair) -> dict[str, Any]:
         "events": repair.events,
         "checked": repair.checked,
     }
-    named: dict[str, Estimate] = {
-        "before": repair.before,
-        "after": repair.after,
-        "gain": repair.gain_inside,
-        "gain_outside": repair.gain_outside,
-    }
-    for name, estimate in named.items():
-        row |= estimate.named(name)
+    row |= repair.before.named("before") | repair.after.named("after")
+    row |= repair.gain_inside.named("gain") | repair.gain_outside.named("gain_outside")
     row |= {"slope_before": repair.slope_before, "slope_after": repair.slope_after}
     return row | {"e": repair.e, "overlap": repair.overlap}
 
@@ -73,12 +66,6 @@ def repair_frame(repairs: Sequence[Repair]) -> pd.DataFrame:
     rows = [_row(repair) for repair in repairs]
     keys = [key for column in COLUMNS for key in column.keys]
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else keys)
-
-
-def markdown(status: str, sentences: Sequence[str], tables: Sequence[Table]) -> str:
-    """The status, each repair in words, and tables."""
-    words = [literal(sentence) for sentence in (status, *sentences)]
-    return "\n\n".join([*words, *(table.to_markdown().rstrip() for table in tables)]) + "\n"
 
 
 def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:

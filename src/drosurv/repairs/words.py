@@ -13,6 +13,8 @@ from drosurv.repairs.repair import Repair
 NEEDED_GAIN = 27.0
 # The group that the reader is told about where nothing was found.
 TENTH = 0.1
+# A smaller ratio is written as 0.0, which says nothing.
+LEAST_SAID = 0.05
 # Effects smaller than this (log hazard ratio per standard deviation) are not worth a word.
 LEAST_SPOKEN = 0.1
 
@@ -25,7 +27,7 @@ def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
         return nothing
-    fewer = f" (or at most {low:.1f} times)" if low > 0 else ""
+    fewer = f" (or at most {_times(low)})" if low >= LEAST_SAID else ""
     return (
         f"{nothing} A tenth of the patients with at least {high:.1f} times as many events as predicted{fewer} would "
         "probably have been found."
@@ -35,17 +37,8 @@ def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
 def detectable(expected: float) -> tuple[float, float]:
     """Smallest excess and smallest shortfall of events that the search finds in a group, as observed / expected.
 
-    A group whose events are rho times the expected ones gains E (rho log rho - rho + 1) in log likelihood.
-
-    Parameters
-    ----------
-    expected : float
-        Events expected in the group.
-
-    Returns
-    -------
-    low, high : float
-        0 and infinity where no error is large enough.
+    A group of E expected events that has rho times as many gains E (rho log rho - rho + 1) in log likelihood. 0 and
+    infinity where no error is large enough.
     """
     from scipy.optimize import brentq
 
@@ -59,14 +52,7 @@ def detectable(expected: float) -> tuple[float, float]:
 
 
 def in_words(repair: Repair, columns: EffectColumns) -> str:
-    """What was wrong, for whom, what was changed, and what it did on patients not used for it.
-
-    Parameters
-    ----------
-    repair : Repair
-    columns : EffectColumns
-        What its effects are effects of.
-    """
+    """What was wrong, for whom, what was changed, and what it did on patients not used for it."""
     whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
     before, after = repair.before, repair.after
     sentences = [
