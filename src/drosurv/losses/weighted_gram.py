@@ -7,29 +7,31 @@ import numpy as np
 
 from drosurv.target import FloatArray
 
-# Rows worked through at a time: they stay in the nearest cache.
-_CHUNK = 1024
+# Numbers worked through at a time, and the fewest rows: they stay in a near cache.
+_NUMBERS, _ROWS = 65536, 1024
 
 
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
     """X' diag(weights) X (d, d), with the features taken from a centre (d,)."""
-    centre = np.zeros(X.shape[1]) if centre is None else centre
-    if (weights < 0).any():
+    n, d = X.shape
+    centre = np.zeros(d) if centre is None else centre
+    if weights.min(initial=0.0) < 0.0:
         above = weighted_gram(X, np.maximum(weights, 0.0), centre)
         return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
-    roots, gram = np.sqrt(weights), np.zeros((X.shape[1], X.shape[1]))
-    held = np.empty((_CHUNK, X.shape[1]))
-    for low in range(0, len(X), _CHUNK):
-        part = held[: len(X) - low]
-        _scale(X, roots, centre, low, part)
+    rows = max(_ROWS, _NUMBERS // max(d, 1))
+    held, gram = np.empty((min(rows, n), d)), np.zeros((d, d))
+    for low in range(0, n, rows):
+        part = held[: n - low]
+        _scale(X, weights, centre, low, part)
         # The product of a matrix with its own transpose is symmetric, and half the work.
         gram += part.T @ part
     return gram
 
 
 @numba.njit(cache=True, nogil=True)
-def _scale(X: FloatArray, scale: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
-    """Write the scaled rows of X from low on."""
+def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
+    """Write the rows of X from low on, times the roots of their weights."""
     for i in range(out.shape[0]):
+        root = np.sqrt(weights[low + i])
         for j in range(out.shape[1]):
-            out[i, j] = scale[low + i] * (X[low + i, j] - centre[j])
+            out[i, j] = root * (X[low + i, j] - centre[j])
