@@ -13,23 +13,23 @@ serves each side: a *run*. There are at most 2 K log2 K steps in all runs togeth
 numbers. A window that begins with its stratum needs no cut: without entry times there is one run per stratum, the
 backward sweep of :mod:`drosurv.losses.risk_sets`.
 
-Every sum carries its level: it stands for exp(level) times the number kept. Scores that span less than 500 share one
-level, and no exponential is taken in the sweep.
+Scores that span less than 500 share one level: sums are of risks relative to the highest, and a run is two short loops
+without branches. Otherwise every sum carries a level of its own: it stands for exp(level) times the number kept.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from drosurv.losses.elementary import exponentials, logarithms
 from drosurv.losses.risk_sets import FLAT
+from drosurv.losses.runs import Runs
 from drosurv.losses.slots import Slots
 from drosurv.losses.weighted_gram import weighted_gram
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray
 
 _HIGHEST = 700.0
 
@@ -50,8 +50,9 @@ class RiskWindows:
     def __init__(self, slots: Slots, weight: FloatArray | None = None) -> None:
         self.weight = np.ones(0) if weight is None else weight
         self._slots, self._patients = len(slots.time), len(slots.begin)
-        self._runs = _runs(slots)
+        self._runs = Runs.of(slots)
         self._saved: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None
+        self._flat: BoolArray = np.zeros(0, np.bool_)
         self._means: FloatArray | None = None
         self._scores = self._log_sums = np.empty((0, 0))
 
@@ -60,7 +61,7 @@ class RiskWindows:
         risks, heights = np.empty_like(scores), np.empty_like(scores)
         levels, sums = np.empty((len(scores), self._slots)), np.empty((len(scores), self._slots))
         out = np.empty_like(sums)
-        _log_sums(scores, self._runs, self.weight, risks, heights, levels, sums, out)
+        self._flat = _log_sums(scores, self._runs, self.weight, risks, heights, levels, sums, out)
         self._saved, self._means = (risks, heights, levels, sums), None
         self._scores, self._log_sums = scores, out
         return out
@@ -69,7 +70,7 @@ class RiskWindows:
         """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
         assert self._saved is not None, "log_sums comes before its pullback"
         out = np.zeros_like(self._saved[0])
-        _pull_back(cotangent, self._runs, *self._saved, out)
+        _pull_back(cotangent, self._runs, self._flat, *self._saved, out)
         return out
 
     def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
@@ -108,49 +109,6 @@ class RiskWindows:
         return out
 
 
-class Runs(NamedTuple):
-    """All runs: their members and the members' slots, where each begins, its last slot and its direction.
-
-    The members of a run stand in the order in which it meets them; it goes on from the last one to its last slot.
-    """
-
-    members: IntArray
-    at: IntArray
-    first: IntArray
-    last: IntArray
-    step: IntArray
-
-
-def _runs(slots: Slots) -> Runs:
-    starts = np.searchsorted(slots.stratum, slots.stratum, side="left")
-    seen = np.flatnonzero(slots.begin <= slots.end)
-    begin, end = slots.begin[seen], slots.end[seen]
-    whole = begin == starts[end]
-    # A window from begin to end is cut where the highest bit differs; windows of one slot and whole ones are not cut.
-    half = np.frexp((begin ^ end).astype(np.float64))[1].astype(np.intp) - 1
-    cut = ~whole & (half >= 0)
-    half = np.maximum(half, 0)
-    middle = np.where(whole, begin, (end >> half) << half)
-    # A run is told by the length of its halves, its last slot and its direction.
-    levels = np.where(whole, np.intp(63), half)
-    backward = _sorted_runs(seen, end, levels, middle, -1)
-    forward = _sorted_runs(seen[cut], begin[cut], levels[cut], middle[cut] - 1, 1)
-    members, at, first, last, step = (np.concatenate(parts) for parts in zip(backward, forward, strict=True))
-    first[len(backward.first) :] += len(backward.members)
-    return Runs(members, at, np.append(first, len(members)), last, step)
-
-
-def _sorted_runs(members: IntArray, at: IntArray, level: IntArray, last: IntArray, step: int) -> Runs:
-    # One number for run and place sorts several times faster than three keys one after the other.
-    size = int(at.max(initial=0)) + 2
-    order = np.argsort((level * size + last) * size + (at if step > 0 else size - 1 - at))
-    level, last = level[order], last[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (level[1:] != level[:-1]) | (last[1:] != last[:-1])
-    first = np.flatnonzero(new)
-    return Runs(members[order], at[order], first, last[first], np.full(len(first), step))
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _log_sums(
     scores: FloatArray,
@@ -161,56 +119,86 @@ def _log_sums(
     levels: FloatArray,
     sums: FloatArray,
     out: FloatArray,
-) -> None:
+) -> BoolArray:
     """Kernel of :meth:`RiskWindows.log_sums`; also writes what its transpose needs.
 
-    Patient j has risk ``risks[j] exp(heights[j])``, slot k the summed risk ``sums[k] exp(levels[k])``.
+    Patient j has risk ``risks[j] exp(heights[j])``, slot k the summed risk ``sums[k] exp(levels[k])``. Returned is
+    which rows of the batch have one level for all.
     """
-    members, at, first, last, step = runs
     scratch = np.empty(scores.shape[1], np.int64)
+    flat = np.zeros(scores.shape[0], np.bool_)
     for b in range(scores.shape[0]):
-        risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
         highest, lowest = -np.inf, np.inf
         for j in range(scores.shape[1]):
             highest = max(highest, scores[b, j])
             lowest = min(lowest, scores[b, j])
-        if highest - lowest < FLAT:
-            height[:] = highest
-            level[:] = highest
-            risk[:] = scores[b] - highest
-            exponentials(risk, scratch)
+        flat[b] = highest - lowest < FLAT
+        sums[b, :] = 0.0
+        if flat[b]:
+            heights[b, :] = highest
+            levels[b, :] = highest
+            risks[b, :] = scores[b] - highest
+            exponentials(risks[b], scratch)
         else:
-            height[:] = scores[b]
-            level[:] = -np.inf
-            risk[:] = 1.0
+            heights[b, :] = scores[b]
+            levels[b, :] = -np.inf
+            risks[b, :] = 1.0
         if weight.shape[0]:
-            risk *= weight
-        total[:] = 0.0
-        for r in range(last.shape[0]):
-            p, k = first[r], at[first[r]]
-            held, high = 0.0, -np.inf
-            while True:
-                while p < first[r + 1] and at[p] == k:
-                    j = members[p]
-                    if height[j] > high:
-                        held *= math.exp(high - height[j])
-                        high = height[j]
-                    held += risk[j] if height[j] == high else risk[j] * math.exp(height[j] - high)
-                    p += 1
-                if high > level[k]:
-                    total[k] *= math.exp(level[k] - high)
-                    level[k] = high
-                total[k] += held if high == level[k] else held * math.exp(high - level[k])
-                if k == last[r]:
-                    break
-                k += step[r]
-        logarithms(total, level, out[b])
+            risks[b] *= weight
+        if flat[b]:
+            _add_flat(runs, risks[b], sums[b])
+        else:
+            _add_in_levels(runs, risks[b], heights[b], levels[b], sums[b])
+        logarithms(sums[b], levels[b], out[b])
+    return flat
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_flat(runs: Runs, risk: FloatArray, total: FloatArray) -> None:
+    """Add each patient's risk to all slots of the window, where all risks have one level."""
+    members, at, first, last, step = runs
+    coming = np.zeros(total.shape[0])
+    for r in range(last.shape[0]):
+        for p in range(first[r], first[r + 1]):
+            coming[at[p]] += risk[members[p]]
+        held = 0.0
+        for k in range(at[first[r]], last[r] + step[r], step[r]):
+            held += coming[k]
+            coming[k] = 0.0
+            total[k] += held
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_in_levels(
+    runs: Runs, risk: FloatArray, height: FloatArray, level: FloatArray, total: FloatArray
+) -> None:
+    """The same where every sum has a level of its own."""
+    members, at, first, last, step = runs
+    for r in range(last.shape[0]):
+        p, k = first[r], at[first[r]]
+        held, high = 0.0, -np.inf
+        while True:
+            while p < first[r + 1] and at[p] == k:
+                j = members[p]
+                if height[j] > high:
+                    held *= math.exp(high - height[j])
+                    high = height[j]
+                held += risk[j] if height[j] == high else risk[j] * math.exp(height[j] - high)
+                p += 1
+            if high > level[k]:
+                total[k] *= math.exp(level[k] - high)
+                level[k] = high
+            total[k] += held if high == level[k] else held * math.exp(high - level[k])
+            if k == last[r]:
+                break
+            k += step[r]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pull_back(
     cotangent: FloatArray,
     runs: Runs,
+    flat: BoolArray,
     risks: FloatArray,
     heights: FloatArray,
     levels: FloatArray,
@@ -218,27 +206,53 @@ def _pull_back(
     out: FloatArray,
 ) -> None:
     """Kernel of :meth:`RiskWindows.pullback`: every run backwards, from its last slot to its first member's."""
-    members, at, first, last, step = runs
+    share = np.empty(cotangent.shape[1])
     for b in range(cotangent.shape[0]):
-        risk, height, level, total = risks[b], heights[b], levels[b], sums[b]
-        for r in range(last.shape[0]):
-            p, k = first[r + 1] - 1, last[r]
-            # `mass` is sum_k c_k exp(low - L_k). All members of a slot lie at or below its level, and so below `low`.
-            mass, low = 0.0, np.inf
-            while True:
-                if level[k] < low:
-                    mass = mass * math.exp(level[k] - low) if mass != 0.0 else 0.0
-                    low = level[k]
-                share = cotangent[b, k] / total[k] if total[k] > 0.0 else 0.0
-                mass += share if level[k] == low else share * math.exp(low - level[k])
-                while p >= first[r] and at[p] == k:
-                    j = members[p]
-                    size = risk[j] if height[j] == low else risk[j] * math.exp(height[j] - low)
-                    out[b, j] += size * mass
-                    p -= 1
-                if k == at[first[r]]:
-                    break
-                k -= step[r]
+        for k in range(share.shape[0]):
+            share[k] = cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
+        if flat[b]:
+            _pull_flat(share, runs, risks[b], out[b])
+        else:
+            _pull_in_levels(share, runs, risks[b], heights[b], levels[b], out[b])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pull_flat(share: FloatArray, runs: Runs, risk: FloatArray, out: FloatArray) -> None:
+    """Add what the shares c_k / S_k in each patient's window pull, where all risks have one level."""
+    members, at, first, last, step = runs
+    mass_from = np.empty(share.shape[0])
+    for r in range(last.shape[0]):
+        mass = 0.0
+        for k in range(last[r], at[first[r]] - step[r], -step[r]):
+            mass += share[k]
+            mass_from[k] = mass
+        for p in range(first[r], first[r + 1]):
+            out[members[p]] += risk[members[p]] * mass_from[at[p]]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pull_in_levels(
+    share: FloatArray, runs: Runs, risk: FloatArray, height: FloatArray, level: FloatArray, out: FloatArray
+) -> None:
+    """The same where every sum has a level of its own."""
+    members, at, first, last, step = runs
+    for r in range(last.shape[0]):
+        p, k = first[r + 1] - 1, last[r]
+        # `mass` is sum_k c_k exp(low - L_k). All members of a slot lie at or below its level, and so below `low`.
+        mass, low = 0.0, np.inf
+        while True:
+            if level[k] < low:
+                mass = mass * math.exp(level[k] - low) if mass != 0.0 else 0.0
+                low = level[k]
+            mass += share[k] if level[k] == low else share[k] * math.exp(low - level[k])
+            while p >= first[r] and at[p] == k:
+                j = members[p]
+                size = risk[j] if height[j] == low else risk[j] * math.exp(height[j] - low)
+                out[j] += size * mass
+                p -= 1
+            if k == at[first[r]]:
+                break
+            k -= step[r]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
