@@ -2,15 +2,9 @@
 
 import os
 import shutil
-import sys
 import warnings
 from importlib.metadata import version as installed
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-import evidence_table
-
-evidence_table.refresh()
 
 project = "drosurv"
 author = "The drosurv developers"

@@ -1,4 +1,7 @@
-"""The table of ``guide/what_to_use.md``, made of the tables that the evidence pages hold: run by every build."""
+"""The table of ``guide/what_to_use.md``, made of the tables that the evidence pages hold.
+
+After a page of evidence has changed, ``python docs/evidence_table.py`` writes it; a test fails until then.
+"""
 
 import re
 from pathlib import Path
@@ -63,13 +66,11 @@ def table() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def refresh() -> None:
-    """Write the table into the page."""
-    before = PAGE.read_text(encoding="utf-8")
-    after = BETWEEN.sub(lambda found: f"{found[1]}{table()}{found[2]}", before)
-    if after != before:
-        PAGE.write_text(after, encoding="utf-8")
+def refreshed() -> str:
+    """The page with the table in it."""
+    page = PAGE.read_text(encoding="utf-8")
+    return BETWEEN.sub(lambda found: f"{found[1]}{table()}{found[2]}", page)
 
 
 if __name__ == "__main__":
-    refresh()
+    PAGE.write_text(refreshed(), encoding="utf-8")
