@@ -46,7 +46,9 @@ def test_the_page_on_what_to_use_has_the_numbers_of_the_evidence():
     assert all(re.search(r"\d", cell) for row in rows for cell in row[1:3])
     assert sum("/" in row[4] for row in rows) == sum(map(bool, made.METHODS.values()))
     stale = made.PAGE.read_text() != made.refreshed()
-    assert not stale, "evidence has changed: run python docs/evidence_table.py and read what the page says of it"
+    assert not stale, (
+        "evidence has changed: run python docs/evidence_table.py and read what the page says of it"
+    )
 
 
 def test_the_reference_names_what_the_library_exports():

@@ -32,19 +32,11 @@ REFERENCE = "cox"
 
 @dataclass(frozen=True)
 class Contender:
-    """A method as the benchmark runs it.
+    """A method as the benchmark runs it: its name on the command line, its label in tables, and how a part is fitted.
 
-    Attributes
-    ----------
-    name, label : str
-        On the command line, and in tables.
-    settings : str
-        Every setting and every choice that is made in training, in words. It is part of what a stored result
-        depends on: change the text when the settings change.
-    fit : callable
-        Takes the training part and a seed.
-    told_groups : bool
-        Whether it is told the sensitive attributes.
+    `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
+    result depends on: change the text when the settings change. `told_groups` says whether it is told the sensitive
+    attributes.
     """
 
     name: str

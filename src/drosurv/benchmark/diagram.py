@@ -16,17 +16,7 @@ _WIDTH = 6.0
 
 
 def rank_diagram(ranks: Ranks, labels: Mapping[str, str], title: str) -> Figure:
-    """Draw the mean ranks.
-
-    Parameters
-    ----------
-    ranks : Ranks
-        From :func:`drosurv.benchmark.rank`.
-    labels : mapping
-        From methods to what they are called.
-    title : str
-        Above the diagram.
-    """
+    """Draw the mean ranks; `labels` are what methods are called."""
     from matplotlib.figure import Figure
 
     mean = ranks.mean

@@ -34,24 +34,11 @@ def write_document(
     missing: int = 0,
     unavailable: Sequence[str] = (),
 ) -> list[Path]:
-    """Write the document and its diagrams.
+    """Write the Markdown file, and its diagrams beside it, called after it.
 
-    Parameters
-    ----------
-    path : path
-        The Markdown file; diagrams are called after it.
-    results : DataFrame
-        One row per dataset, method and split.
-    contenders : sequence of Contender
-        The methods that were asked for.
-    splits, seed : int
-        What was asked for.
-    runs : sequence of RunRecord
-        What the results cost.
-    missing : int
-        Units that are not done yet.
-    unavailable : sequence of str
-        Datasets that could not be loaded.
+    `results` has one row per dataset, method and split; `splits`, `seed` and the contenders are what was asked for;
+    `runs` are what the results cost; `missing` counts units that are not done yet, and `unavailable` names datasets
+    that could not be loaded.
     """
     path = Path(path)
     labels = {contender.name: contender.label for contender in contenders}

@@ -23,20 +23,9 @@ FEWEST_OF_CELL = 50
 
 @dataclass(frozen=True, eq=False)
 class EncodedPart:
-    """Patients of one side of a split.
+    """Patients of one side of a split: standardised features, target, and labels of the sensitive attributes.
 
-    Attributes
-    ----------
-    X : DataFrame, (n, d)
-        Standardised features.
-    y : structured array, (n,)
-        Event and time.
-    target : Target
-        The same, parsed.
-    attributes : DataFrame, (n, J)
-        Labels of the sensitive attributes.
-    cells : (n,) array of str
-        Combinations of the attributes, small ones merged.
+    `cells` (n,) are the combinations of the attributes, small ones merged.
     """
 
     X: pd.DataFrame
@@ -57,15 +46,7 @@ class EncodedPart:
 
 
 def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
-    """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What to split.
-    seed : int
-        Draws the split.
-    """
+    """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training."""
     from sklearn.model_selection import train_test_split
 
     train, test = (

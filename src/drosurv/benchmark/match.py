@@ -23,19 +23,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Match:
-    """One method on one split of one dataset.
-
-    Parameters
-    ----------
-    dataset, method : str
-        Names.
-    split : int
-        Number of the split, from 0.
-    seed : int
-        Of the benchmark; with the number it draws the split.
-    data_fingerprint : str
-        Of the dataset.
-    """
+    """One method on one split, from 0, of one dataset; with the benchmark's seed the number draws the split."""
 
     dataset: str
     method: str

@@ -30,14 +30,9 @@ TREES = 100
 
 @dataclass(frozen=True)
 class Measure:
-    """A number per method and split.
+    """A number per method and split, named in files, in tables and in words.
 
-    Attributes
-    ----------
-    name, label, meaning : str
-        In files, in tables, and in words.
-    better : {1, -1, 0}
-        1 if larger is better, -1 if smaller, 0 if neither (shown, not ranked).
+    `better` is 1 if larger is better, -1 if smaller, 0 if neither (shown, not ranked).
     """
 
     name: str
@@ -107,20 +102,9 @@ def judge(
     times: FloatArray,
     seed: int,
 ) -> dict[str, float]:
-    """Every measure but the time, of predictions for the test patients.
+    """Every measure but the time, of log risks (n,) and survival (n, k) that were predicted for the test patients.
 
-    Parameters
-    ----------
-    train, test : EncodedPart
-        The split.
-    risk : (n,)
-        Log risks, higher is worse.
-    survival : (n, k)
-        Survival at `times`.
-    times : (k,)
-        From :func:`time_grid`.
-    seed : int
-        Draws the halves for the forest.
+    `times` (k,) come from :func:`time_grid`; `seed` draws the halves for the forest.
     """
     if not (np.isfinite(risk).all() and np.isfinite(survival).all()):
         raise ValueError("the model predicts numbers that are not finite.")

@@ -20,18 +20,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Mean ranks over datasets, and which of them can be told apart.
+    """Mean rank of each method over datasets, the best first, and which of them can be told apart.
 
-    Attributes
-    ----------
-    mean : Series
-        Mean rank of each method, the best first; 1 is best.
-    datasets : int
-        How many datasets were ranked.
-    p_value : float
-        Friedman's test of "all methods are alike".
-    critical_difference : float
-        Mean ranks that differ by more can be told apart (Nemenyi, 5 %).
+    `p_value` is of Friedman's test of "all methods are alike". Mean ranks that differ by more than
+    `critical_difference` can be told apart (Nemenyi, 5 %).
     """
 
     mean: pd.Series[float]
@@ -44,19 +36,7 @@ def differences(results: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """Each method less Cox on the same splits, by dataset.
 
     Splits of one dataset share patients, so their variance is inflated by 1/k + test/train (Nadeau and Bengio).
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per dataset, method and split, with a column per measure.
-    measure : Measure
-        What to compare.
-
-    Returns
-    -------
-    DataFrame
-        ``dataset``, ``method``, ``difference``, ``low``, ``high``, ``splits`` and ``verdict``: better, worse, or
-        same where the interval holds 0.
+    ``verdict`` is better, worse, or same where the interval holds 0.
     """
     import pandas as pd
 
@@ -96,19 +76,7 @@ def _half_width(values: FloatArray, scale: float) -> float:
 
 
 def over_datasets(by_dataset: pd.DataFrame) -> pd.DataFrame:
-    """The mean difference over datasets, with an interval that takes datasets as the sample.
-
-    Parameters
-    ----------
-    by_dataset : DataFrame
-        From :func:`differences`.
-
-    Returns
-    -------
-    DataFrame
-        One row per method: ``method``, ``mean``, ``low``, ``high``, ``median``, ``datasets``, and the numbers of
-        datasets where it is ``better``, ``same`` and ``worse``.
-    """
+    """The mean of those differences over datasets, with an interval that takes datasets as the sample, and counts."""
     import pandas as pd
 
     rows = []
@@ -136,13 +104,6 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     A method that failed on a split is last on that dataset: a user would be left without a model. A split counts if
     every method was tried on it, so that means are over the same patients. A measure that needs scores, such as the
     slope, leaves the null model out.
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per dataset, method and split; a failure has NaN in every measure and its ``error``.
-    measure : Measure
-        What to rank by.
     """
     import pandas as pd
     from scipy.stats import rankdata

@@ -33,22 +33,16 @@ QUICK_SPLITS = 3
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """What a run did and found.
+    """What a run did, found and wrote.
 
     Attributes
     ----------
-    outcome : Outcome
-        Units reused, computed and failed.
     results : DataFrame
         One row per dataset, method and split: every measure, and the error of a method that failed.
-    files : tuple of Path
-        What was written.
     unavailable : dict of dataset to str
         Datasets that could not be loaded, and why.
     missing : int
         Units that are not there yet, because the time was up or they failed.
-    wall_seconds : float
-        How long the run took.
     """
 
     outcome: Outcome

@@ -73,13 +73,7 @@ class PlainMessages(TyperGroup):
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a command writes the arguments of the library.
-
-    Parameters
-    ----------
-    options : mapping
-        The command's parameters and how they are written, such as event_value to --event-value.
-    """
+    """How a command writes the arguments of the library, such as event_value as --event-value."""
 
     options: Mapping[str, str]
 
@@ -98,17 +92,7 @@ class Spelling:
 
 
 def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
-    """Print a message as one line on stderr, its arguments as the command writes them.
-
-    Parameters
-    ----------
-    kind : str
-        "Error", "Warning" or "Note".
-    message : object
-        Text, or an error or warning of the library.
-    spelling : Spelling, optional
-        Of the command.
-    """
+    """Print an "Error", "Warning" or "Note" as one line on stderr, its arguments as the command writes them."""
     text = message.worded(spelling) if spelling and isinstance(message, Worded) else str(message)
     typer.echo(f"{kind}: {printable(' '.join(text.split()))}", err=True)
 
@@ -138,15 +122,7 @@ def _os_message(error: OSError) -> str:
 
 
 def tell_against_plain(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
-    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON.
-
-    Parameters
-    ----------
-    found : AgainstPlain or None
-        The comparison, if there was one.
-    judges : str
-        Whom the models were judged on.
-    """
+    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON."""
     if found is None:
         return None
     for place, statement in enumerate(found.statements):

@@ -16,18 +16,9 @@ def model_classes() -> dict[str, type[Any]]:
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
-    """An estimator by its name on the command line; a robust one is recalibrated unless told otherwise.
+    """An estimator by its name on the command line, or its class's; a robust one is recalibrated unless told otherwise.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``dro-cox``; the class's own name works too.
-    common : dict
-        Parameters most estimators have; None keeps the default, and one that this estimator lacks is an error.
-    others : dict
-        Any further parameters.
-    seed : int
-        Of an estimator that draws anything at random.
+    Of the `common` parameters None keeps the default; one of any that this estimator lacks is an error.
     """
     classes = model_classes()
     cls = classes.get(_plain(name))

@@ -16,13 +16,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
-    """Raise if a file cannot be written, is to be written twice, or is one of the inputs.
-
-    Parameters
-    ----------
-    outputs, inputs : sequence of Path
-        Files that the command writes and reads; None where an option was not given.
-    """
+    """Raise if a file cannot be written, is to be written twice, or is an input; None is an option not given."""
     written = [path for path in outputs if path is not None]
     for place, path in enumerate(written):
         folder = path.parent

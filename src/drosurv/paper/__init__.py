@@ -1,9 +1,8 @@
 """The paper's experiments: what was published, what we measure, and the comparison."""
 
-from drosurv.paper.alpha_curves import alpha_curves
+from drosurv.paper.alpha_figure import alpha_curves, alpha_figure, save_figure
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.comparison import agreement, compare
-from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.known_reasons import KNOWN_REASONS, Reason, known_reasons
 from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.nearest import nearest_settings, nearest_table
@@ -20,7 +19,6 @@ from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol, Unit
-from drosurv.presentation import Table
 
 __all__ = [
     "EXPERIMENTS",
@@ -32,7 +30,6 @@ __all__ = [
     "Protocol",
     "Reason",
     "Reproduction",
-    "Table",
     "TableMetric",
     "Tabulation",
     "Unit",

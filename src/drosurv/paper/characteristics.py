@@ -22,18 +22,9 @@ PUBLISHED_CHARACTERISTICS = {
 
 
 def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
-    """Samples, features, censoring rate and sensitive attributes, ours beside the published.
+    """Samples, features, censoring rate and sensitive attributes of each dataset before splitting.
 
-    Parameters
-    ----------
-    datasets : iterable of Dataset
-        Before splitting.
-
-    Returns
-    -------
-    DataFrame, one row per dataset
-        ``samples``, ``features``, ``censoring`` and ``sensitive_attributes``, the first three also with the
-        prefix ``published_``.
+    The first three also as published, with the prefix ``published_``.
     """
     import pandas as pd
 
@@ -59,13 +50,7 @@ def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
 
 
 def characteristics_table(frame: pd.DataFrame) -> Table:
-    """Table 1, ours / published.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From :func:`characteristics`.
-    """
+    """Table 1, ours / published, from :func:`characteristics`."""
     header = tuple(map(text, ("dataset", "sensitive attributes", "samples", "features", "censoring rate")))
     rows = tuple(
         (

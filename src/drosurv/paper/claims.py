@@ -25,18 +25,9 @@ _ROWS = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, what our numbers say to it, and the numbers.
+    """A claim in the paper's sense, what our numbers say to it, and the numbers.
 
-    Parameters
-    ----------
-    claim : str
-        In the paper's sense.
-    verdict : str
-        What the numbers say, in a sentence.
-    finding : str
-        What to know for reading them.
-    table : Table
-        The numbers.
+    `finding` is what to know for reading them.
     """
 
     claim: str
@@ -48,19 +39,10 @@ class Claim:
 def check_claims(
     summary: pd.DataFrame, comparison: pd.DataFrame | None = None, diagnostic: pd.DataFrame | None = None
 ) -> tuple[Claim, ...]:
-    """Hold the paper's main claims against the reproduced numbers.
+    """Those of the paper's main claims for which the numbers are there.
 
-    Parameters
-    ----------
-    summary : DataFrame
-        From :func:`drosurv.paper.summarise`, of any experiments, tuned by CI and by F_A.
-    comparison, diagnostic : DataFrame, optional
-        From :func:`drosurv.paper.compare`, settings chosen on the validation and on the test set.
-
-    Returns
-    -------
-    tuple of Claim
-        Those for which the numbers are there.
+    `summary` may hold any experiments, tuned by CI and by F_A; `comparison` and `diagnostic` are those of settings
+    chosen on the validation and on the test set.
     """
     cells = _Cells(summary)
     found = [_imparity(cells)]

@@ -21,17 +21,10 @@ if TYPE_CHECKING:
 
 
 def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None = None) -> Dataset:
-    """One of the paper's three datasets, before splitting.
+    """One of the paper's three datasets before splitting, by default imputed and ordered as behind its tables.
 
-    Parameters
-    ----------
-    name : "flc", "support" or "seer"
-        Which one.
-    as_published : bool
-        Imputed and ordered as behind the published tables.
-    seer_file : str, optional
-        A copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
-        file behind the published split.
+    `seer_file` is a copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
+    file behind the published split.
     """
     if name == "flc":
         return load_flc(as_published)
@@ -69,15 +62,7 @@ class Cohort:
 
 
 def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
-    """The patients that a unit is trained and scored on.
-
-    Parameters
-    ----------
-    unit : Unit
-        Its fingerprint must be that of the data found.
-    seer_file : str, optional
-        As in :func:`load_dataset`.
-    """
+    """The patients that a unit is trained and scored on; its fingerprint must be that of the data found."""
     protocol = unit.protocol
     dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)
     if fingerprint != unit.data_fingerprint:

@@ -32,22 +32,19 @@ def compare(
     nearest: pd.DataFrame | None = None,
     circumstances: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Put every published cell beside ours.
-
-    z = (ours - published mean) / published sd; a cell agrees when abs(z) <= 2.
+    """Put every published cell beside ours; with z = (ours - published mean) / published sd it agrees if abs(z) <= 2.
 
     Parameters
     ----------
     summary : DataFrame
-        From :func:`drosurv.paper.summarise`, tuned by CI (or at the ablations' setting), as the published
-        tables are.
+        Tuned by CI (or at the ablations' setting), as the published tables are.
     published : DataFrame, optional
         Like :func:`load_published`, the default.
     nearest : DataFrame, optional
-        From :func:`drosurv.paper.nearest_settings`: a row that one setting gives as a whole differs only by the
-        choice of a setting, or by the published gradient where it is trained with that.
+        From ``nearest_settings``: a row that one setting gives as a whole differs only by the choice of a setting, or
+        by the published gradient where it is trained with that.
     circumstances : collection of str
-        What was special about our run, for :func:`drosurv.paper.known_reasons`.
+        What was special about our run, for ``known_reasons``.
 
     Returns
     -------
@@ -83,20 +80,10 @@ def compare(
 
 
 def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
-    """How many published cells (IBS aside) lie within two published standard deviations.
+    """How many published cells (IBS aside) lie within two published standard deviations, by a column of the cells.
 
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`compare`.
-    by : str
-        Column to count by, such as ``dataset``, ``experiment``, ``method`` or ``metric``.
-
-    Returns
-    -------
-    DataFrame, one row per group
-        ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``explained`` (cells
-        that differ by a known cause), ``unexplained``, and ``missing`` (published cells without our number).
+    ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``explained`` (cells that differ by
+    a known cause), ``unexplained``, and ``missing`` (published cells without our number).
     """
     import pandas as pd
 

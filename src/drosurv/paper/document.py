@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv._version import __version__
 from drosurv.files import write_file
+from drosurv.paper.alpha_figure import alpha_figure, save_figure
 from drosurv.paper.claims import Claim, check_claims
 from drosurv.paper.comparison import AGREEMENT
-from drosurv.paper.figures import alpha_figure, save_figure
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from drosurv.paper.tables import comparison_notes
@@ -83,25 +83,14 @@ def write_document(
     ----------
     path : path
         The Markdown file.
-    tabulation : Tabulation
-        Every table, settings chosen on the validation part.
+    tabulation, diagnostic : Tabulation
+        Every table, settings chosen on the validation part, and on the test set.
     characteristics : Table
         Table 1.
-    diagnostic : Tabulation, optional
-        The same, settings chosen on the test set.
-    runs : sequence of RunRecord
-        The runs that made it.
-    results : sequence of mapping
-        Results of the units in it, for their seconds.
-    protocol : Protocol, optional
-        How units were trained and scored.
-    command : str
-        What to type to get it.
-
-    Returns
-    -------
-    tuple of Path
-        The files written.
+    runs, results
+        The runs that made it, and the results of its units, for their seconds.
+    protocol, command
+        How units were trained and scored, and what to type to get it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -178,13 +178,8 @@ def known_reasons(
 ) -> tuple[Reason, ...]:
     """The reasons that hold for one cell, the narrowest first; empty where none is known.
 
-    Parameters
-    ----------
-    experiment, dataset, method, metric : str
-        The cell, by the names of ``EXPERIMENTS``, ``METHODS`` and ``TABLE_METRICS``.
-    circumstances : collection of str
-        What was special about our run or row: ``SEER_FROM_WHEEL``, ``IMPUTED_FROM_TRAINING``,
-        ``CHOSEN_ON_VALIDATION``, ``ONE_SETTING``, ``ONE_SETTING_AS_PUBLISHED``.
+    `circumstances` are what was special about our run or row: ``SEER_FROM_WHEEL``, ``IMPUTED_FROM_TRAINING``,
+    ``CHOSEN_ON_VALIDATION``, ``ONE_SETTING``, ``ONE_SETTING_AS_PUBLISHED``.
 
     Examples
     --------

@@ -13,16 +13,8 @@ from drosurv.tuning.held_out import HeldOut
 def misaligned_brier_score(held_out: HeldOut, risk: FloatArray, baseline_risk: FloatArray) -> float:
     """Integrated Brier score with each patient's curve held against another patient's outcome.
 
-    A mistake, rebuilt to explain published numbers.
-
-    Parameters
-    ----------
-    held_out : HeldOut
-        The n patients that are scored.
-    risk : (n,) array
-        Their risk scores.
-    baseline_risk : (m,) array
-        Scores of the training patients, for Breslow's baseline hazard.
+    A mistake, rebuilt to explain published numbers. Breslow's baseline hazard comes from the training patients'
+    `baseline_risk` (m,).
     """
     by_time = np.argsort(-held_out.target.time, kind="stable")
     times = brier_times(held_out.follow_up, held_out.target, grid="table")

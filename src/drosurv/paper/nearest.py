@@ -31,13 +31,6 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     It is found by looking at the published numbers, so it is no result; but where it gives the whole row, the
     training and the metrics are the published ones, and only the choice of a setting is not.
 
-    Parameters
-    ----------
-    grid : DataFrame
-        From :func:`drosurv.paper.gather`.
-    published : DataFrame
-        Like :func:`drosurv.paper.load_published`.
-
     Returns
     -------
     DataFrame, one row per published cell that is counted and of which we have numbers
@@ -87,13 +80,7 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
 
 
 def nearest_table(nearest: pd.DataFrame) -> Table:
-    """Each published row, the setting nearest to it, and how many of its cells that setting gives.
-
-    Parameters
-    ----------
-    nearest : DataFrame
-        From :func:`nearest_settings`.
-    """
+    """Each published row, the setting nearest to it, and how many of its cells that setting gives."""
     rows = []
     for (experiment, name), cells in nearest.groupby(["experiment", "trained"], sort=False):
         method, row = METHODS[str(name)], cells.iloc[0]
@@ -122,13 +109,7 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
 
 
 def published_gradient_table(nearest: pd.DataFrame) -> Table:
-    """The published rows of the split methods beside the nearest setting trained with the published gradient.
-
-    Parameters
-    ----------
-    nearest : DataFrame
-        From :func:`nearest_settings`.
-    """
+    """Published rows of the split methods beside the nearest setting trained with the published gradient."""
     rows = []
     trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
     for (experiment, name), cells in trained_so.groupby(["experiment", "trained"], sort=False):

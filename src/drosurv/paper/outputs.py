@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drosurv.files import write_file
-from drosurv.paper.figures import alpha_figure, save_figure
+from drosurv.paper.alpha_figure import alpha_figure, save_figure
 from drosurv.paper.plan import ALPHA_FIGURE
 from drosurv.paper.tabulation import Tabulation
 from drosurv.presentation import Table
@@ -16,24 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str) -> tuple[Path, ...]:
-    """Write a table as Markdown and LaTeX, and the numbers behind it as CSV.
-
-    Parameters
-    ----------
-    table : Table
-        The view.
-    frame : DataFrame
-        The numbers, unrounded.
-    folder : path
-        Created if it is not there.
-    name : str
-        File name without suffix.
-
-    Returns
-    -------
-    tuple of Path
-        The files written.
-    """
+    """Write a table as Markdown and LaTeX, and the unrounded numbers behind it as CSV."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     markdown, latex, csv = (folder / f"{name}.{suffix}" for suffix in ("md", "tex", "csv"))
@@ -44,20 +27,7 @@ def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str
 
 
 def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...]:
-    """Write the tables, the comparison with the published values and the figure of what is finished.
-
-    Parameters
-    ----------
-    tabulation : Tabulation
-        From :func:`drosurv.paper.tabulate`.
-    folder : path
-        Created when there is something to write.
-
-    Returns
-    -------
-    tuple of Path
-        The files written.
-    """
+    """Write the tables, the comparison with the published values and the figure of what is finished."""
     folder = Path(folder)
     written: list[Path] = []
     for name, (table, frame) in tabulation.tables.items():

@@ -99,17 +99,7 @@ EXPERIMENTS = {
 
 
 def find_experiments(only: Sequence[str] | None = None) -> tuple[Experiment, ...]:
-    """The experiments of the given names, all of them by default.
-
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Names of experiments (``flc-age``, ``alpha``, ``split-size``, ``sides``), or of datasets, which stand
-        for all their attribute tables.
-
-    Returns
-    -------
-    tuple of Experiment, in the paper's order, each once.
+    """The experiments of the given names, all of them by default; a dataset stands for all its attribute tables.
 
     Examples
     --------
@@ -140,24 +130,11 @@ def plan_units(
     repeats: int = REPEATS,
     protocol: Protocol | None = None,
 ) -> tuple[Unit, ...]:
-    """The units of work that the experiments need, each once.
+    """The units of work that the experiments need, each once, for datasets of these fingerprints.
 
-    Cox is always among them (the shrinkage control is a share of its gain), DeepSurv where an MLP is (its
-    c-index sets their accuracy budget). Repeats come one after the other, so that whatever is finished when a
-    run is stopped compares all methods on the same repeats.
-
-    Parameters
-    ----------
-    experiments : sequence of Experiment
-        What to rebuild.
-    fingerprints : mapping of dataset name to str
-        From :func:`drosurv.paper.data_fingerprint`, of every dataset of the experiments.
-    methods : sequence of str, optional
-        Restrict to these names of ``METHODS``.
-    repeats : int
-        How many repeats, from 0.
-    protocol : Protocol, optional
-        How they are trained and scored.
+    Cox is always among them (the shrinkage control is a share of its gain), DeepSurv where an MLP is (its c-index
+    sets their accuracy budget). Repeats come one after the other, so that whatever is finished when a run is stopped
+    compares all methods on the same repeats.
     """
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:

@@ -20,13 +20,7 @@ from drosurv.target import FloatArray, IntArray
 
 
 class ConstantLogTerm(Loss):
-    """Split Cox losses l_i = d_i (log(...) - f_i) whose gradient takes the logarithm for a constant.
-
-    Parameters
-    ----------
-    loss : CoxSplit
-        Gives the values, and with them the worst case.
-    """
+    """Split Cox losses l_i = d_i (log(...) - f_i) whose gradient takes the logarithm for a constant."""
 
     signed = False
 

@@ -43,21 +43,7 @@ SCORING_JOBS = 8
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What a run did and found.
-
-    Attributes
-    ----------
-    outcome : Outcome
-        Units reused, computed and failed.
-    tabulation : Tabulation
-        The tables, the comparison with the published values and the figure's curves.
-    files : tuple of Path
-        What was written.
-    unavailable : dict of dataset to str
-        Datasets that could not be loaded, and why; they are left out.
-    wall_seconds : float
-        How long the run took.
-    """
+    """What a run did, found and wrote; `unavailable` tells why a dataset could not be loaded and was left out."""
 
     outcome: Outcome
     tabulation: Tabulation

@@ -32,16 +32,9 @@ _UNIT_COLUMNS = ("dataset", "method", "repeat")
 def check_result(unit: Unit, result: Mapping[str, Any]) -> None:
     """Raise unless ``result["rows"]`` holds one complete row per grid point, attribute and part.
 
-    Each row is a mapping with ``part`` ("validation" or "test"), ``attribute``, the setting's parameters, the
-    metrics of ``STORED_METRICS`` and the columns of ``CONTROLS``. A number that could not be computed is NaN
-    or None; a key that is not there is an error, because it would be noticed only after hours of work.
-
-    Parameters
-    ----------
-    unit : Unit
-        What was evaluated.
-    result : mapping
-        What the evaluation returned.
+    Each row is a mapping with ``part`` ("validation" or "test"), ``attribute``, the setting's parameters, the metrics
+    of ``STORED_METRICS`` and the columns of ``CONTROLS``. A number that could not be computed is NaN or None; a key
+    that is not there is an error, because it would be noticed only after hours of work.
     """
     rows = result.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, str):
@@ -61,19 +54,10 @@ def check_result(unit: Unit, result: Mapping[str, Any]) -> None:
 
 
 def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
-    """One table of all results: a row per dataset, method, repeat, attribute, part and grid point.
+    """One table of all checked results: a row per dataset, method, repeat, attribute, part and grid point.
 
-    Parameters
-    ----------
-    results : iterable of (Unit, result)
-        Checked results.
-
-    Returns
-    -------
-    DataFrame
-        ``dataset``, ``method``, ``repeat``, ``attribute``, ``part``, ``candidate`` (number of the grid
-        point), the grid's parameters, the metrics with ``average_disparity`` = (F_I + F_G + F_cap)/3, and the
-        controls.
+    ``candidate`` is the number of the grid point. Then come the grid's parameters, the metrics with
+    ``average_disparity`` = (F_I + F_G + F_cap)/3, and the controls.
     """
     import pandas as pd
 

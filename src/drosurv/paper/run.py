@@ -23,20 +23,8 @@ BOOTSTRAP_SEED = 0
 def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cpu") -> dict[str, Any]:
     """Train the grid of a unit as one batch and score it.
 
-    Parameters
-    ----------
-    unit : Unit
-        What to evaluate.
-    seer_file : str, optional
-        A copy of SEER to read instead of the downloaded one.
-    device : str
-        Where to train.
-
-    Returns
-    -------
-    dict
-        ``rows``, one per setting, attribute and part, as :func:`drosurv.paper.check_result` describes them;
-        ``cpu_seconds`` of this process.
+    Gives ``rows``, one per setting, attribute and part, as ``check_result`` describes them, and ``cpu_seconds`` of
+    this process. `seer_file` is as in ``load_dataset``.
     """
     start = time.process_time()
     with one_thread(with_torch=True):
@@ -49,27 +37,14 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
 def train_units(
     units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cuda"
 ) -> list[dict[str, TrainedScores]]:
-    """Train units that differ only in their repeat, as one batch.
-
-    Parameters
-    ----------
-    units : sequence of Unit
-        Of one dataset, method and protocol.
-    seer_file, device
-        As in :func:`evaluate_unit`.
-
-    Returns
-    -------
-    list of dict of attribute to TrainedScores
-        What :func:`evaluate_trained` takes, one per unit.
-    """
+    """Train units that differ only in their repeat, as one batch; each entry is for :func:`evaluate_trained`."""
     return train(units, [cohort_of(unit, seer_file) for unit in units], device=device)
 
 
 def evaluate_trained(
     unit: Unit, *, trained: Mapping[str, TrainedScores], seer_file: str | None = None
 ) -> dict[str, Any]:
-    """Score a unit that :func:`train_units` has trained; parameters and result as in :func:`evaluate_unit`."""
+    """Score a unit that :func:`train_units` has trained; the result is that of :func:`evaluate_unit`."""
     start = time.process_time()
     with one_thread(with_torch=False):
         rows = score_unit(unit, cohort_of(unit, seer_file), trained)
@@ -79,17 +54,8 @@ def evaluate_trained(
 def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, TrainedScores]) -> list[dict[str, Any]]:
     """Score every setting of a trained unit.
 
-    The interval of CI is bootstrapped and the misaligned IBS computed on the test part only: nothing is shown of
-    the validation part, where the columns are NaN.
-
-    Parameters
-    ----------
-    unit : Unit
-        What was trained.
-    cohort : Cohort
-        Its patients.
-    predictions : mapping of attribute to TrainedScores
-        From :func:`drosurv.paper.training.train`.
+    The interval of CI is bootstrapped and the misaligned IBS computed on the test part only: nothing is shown of the
+    validation part, where the columns are NaN.
     """
     trained = trained_settings(unit.method)
     rows = []

@@ -33,17 +33,17 @@ def choose_settings(
 ) -> pd.DataFrame:
     """Choose one grid point per method and repeat, and show it on the test set.
 
-    Cox and DeepSurv take their best c-index. Every other method takes the lowest CI (or F_A) among settings
-    whose c-index is at least .95 of that of its unregularised method, in the same repeat. An experiment with
-    a setting of its own shows that one.
+    Cox and DeepSurv take their best c-index. Every other method takes the lowest CI (or F_A) among settings whose
+    c-index is at least .95 of that of its unregularised method, in the same repeat. An experiment with a setting of
+    its own shows that one. A repeat of a method whose unregularised method is not finished is left out with a
+    warning.
 
     Parameters
     ----------
     grid : DataFrame
-        From :func:`drosurv.paper.gather`.
+        From ``gather``.
     experiment : Experiment
-        Its cohorts and methods are shown; a repeat of a method whose unregularised method is not finished is
-        left out with a warning.
+        Its cohorts and methods are shown.
     tuned_by : "ci" or "fa"
         What is minimised inside the accuracy budget.
     select_on : "validation" or "test"

@@ -15,22 +15,11 @@ _REPEAT = ["dataset", "attribute", "repeat"]
 
 
 def gain_share(grid: pd.DataFrame, *, select_on: str = "validation") -> pd.Series[float]:
-    """Gain in log partial likelihood over the null model, as a share of plain Cox's.
+    """Gain in log partial likelihood over the null model, as a share of plain Cox's; aligned with the grid.
 
-    (LPL - LPL_0) / (LPL_cox - LPL_0) on the same patients, where LPL_0 is that of equal scores for everyone
-    and Cox is at its best c-index of the same repeat. Near 0: the model says next to nothing, however fair
-    it looks. Negative: worse than no model.
-
-    Parameters
-    ----------
-    grid : DataFrame
-        From :func:`drosurv.paper.gather`.
-    select_on : "validation" or "test"
-        The part on which Cox's learning rate is chosen.
-
-    Returns
-    -------
-    Series, aligned with ``grid``; NaN where the repeat has no Cox, or a Cox that gains nothing.
+    (LPL - LPL_0) / (LPL_cox - LPL_0) on the same patients, where LPL_0 is that of equal scores for everyone and Cox
+    is at its best c-index of the same repeat on the part `select_on`. Near 0: the model says next to nothing, however
+    fair it looks. Negative: worse than no model. NaN where the repeat has no Cox, or a Cox that gains nothing.
     """
     cox = grid.loc[grid["method"] == "cox"]
     judged = cox.loc[(cox["part"] == select_on) & cox["concordance_index"].notna()]

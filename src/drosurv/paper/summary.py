@@ -18,21 +18,11 @@ _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS}
 
 
 def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
-    """Mean and sd of one metric over rows that are repeats of the same thing.
+    """Mean and sd, in the printed unit, of one metric over rows that are repeats of the same thing.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        One row per repeat, in the library's units.
-    metric : str
-        Column to average; a repeat without a finite value is left out and not counted.
-
-    Returns
-    -------
-    dict
-        ``mean``, ``sd`` (n - 1 in the denominator; NaN for one repeat), ``repeats`` that have a number, and
-        ``se``, ``low``, ``high``: the bootstrap standard error and interval, averaged over repeats where rows
-        hold one. All repeats share one test set, so repeating does not make that interval narrower.
+    A repeat without a finite value is left out and not counted in ``repeats``; ``sd`` is NaN for one repeat. ``se``,
+    ``low`` and ``high`` are the bootstrap standard error and interval, averaged over repeats where rows hold one: all
+    repeats share one test set, so repeating does not make that interval narrower.
     """
     scale = _SCALE.get(metric, 1.0)
     values = scale * rows[metric].to_numpy(dtype=float)
@@ -49,18 +39,10 @@ def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
 
 
 def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
-    """Every metric of every method over repeats, the shrinkage control and the misaligned IBS among them.
+    """Every metric of every chosen method over repeats, the shrinkage control and the misaligned IBS among them.
 
-    Parameters
-    ----------
-    chosen : DataFrame
-        From :func:`drosurv.paper.choose_settings`.
-
-    Returns
-    -------
-    DataFrame, one row per cohort, method and metric
-        What :func:`over_repeats` gives, CI in percent, and ``fallbacks``: in how many repeats no setting met
-        the accuracy budget.
+    One row per cohort, method and metric: what :func:`over_repeats` gives, CI in percent, and ``fallbacks``, in how
+    many repeats no setting met the accuracy budget.
     """
     import pandas as pd
 

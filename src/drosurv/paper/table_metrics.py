@@ -10,18 +10,9 @@ from drosurv.evaluation.catalogue import CATALOGUE
 
 @dataclass(frozen=True)
 class TableMetric:
-    """One column of the paper's tables; what it is and which way is better stands in the catalogue.
+    """One column of the paper's tables; what it is and which way is better stands in the catalogue under its name.
 
-    Parameters
-    ----------
-    name : str
-        Column of results, and the metric's name in :mod:`drosurv.evaluation.catalogue`.
-    kind : "accuracy" or "fairness"
-        Which half of the table it stands in.
-    label, latex : str
-        Heading in plain text and in LaTeX; by default the catalogue's.
-    percent : bool
-        Whether tables print a hundred times the library's value.
+    Headings are the catalogue's unless given; with `percent`, tables print a hundred times the library's value.
     """
 
     name: str

@@ -43,12 +43,8 @@ _LETTERS = dict(zip((reason.code for reason in KNOWN_REASONS), string.ascii_lett
 def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
     """Methods by metrics, mean (sd) over repeats, with the interval of CI and the shrinkage control.
 
-    Parameters
-    ----------
-    summary : DataFrame
-        From :func:`drosurv.paper.summarise`, of one experiment and one way of tuning.
-    diagnostic : bool
-        Whether settings were chosen on the test set; the title then says so.
+    The summary is of one experiment and one way of tuning. In every table here, `diagnostic` makes the title say that
+    settings were chosen on the test set.
     """
     experiment = EXPERIMENTS[_only(summary, "experiment")]
     title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
@@ -74,15 +70,7 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
 
 
 def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> Table:
-    """Ours / published, with the difference in published standard deviations; bold where it exceeds two.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`drosurv.paper.compare`, of one experiment.
-    diagnostic : bool
-        Whether settings were chosen on the test set; the title then says so.
-    """
+    """Ours / published, with the difference in published standard deviations; bold where it exceeds two."""
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
     rows = tuple(
@@ -98,13 +86,7 @@ def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> T
 
 
 def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
-    """How to read comparisons, and the reasons that their cells are marked with.
-
-    Parameters
-    ----------
-    *comparisons : DataFrame
-        From :func:`drosurv.paper.compare`, of any experiments.
-    """
+    """How to read comparisons of any experiments, and the reasons that their cells are marked with."""
     used = {code for frame in comparisons for codes in frame.get("codes", ()) for code in _codes(codes)}
     return (
         "Ours / published (difference in published standard deviations). Bold: more than two. Letters: what is "
@@ -115,15 +97,7 @@ def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
 
 
 def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Table:
-    """Published cells (IBS aside) within two published standard deviations.
-
-    Parameters
-    ----------
-    agreement : DataFrame
-        From :func:`drosurv.paper.agreement`.
-    diagnostic : bool
-        Whether settings were chosen on the test set; the title then says so.
-    """
+    """Published cells (IBS aside) within two published standard deviations."""
     header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
     rows = tuple(
         tuple(text(_number(value, 3) if isinstance(value, float) else str(value)) for value in row)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from drosurv.paper.alpha_curves import alpha_curves
+from drosurv.paper.alpha_figure import alpha_curves
 from drosurv.paper.comparison import agreement, compare
 from drosurv.paper.known_reasons import CHOSEN_ON_VALIDATION
 from drosurv.paper.nearest import nearest_settings, nearest_table, published_gradient_table
@@ -29,21 +29,16 @@ class Tabulation:
     ----------
     tables : dict of file name (without suffix) to (Table, DataFrame)
         In the paper's order; an experiment without a finished unit is left out.
-    summary : DataFrame
-        Every cell of every result table: what :func:`drosurv.paper.summarise` gives.
-    comparison : DataFrame
-        Every published cell beside ours: what :func:`drosurv.paper.compare` gives.
+    summary, comparison : DataFrame
+        Every cell of every result table, and every published cell beside ours.
     curves : DataFrame, optional
-        What :func:`drosurv.paper.alpha_curves` gives, where the figure is among the experiments.
-    select_on : "validation" or "test"
-        The part on which settings were chosen.
+        Where the figure is among the experiments.
     """
 
     tables: dict[str, tuple[Table, pd.DataFrame]]
     summary: pd.DataFrame
     comparison: pd.DataFrame
     curves: pd.DataFrame | None = None
-    select_on: SelectOn = field(default="validation")
 
 
 def tabulate(
@@ -55,16 +50,8 @@ def tabulate(
 ) -> Tabulation:
     """Choose settings, average over repeats and compare with the published values.
 
-    Parameters
-    ----------
-    grid : DataFrame
-        From :func:`drosurv.paper.gather`.
-    experiments : sequence of Experiment
-        What to tabulate.
-    select_on : "validation" or "test"
-        Part on which settings are chosen; with "test" every table's name and title says diagnostic.
-    circumstances : collection of str
-        What was special about the run, for the reasons of differences.
+    With settings chosen on "test", every table's name and title says diagnostic. `circumstances` are what was special
+    about the run, for the reasons of differences.
     """
     import pandas as pd
 
@@ -113,5 +100,4 @@ def tabulate(
         pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(),
         compared,
         None if curves is None or curves.empty else curves,
-        select_on,
     )

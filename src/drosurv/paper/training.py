@@ -33,21 +33,9 @@ def trained_settings(method: Method) -> list[dict[str, float]]:
 def train(
     units: Sequence[Unit], cohorts: Sequence[Cohort], *, device: str = "cpu"
 ) -> list[dict[str, TrainedScores]]:
-    """Train units that differ only in their repeat.
+    """Train units that differ only in their repeat; on an accelerator all of them are one batch.
 
-    Parameters
-    ----------
-    units : sequence of Unit
-        Of one dataset, method and protocol.
-    cohorts : sequence of Cohort
-        Their patients.
-    device : str
-        Where to train; on an accelerator all units are one batch.
-
-    Returns
-    -------
-    list of dict of attribute to TrainedScores
-        One dict per unit; under ``EVERY`` where one training serves all attributes.
+    One dict per unit, by attribute, or under ``EVERY`` where one training serves all attributes.
     """
     method = units[0].method
     # A group penalty looks at one attribute, the intersectional one at all of them together.

@@ -49,20 +49,8 @@ class Protocol:
 class Unit:
     """One dataset, method and repeat: every grid point, scored on validation and test for every attribute.
 
-    Parameters
-    ----------
-    dataset : str
-        Name of the dataset.
-    attributes : tuple of str
-        All its sensitive attributes: a unit scores each, so that no table needs training of its own.
-    method : Method
-        What is trained.
-    repeat : int
-        Number of the repeat, from 0; it seeds the validation split.
-    data_fingerprint : str
-        Of the dataset before splitting.
-    protocol : Protocol
-        How it is trained and scored.
+    It has all the dataset's sensitive attributes, so that no table needs training of its own; the repeat, from 0,
+    seeds the validation split; the fingerprint is that of the dataset before splitting.
     """
 
     dataset: str

@@ -14,23 +14,16 @@ SAMPLE_SECONDS = 0.5
 class PeakMemory:
     """The most memory that this process and its workers hold at one moment while the block runs.
 
-    Pages that processes share, such as those of libraries, are counted once: the kernel gives each process its
-    share of them (Linux's proportional set size), twice a second. Elsewhere the peaks of this process and of
-    its largest worker, as many times as there are workers, bound it from above.
-
-    Parameters
-    ----------
-    jobs : int
-        Worker processes.
-    device : str
-        Where training runs; on CUDA what torch allocates there is measured too.
+    Pages that processes share, such as those of libraries, are counted once: the kernel gives each process its share
+    of them (Linux's proportional set size), twice a second. Elsewhere the peaks of this process and of its largest
+    worker, as many times as there are workers, bound it from above.
 
     Attributes
     ----------
     megabytes : float
         Main memory; NaN where the system does not tell.
     device_megabytes : float or None
-        The accelerator's; None without one.
+        What torch allocates on the accelerator; None without one.
     """
 
     def __init__(self, jobs: int, device: str = "cpu") -> None:

@@ -10,26 +10,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run, complete or one of several that continued each other.
+    """One run, complete or one of several that continued each other: what it did, what it cost, and on what.
 
-    Parameters
-    ----------
-    started : str
-        When, ISO 8601.
-    wall_seconds : float
-        How long it took.
-    computed, reused, failed : int
-        Units evaluated, found finished, and failed.
-    jobs : int
-        Processes.
-    device : str
-        Where training ran.
-    peak_memory_mb : float
-        Main memory that the processes held together at most.
-    device_memory_mb : float, optional
-        Memory of the accelerator at most.
-    command : str
-        What was asked for.
+    `started` is when, in ISO 8601; `command` is what was asked for.
     """
 
     started: str
@@ -45,13 +28,7 @@ class RunRecord:
 
 
 class RunLog:
-    """The runs of one output folder, one JSON object per line.
-
-    Parameters
-    ----------
-    folder : path
-        The output folder.
-    """
+    """The runs of one output folder, one JSON object per line."""
 
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder) / "runs.jsonl"

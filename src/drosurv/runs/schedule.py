@@ -35,16 +35,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the work stands.
+    """Where the work stands: units finished or failed, and all; those found in the store count as finished.
 
-    Parameters
-    ----------
-    done, total : int
-        Units finished or failed, and all units asked for; those found in the store count as finished.
-    unit : Task, optional
-        The one that has just ended; None at the start.
-    seconds_left : float, optional
-        Estimate from units of the same kind where one was timed; None before the first.
+    `unit` is the one that has just ended, None at the start; `seconds_left` is estimated from units of the same kind
+    where one was timed, None before the first.
     """
 
     done: int
@@ -75,17 +69,13 @@ def work_through(
 ) -> Outcome:
     """Evaluate every unit that is not stored yet, and store each as soon as it is finished.
 
-    Killing it at any moment loses at most the units in hand; calling it again continues. A unit that fails
-    does not stop the others.
+    Killing it at any moment loses at most the units in hand; calling it again continues. A unit that fails does not
+    stop the others.
 
     Parameters
     ----------
-    units : sequence of Task
-        What is wanted.
-    store : Store
-        Where finished units are, and where new ones go.
-    evaluate : callable
-        Takes a unit, returns the result that the store accepts.
+    units, store, evaluate
+        What is wanted, where finished units are and new ones go, and what makes a result of a unit.
     train : callable, optional
         Trains units of one kind, all at once and in this process, as an accelerator wants
         it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.

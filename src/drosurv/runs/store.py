@@ -21,15 +21,9 @@ class Store:
     """A folder of results, one file per finished unit.
 
     A file is written under another name and then renamed, so a reader sees a whole file or none, and several
-    processes may share the folder: if two finish the same unit, the later file replaces an equal one. The
-    file's name holds the unit's key, so a changed setting looks for another file.
-
-    Parameters
-    ----------
-    folder : path
-        Created when the first unit is stored.
-    check : callable, optional
-        Takes a unit and its result, and raises if the result is not complete; so nothing else is ever stored.
+    processes may share the folder: if two finish the same unit, the later file replaces an equal one. The file's name
+    holds the unit's key, so a changed setting looks for another file. `check` raises for a result that is not
+    complete, so nothing else is ever stored.
     """
 
     def __init__(
@@ -43,15 +37,7 @@ class Store:
         return self.folder / f"{unit.place}-{unit.key[:16]}.json"
 
     def put(self, unit: Task, result: Mapping[str, Any]) -> None:
-        """Store the result of a finished unit; numbers that are not finite come back as None.
-
-        Parameters
-        ----------
-        unit : Task
-            What was evaluated.
-        result : mapping
-            Its result, which the store's check accepts.
-        """
+        """Store the result of a finished unit; numbers that are not finite come back as None."""
         if self.check is not None:
             self.check(unit, result)
         plain = _plain(result)

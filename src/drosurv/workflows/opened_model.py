@@ -27,13 +27,7 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PlainCox:
-    """Plain Cox as a model's notes keep it.
-
-    Attributes
-    ----------
-    coefficients : (d,) float64
-        Of the estimator's features.
-    """
+    """Plain Cox as a model's notes keep it: coefficients (d,) of the estimator's features."""
 
     coefficients: FloatArray
 
@@ -47,12 +41,7 @@ class PlainCox:
 class PlainCoxCurves(PlainCox):
     """Plain Cox with the hazard of a mean patient, which every other patient's is a multiple of.
 
-    Attributes
-    ----------
-    log_risk : float
-        Of the mean patient.
-    times, cumulative_hazard : (k,) float64
-        The mean patient's cumulative hazard, constant between the times.
+    `log_risk` and `cumulative_hazard`, constant between the `times`, are the mean patient's.
     """
 
     log_risk: float
@@ -76,16 +65,8 @@ class PlainCoxCurves(PlainCox):
 class OpenedModel:
     """What a model's file holds, and what can be done with it and a table.
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    encoder : TableEncoder or None
-        Makes features of a table; None for a model that was saved without one.
-    estimator : estimator
-        Takes those features.
-    notes : dict
-        What :meth:`Trained.save` noted; empty for a model saved in Python.
+    A model that was saved without an encoder has none; `notes` are what :meth:`Trained.save` noted, empty for a model
+    saved in Python.
     """
 
     path: Path
@@ -155,22 +136,8 @@ class OpenedModel:
     ) -> pd.DataFrame:
         """Predictions for the patients of a table.
 
-        Parameters
-        ----------
-        frame : DataFrame, (n, ...)
-            The table.
-        times : sequence of str
-            Numbers, as they are to stand in the columns' names.
-        keep : sequence of str
-            Columns of the table to copy.
-        strata : str, optional
-            Column of strata, if not the one trained with.
-
-        Returns
-        -------
-        DataFrame, (n, ...)
-            Columns kept, ``log_risk``, and ``survival_TIME`` for every time. Of a model of causes, ``log_risk_CAUSE``
-            and ``incidence_CAUSE_TIME``.
+        Columns of the table named in `keep`, ``log_risk``, and ``survival_TIME`` for every time, written as it was
+        given. Of a model of causes, ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
         """
         require_columns(frame, keep, "keep")
         at = _numbers(times)

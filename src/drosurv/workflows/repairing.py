@@ -24,15 +24,7 @@ from drosurv.workflows.training import table_encoder
 
 @dataclass(frozen=True, eq=False)
 class RepairedTable:
-    """A repaired model and the patients it was repaired with.
-
-    Attributes
-    ----------
-    model : RepairedCox
-        Takes the columns of a table as they are.
-    table : SurvivalTable
-        The patients.
-    """
+    """A repaired model, which takes the columns of a table as they are, and the patients it was repaired with."""
 
     model: RepairedCox
     table: SurvivalTable

@@ -34,14 +34,10 @@ _CURVE_TIMES = 200
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A model with the preparation of its table.
+    """A fitted pipeline of a :class:`TableEncoder` and an estimator, and the patients trained on.
 
     Attributes
     ----------
-    pipeline : Pipeline
-        A :class:`TableEncoder` and an estimator, fitted.
-    table : SurvivalTable
-        The patients trained on.
     leaks : dict
         Columns used that may give the outcome away, with the reason.
     fit_options : dict
@@ -70,14 +66,8 @@ class Trained:
     def save(self, path: Path, data: Path, *, force: bool = False) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
 
-        Parameters
-        ----------
-        path : Path
-            The file.
-        data : Path
-            The table trained on, whose fingerprint is noted.
-        force : bool
-            Save even a model that tells the outcome from a column that gives it away.
+        The fingerprint of the table `data` is noted. `force` saves even a model that tells the outcome from a column
+        that gives it away.
         """
         if self.leaks and self._separates() and not force:
             raise ArgumentError(
@@ -112,22 +102,12 @@ class Trained:
     def against_plain(
         self, held: SurvivalTable | None = None, seed: int = 0
     ) -> tuple[AgainstPlain | None, str]:
-        """The model beside plain Cox trained on the same patients, judged on others.
+        """The model beside plain Cox trained on the same patients, judged on others, and the words that say on whom.
 
-        Parameters
-        ----------
-        held : SurvivalTable, optional
-            Patients kept away from training. Without them, or where they are too few, both models are trained anew
-            without each of a few folds of the training patients, and judged on it.
-        seed : int
-            Draws the folds.
-
-        Returns
-        -------
-        (AgainstPlain or None, str)
-            The comparison, and the words that say on whom. None where there is nothing to compare: the model is
-            plain Cox or looks at no feature, patients are too few to judge by, or rows were observed in a way that
-            the comparison does not hand on (entry times, strata).
+        Without patients held out, or where they are too few, both models are trained anew without each of a few folds
+        of the training patients, and judged on it. None where there is nothing to compare: the model is plain Cox or
+        looks at no feature, patients are too few to judge by, or rows were observed in a way that the comparison does
+        not hand on (entry times, strata).
         """
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
         if self.is_plain or observed or not hasattr(self.estimator, "solver"):

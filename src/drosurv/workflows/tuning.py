@@ -27,25 +27,10 @@ def tune(
     random_state: int = 0,
     verbose: bool | None = False,
 ) -> tuple[GridSearch, Trained]:
-    """Search a grid of settings on a table, on parts that no patient straddles.
+    """Search a grid of settings on parts that no patient straddles; the chosen model is trained on everybody.
 
-    Parameters
-    ----------
-    table : SurvivalTable
-        The patients.
-    estimator, grid, rule, metrics, n_jobs, random_state, verbose
-        As in :class:`GridSearch`.
-    categorical : sequence of str
-        As in :class:`TableEncoder`.
-    folds : int
-        Parts that every setting is scored on.
-    validation : float, optional
-        Instead of folds: share of the patients in one part.
-
-    Returns
-    -------
-    (GridSearch, Trained)
-        The search, and the chosen model trained on everybody.
+    Every setting is scored on `folds` parts or, with `validation`, on one part of that share of the patients. The
+    rest is as in :class:`GridSearch` and :class:`TableEncoder`.
     """
     if validation is not None and not 0 < validation < 1:
         raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)

@@ -1,38 +1,58 @@
-"""Figure 1: what alpha does to DRO-COX, with the shrinkage that comes with it."""
+"""Figure 1: what alpha does to DRO-COX on the three datasets, with the shrinkage that comes with it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drosurv.files import whole_file
-from drosurv.paper.alpha_curves import CURVE_METRICS
-from drosurv.paper.plan import DATASET_LABELS
+from drosurv.paper.plan import ALPHA_FIGURE, DATASET_LABELS, FIGURE_LEARNING_RATE
+from drosurv.paper.shrinkage import gain_share
+from drosurv.paper.summary import OVER_REPEATS, over_repeats
+from drosurv.paper.table_metrics import TABLE_METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+CURVE_METRICS = tuple(
+    metric for metric in TABLE_METRICS if metric.kind == "fairness" or metric.name == "concordance_index"
+)
 # Okabe and Ito's colours, told apart with any colour vision; markers tell them apart in grey.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 _MARKERS = ("o", "s", "^", "D")
 
 
+def alpha_curves(grid: pd.DataFrame) -> pd.DataFrame:
+    """Mean and sd over repeats of linear DRO-COX's test metrics at each alpha, at learning rate .01.
+
+    From the table that ``gather`` gives to one row per dataset, alpha and metric: what ``over_repeats`` gives, CI in
+    percent; ``gain_share`` is among the metrics.
+    """
+    import pandas as pd
+
+    grid = grid.assign(gain_share=gain_share(grid))
+    shown = grid.loc[
+        grid["method"].isin(ALPHA_FIGURE.methods)
+        & (grid["part"] == "test")
+        & (grid["lr"] == FIGURE_LEARNING_RATE)
+    ]
+    names = [*(metric.name for metric in CURVE_METRICS), "gain_share"]
+    records: list[dict[str, Any]] = []
+    for dataset, attribute in ALPHA_FIGURE.cohorts:
+        cohort = shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
+        for alpha, rows in cohort.groupby("alpha"):
+            key = {"dataset": dataset, "attribute": attribute, "alpha": alpha}
+            records.extend({**key, "metric": name, **over_repeats(rows, name)} for name in names)
+    return pd.DataFrame(records, columns=["dataset", "attribute", "alpha", "metric", *OVER_REPEATS])
+
+
 def alpha_figure(curves: pd.DataFrame) -> Figure:
     """Draw c-index, the five disparities and the share of Cox's gain over alpha, one column per dataset.
 
-    Bands are one sd over repeats; the band of CI is its bootstrap interval on the test set, which is why CI
-    has a panel of its own: beside it the other disparities would be flat.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        From :func:`drosurv.paper.alpha_curves`.
-
-    Returns
-    -------
-    matplotlib Figure
+    Bands are one sd over repeats; the band of CI is its bootstrap interval on the test set, which is why CI has a
+    panel of its own: beside it the other disparities would be flat.
     """
     from matplotlib.figure import Figure
 
@@ -65,22 +85,7 @@ def alpha_figure(curves: pd.DataFrame) -> Figure:
 
 
 def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
-    """Write a figure as PNG and SVG; the same figure gives the same SVG, byte for byte.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        What to write.
-    folder : path
-        Created if it is not there.
-    name : str
-        File name without suffix.
-
-    Returns
-    -------
-    tuple of Path
-        The PNG and the SVG.
-    """
+    """Write a figure as PNG and SVG into a folder; the same figure gives the same SVG, byte for byte."""
     from matplotlib import rc_context
 
     folder = Path(folder)
