@@ -6,6 +6,7 @@ from drosurv.evaluation.attributes import (
     Count,
     SmallGroupWarning,
     intersection_of,
+    label_frame,
     parse_attributes,
     warn_of_small_groups,
 )
@@ -20,12 +21,24 @@ from drosurv.target import Target
         (pd.Series(["f", "m"]), ["sensitive_feature"]),
         ({"sex": ["f", "m"]}, ["sex"]),
         (np.array([["f", "x"], ["m", "y"]]), ["sensitive_feature_0", "sensitive_feature_1"]),
+        ([["f", "x"], ["m", "y"]], ["sensitive_feature_0", "sensitive_feature_1"]),
         (["f", "m"], ["sensitive_feature"]),
         (None, []),
     ],
 )
 def test_every_column_becomes_a_named_attribute(given, names):
     assert [attribute.name for attribute in parse_attributes(given, 2)] == names
+    frame = label_frame(given, 2)
+    assert [*([] if frame is None else frame)] == names
+
+
+def test_a_frame_of_labels_goes_by_the_order_of_rows_and_keeps_categories():
+    sex = pd.Series(pd.Categorical(["m", "f"], categories=["m", "f"]), index=[7, 3], name="sex")
+    frame = label_frame({"sex": sex, "site": ["a", "b"]}, 2)
+    assert frame.to_dict("list") == {"sex": ["m", "f"], "site": ["a", "b"]}
+    assert [*frame["sex"].cat.categories] == ["m", "f"]
+    with pytest.raises(ValueError, match="sensitive_features must have one row per patient, got 2 for 5"):
+        label_frame({"sex": sex}, 5)
 
 
 def test_rows_and_counts_are_those_of_each_label():

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
 from drosurv.target import IntArray, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What stands between attributes, and between labels, of an intersection.
 AND = " & "
@@ -152,9 +155,26 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}
+    if isinstance(features, list) and features and isinstance(features[0], list):
+        features = np.array(features, dtype=object)
     if isinstance(features, np.ndarray) and features.ndim == 2:
         return {f"{single}_{place}": column for place, column in enumerate(features.T)}
     return {single: features}
+
+
+def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.DataFrame | None:
+    """A column of labels for each attribute of n patients, rows numbered from 0."""
+    import pandas as pd
+
+    if features is None:
+        return None
+    columns = {key: pd.Series(column) for key, column in named_columns(features, name).items()}
+    for column in columns.values():
+        if len(column) != n:
+            raise ArgumentError(
+                Argument(name), f" must have one row per patient, got {len(column)} for {n} patients."
+            )
+    return pd.DataFrame({key: column.reset_index(drop=True) for key, column in columns.items()})
 
 
 def warn_of_small_groups(

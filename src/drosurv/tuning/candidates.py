@@ -58,16 +58,7 @@ def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
 def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """The settings that can be judged: one row each, with a finite value of every metric asked for.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per setting, or per setting and fold (columns ``candidate`` and ``fold``).
-    metrics : sequence of str
-        Columns that the rule reads.
-
-    Returns
-    -------
-    DataFrame, one row per usable setting, in the order of ``results``.
+    Results that come by fold are averaged first.
     """
     missing = [metric for metric in metrics if metric not in results.columns]
     if missing:

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.tuning.candidates import candidates, numbers
-from drosurv.tuning.rules import Choice
+from drosurv.tuning.rules import Choice, lowest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,13 +91,12 @@ class CarefulBudget:
         budgets = f"{self.metric} at least {bar:.4f} and likelihood gain at least {least:.4f}"
         if not surer.any():
             return Choice(usable.index[own], self._why_plain(affordable, difference, error, budgets))
-        rows = np.flatnonzero(surer)
-        row = int(rows[np.lexsort((-accuracy[rows], disparity[rows]))[0]])
+        row = lowest(disparity, accuracy, surer)
         return Choice(
             usable.index[row],
             f"{self.minimise} {disparity[row]:.4g}, lower than the plain model's by {-difference[row]:.4g} (standard "
             f"error {error[row]:.4g}); {self.metric} {accuracy[row]:.4f} against {accuracy[own]:.4f}; likelihood gain "
-            f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {len(rows)} such settings with {budgets}",
+            f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {surer.sum()} such settings with {budgets}",
         )
 
     def _why_plain(

@@ -46,21 +46,8 @@ def attribute_metrics() -> tuple[str, ...]:
 class Trials:
     """What a search measures, on what data.
 
-    Hazards exp(f) are those relative to a training patient of mean score, so that disparities do not depend on
-    the origin of the features. Survival curves are the models' own.
-
-    Attributes
-    ----------
-    X, y, sensitive_features
-        All patients of the search; sensitive_features a DataFrame or None.
-    preparation : transformer or None
-        Makes features of X; fitted anew on the training patients of each fold.
-    metrics : tuple of str
-        Of :func:`known_metrics`.
-    compared : tuple of str
-        Those of which bootstrap replicates are kept, where there are any.
-    replicates : int
-        Bootstrap replicates on the validation patients; 0 for none.
+    The preparation, if any, makes features of X, and is fitted anew on the training patients of each fold. Where there
+    are bootstrap replicates, those of the compared metrics are kept.
     """
 
     X: Any
@@ -74,22 +61,9 @@ class Trials:
     def fold(
         self, estimators: Sequence[NetworkEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
     ) -> list[list[dict[str, Any]]]:
-        """Train and score on one fold.
+        """Train on one fold, in place, and score: per estimator and factor its metrics and ``error``.
 
-        Parameters
-        ----------
-        estimators : sequence of estimators
-            One per setting; fitted in place.
-        fold : (train, validation)
-            Row numbers.
-        factors : sequence of float
-            Scores are multiplied by each of these before they are scored.
-
-        Returns
-        -------
-        list of lists of dict
-            Per estimator and factor the metrics, and ``error``, empty unless training failed; the metrics are
-            then NaN.
+        Scores are multiplied by each of the factors. The error is empty unless training failed; metrics are then NaN.
         """
         from sklearn.base import clone
         from sklearn.utils import _safe_indexing

@@ -57,16 +57,7 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
 
 
 def grid_points(grid: Grid) -> list[dict[str, Any]]:
-    """Every combination of the grid's values, the last parameter varying fastest.
-
-    Parameters
-    ----------
-    grid : mapping of parameter to values, or a sequence of such mappings
-        Several mappings are searched one after the other.
-
-    Returns
-    -------
-    list of dict
+    """Every combination of the grid's values, the last parameter varying fastest; of several grids one by one.
 
     Examples
     --------

@@ -21,15 +21,7 @@ from drosurv.target import FloatArray, parse_target
 
 
 class Measured(NamedTuple):
-    """Numbers of one setting.
-
-    Parameters
-    ----------
-    overall : dict
-        Metric to its number of all patients together.
-    by_attribute : dict
-        Attribute to metric to the number that compares its groups.
-    """
+    """Numbers of one setting: of all patients together, by metric; between groups, by attribute and metric."""
 
     overall: dict[str, Number]
     by_attribute: dict[str, dict[str, Number]]
@@ -38,18 +30,8 @@ class Measured(NamedTuple):
 class HeldOut:
     """Held-out patients with everything that scoring them needs of the training patients.
 
-    Parameters
-    ----------
-    y_train : structured array
-        Target of the training patients.
-    X : (n, d) array, optional
-        Features of the held-out patients, standardised by the training patients' mean and deviation.
-    y : structured array, (n,)
-        Their target.
-    sensitive_features : DataFrame (n, J), optional
-        One column of labels per attribute; without it disparities between groups have no value.
-    convention : "paper" or "table"
-        Definitions of disparities and time grids.
+    Features are standardised by the training patients' mean and deviation. Without labels, disparities between
+    groups have no value.
     """
 
     def __init__(
@@ -81,18 +63,8 @@ class HeldOut:
     ) -> Measured:
         """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`.
 
-        Parameters
-        ----------
-        risk : (n,) array
-            Risk scores of the held-out patients.
-        curves : SurvivalCurves, optional
-            Their predicted survival; without it metrics of curves have no value.
-        metrics : collection of str, optional
-            Names in the catalogue; by default all.
-        replicates : int
-            Bootstrap replicates; 0 for none.
-        random_state : int
-            Seed; the same seed draws the same patients for every setting, so that settings compare paired.
+        Metrics of curves have no value without curves. The same seed draws the same patients for every setting, so
+        that settings compare paired.
         """
         scoring = Scoring(
             Predictions(risk, curves),

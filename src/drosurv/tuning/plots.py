@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from drosurv.target import FloatArray
+from drosurv.tuning.candidates import numbers
 from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.pareto import pareto_front
 from drosurv.tuning.rules import AccuracyBudget, SelectionRule
@@ -44,7 +45,7 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Ax
     """
     ax = _axes(ax)
     results = _with(search.results_, "concordance_index", minimise)
-    x, y = (_numbers(results, name) for name in ("concordance_index", minimise))
+    x, y = numbers(results, "concordance_index", minimise)
     reach = _reach(results, "concordance_index")
     ax.errorbar(
         x, y, xerr=reach, yerr=_reach(results, minimise),
@@ -53,13 +54,12 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Ax
     )  # fmt: skip
     front = pareto_front(results, minimise=minimise)
     ax.plot(
-        _numbers(front, "concordance_index"), _numbers(front, minimise), "o-", color=_FRONT, markersize=5, zorder=2,
+        *numbers(front, "concordance_index", minimise), "o-", color=_FRONT, markersize=5, zorder=2,
         label="no other setting beats both",
     )  # fmt: skip
     control = search.control_
     if minimise in control:
-        heights = _numbers(control, minimise)
-        accuracy = _numbers(control, "concordance_index")
+        accuracy, heights = numbers(control, "concordance_index", minimise)
         ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
         ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
     bar = _budget(search)
@@ -79,11 +79,11 @@ def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str) -
     results = _with(search.results_, "gain_share", minimise)
     control = _with(search.control_, "gain_share", minimise)
     ax.plot(
-        _numbers(control, "gain_share"), _numbers(control, minimise), "x-", color=_PLAIN, markersize=5,
+        *numbers(control, "gain_share", minimise), "x-", color=_PLAIN, markersize=5,
         label="unregularised model x c",
     )  # fmt: skip
     ax.errorbar(
-        _numbers(results, "gain_share"), _numbers(results, minimise), yerr=_reach(results, minimise),
+        *numbers(results, "gain_share", minimise), yerr=_reach(results, minimise),
         fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, label="settings",
     )  # fmt: skip
     ax.axvline(0.0, color="grey", linewidth=0.8)
@@ -118,15 +118,11 @@ def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     return table.dropna(subset=list(names))
 
 
-def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
-    return table[name].to_numpy(dtype=float)
-
-
 def _reach(table: pd.DataFrame, name: str) -> FloatArray | None:
     """Distances (2, settings) from a value to the ends of its interval; None where no interval is known."""
     if f"{name}_low" not in table:
         return None
-    value, low, high = (_numbers(table, column) for column in (name, f"{name}_low", f"{name}_high"))
+    value, low, high = numbers(table, name, f"{name}_low", f"{name}_high")
     return np.nan_to_num(np.maximum(np.stack([value - low, high - value]), 0.0))
 
 

@@ -166,7 +166,7 @@ class AccuracyBudget:
         if not inside.any():
             best = BestScore(self.metric).choose(usable)
             return Choice(best.index, f"no setting with {budget}, so the {best.reason}", fallback=True)
-        row = _lowest(disparity, accuracy, inside)
+        row = lowest(disparity, accuracy, inside)
         return Choice(
             usable.index[row],
             f"lowest {self.minimise} ({disparity[row]:.4g}) "
@@ -242,7 +242,7 @@ class OneStandardError:
                 f"{error_column} of the best setting is {error}: a standard error needs at least two folds."
             )
         inside = score >= score[best] - error
-        row = _lowest(disparity, score, inside)
+        row = lowest(disparity, score, inside)
         return Choice(
             usable.index[row],
             f"lowest {self.minimise} ({disparity[row]:.4g}) of the {inside.sum()} of {len(usable)} "
@@ -251,7 +251,7 @@ class OneStandardError:
         )
 
 
-def _lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
+def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
     """Position of the lowest disparity inside; ties go to the higher score, then to the first row."""
     rows = np.flatnonzero(inside)
     return int(rows[np.lexsort((-score[rows], disparity[rows]))[0]])

@@ -12,6 +12,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.evaluation.attributes import label_frame
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.presentation.progress import bar
@@ -26,7 +27,6 @@ from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRul
 from drosurv.tuning.search_tables import (
     FACTOR,
     Scored,
-    attribute_frame,
     fold_table,
     paired_differences,
     setting_table,
@@ -167,7 +167,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self
         """
         target = parse_target(y)
-        labels = attribute_frame(sensitive_features, len(target))
+        labels = label_frame(sensitive_features, len(target))
         rule = self._rule(labels)
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.careful_budget import PLAIN
 from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
@@ -24,22 +23,7 @@ Scored = Sequence[Sequence[Sequence[dict[str, Any]]]]
 
 
 def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequence[float]) -> pd.DataFrame:
-    """One row per setting, fold and factor.
-
-    Parameters
-    ----------
-    points : sequence of dict
-        The settings.
-    scored : metrics by setting, fold and factor
-        In the order of `points` and `factors`.
-    factors : sequence of float
-        What the scores were multiplied by.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``candidate``, ``fold``, ``factor``, the parameters and the metrics.
-    """
+    """One row per setting, fold and factor that scores were multiplied by, with its parameters and metrics."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -55,14 +39,8 @@ def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequen
 def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per setting, indexed by its number: means over folds, standard errors and intervals.
 
-    With a single fold the standard errors and intervals are those that the fold brought along.
-
-    Parameters
-    ----------
-    folds : DataFrame
-        From :func:`fold_table`, of one factor.
-    metrics : sequence of str
-        Columns to average, with those that tell a metric by attribute.
+    With a single fold the standard errors and intervals are those that the fold brought along. Averaged are the metrics
+    and the columns that tell a metric by attribute.
     """
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=[FOLD, *({DRAWS} & set(folds))]).set_index(CANDIDATE)
@@ -85,24 +63,10 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """How far each setting is from the plain model on the same patients, and how sure that is.
+    """How far each setting is from the plain model, ``<metric>_difference``, and how sure that is, ``..._se``.
 
-    Fold by fold, or replicate by replicate where there is one validation part: what the patients have in common
-    cancels.
-
-    Parameters
-    ----------
-    folds : DataFrame
-        From :func:`fold_table`, of one factor.
-    plain : DataFrame
-        The same of the plain model alone.
-    metric : str
-        What is compared.
-
-    Returns
-    -------
-    DataFrame
-        ``<metric>_difference`` and ``<metric>_difference_se`` by setting.
+    On the same patients, fold by fold, or replicate by replicate where there is one validation part: what the patients
+    have in common cancels.
     """
     import pandas as pd
 
@@ -139,34 +103,3 @@ def _paired_error(own: Any, reference: Any, metric: str) -> float:
     differences = own[metric] - reference[metric]
     known = differences[np.isfinite(differences)]
     return float(known.std(ddof=1)) if len(known) > 1 else float("nan")
-
-
-def attribute_frame(sensitive_features: Any, n: int) -> pd.DataFrame | None:
-    """Sensitive features as a DataFrame with one named column per attribute, rows numbered.
-
-    Parameters
-    ----------
-    sensitive_features : Series, DataFrame, array, list or None
-        Labels; a Series keeps its name, unnamed columns are numbered.
-    n : int
-        Number of patients.
-    """
-    import pandas as pd
-
-    if sensitive_features is None:
-        return None
-    if isinstance(sensitive_features, pd.DataFrame):
-        frame = sensitive_features.reset_index(drop=True)
-    elif isinstance(sensitive_features, pd.Series):
-        name = "group" if sensitive_features.name is None else str(sensitive_features.name)
-        frame = sensitive_features.reset_index(drop=True).to_frame(name)
-    else:
-        frame = pd.DataFrame(np.asarray(sensitive_features, dtype=object))
-        frame.columns = ["group"] if frame.shape[1] == 1 else [f"group_{k}" for k in frame.columns]
-    if len(frame) != n:
-        raise ArgumentError(
-            Argument("sensitive_features"),
-            f" must have one row per patient, got {len(frame)} for {n} patients.",
-        )
-    frame.columns = [str(name) for name in frame.columns]
-    return frame
