@@ -45,15 +45,7 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """One sensitive attribute of n patients.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    groups : Groups
-        The group of each patient.
-    """
+    """One sensitive attribute of n patients: its name, and the group of each."""
 
     name: str
     groups: Groups
@@ -89,18 +81,9 @@ def parse_attributes(
     name: str = "sensitive_features",
     at_least: int = 2,
 ) -> list[Attribute]:
-    """One `Attribute` per column.
+    """One `Attribute` per column of n labels, with at least so many groups; else as in `evaluate`.
 
-    Parameters
-    ----------
-    sensitive_features, missing, labels
-        As in :func:`~drosurv.evaluation.evaluate`.
-    n : int
-        Number of patients.
-    name : str
-        What error messages call the argument, and unnamed columns are called after.
-    at_least : int
-        The fewest groups of an attribute.
+    Error messages call the argument by `name`, and unnamed columns are called after it.
     """
     if sensitive_features is None:
         return []

@@ -51,18 +51,7 @@ class ShrinkageControl:
 
 
 def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
-    """Compare a model with shrunken copies of its reference.
-
-    Parameters
-    ----------
-    panel : Panel
-        The patients, with scores of the model and of the reference.
-
-    Returns
-    -------
-    ShrinkageControl or None
-        None without a reference, or where hazards overflow or are 0.
-    """
+    """Compare a model with shrunken copies of its reference; None without one, or where hazards overflow or are 0."""
     import pandas as pd
 
     target, reference = panel.everyone.target, panel.everyone.reference_risk

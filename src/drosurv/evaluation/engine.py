@@ -25,14 +25,9 @@ Key = tuple[str, str]
 
 
 class _Computed(NamedTuple):
-    """Numbers that are computed together for every replicate, and where they stand.
+    """Numbers that are computed together: where they stand, and what they are for patient weights (n,).
 
-    Parameters
-    ----------
-    places : list of Place
-        What they are.
-    values : callable
-        Patient weights (n,), and whether they are a replicate, to the numbers.
+    The second argument says whether the weights are a replicate.
     """
 
     places: list[Place]
@@ -41,20 +36,9 @@ class _Computed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One model's patients in all their groups, and the metrics that they can have.
+    """One model's patients in all their groups, and the metrics that they can have, or those that are wanted.
 
-    Parameters
-    ----------
-    everyone : Patients
-        All of them.
-    attributes : sequence of Attribute
-        Their groups.
-    intersection : Attribute, optional
-        Intersections of all attributes, for F_cap.
-    wanted : collection of str, optional
-        Metrics to compute; by default all.
-    notes : tuple of str
-        What is left out, and why.
+    The intersections of all attributes are for F_cap. Notes say what is left out, and why.
     """
 
     everyone: Patients
@@ -125,18 +109,9 @@ class Panel:
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> Sheet:
-        """Values on the patients and on bootstrap replicates of them.
+        """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
 
         Panels of the same patients, with the same seed, get the same replicates.
-
-        Parameters
-        ----------
-        replicates : int
-            Number of replicates; 0 for none.
-        random_state, threads
-            As in :func:`~drosurv.evaluation.evaluate`.
-        advance : callable
-            Called after each replicate.
         """
         n, parts = len(self.everyone), self._parts
         places = [place for part in parts for place in part.places]
@@ -202,21 +177,9 @@ class Panel:
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> dict[Key, float]:
-        """p-values of the gaps between groups, by permutation of the labels.
+        """p-values by permutation of the labels of the gaps that the catalogue has a test for.
 
-        Parameters
-        ----------
-        permutations : int
-            Number of random permutations of the labels; 0 for no test.
-        random_state, threads
-            As in :func:`~drosurv.evaluation.evaluate`.
-        advance : callable
-            Called after each test.
-
-        Returns
-        -------
-        dict
-            Attribute and metric to p-value, where the catalogue has a test; the others' come from the bootstrap.
+        The p-values of other gaps come from the bootstrap. `advance` is called after each test.
         """
         found: dict[Key, float] = {}
         for name, attribute, metric in self.tests if permutations else ():

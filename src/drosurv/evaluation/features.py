@@ -18,16 +18,9 @@ _MEAN, _SPREAD = 1.0, 3.0
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Standardised features, or why there are none.
+    """Standardised features of the scored (n, d) and of the training patients (m, d), where there are any.
 
-    Parameters
-    ----------
-    test : (n, d) float64, optional
-        Of the scored patients.
-    train : (m, d) float64, optional
-        Of the training patients.
-    note : str
-        What a reader of distances should know; empty if nothing.
+    The note is what a reader of distances should know.
     """
 
     test: FloatArray | None
@@ -57,15 +50,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
 
 
 def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
-    """Risk scores of plain Cox on the scored patients; or None, and a note that says why.
-
-    Parameters
-    ----------
-    features : Features
-        Of both parts.
-    y_train : structured array or FollowUp
-        Training targets; a `FollowUp` holds no rows to fit on.
-    """
+    """Risk scores of plain Cox on the scored patients; or None, and a note that says why."""
     left_out = "the share of plain Cox's likelihood gain and the shrinkage control are left out: "
     if isinstance(y_train, FollowUp):
         return None, left_out + "y_train holds curves and no patients to fit plain Cox on; pass reference."

@@ -18,26 +18,14 @@ if TYPE_CHECKING:
 
 
 def calibration_table(panel: Panel, horizons: FloatArray, level: float) -> pd.DataFrame:
-    """Kaplan-Meier against mean predicted survival at every horizon, of everybody and of every group.
-
-    Returns
-    -------
-    DataFrame
-        ``attribute``, ``group`` and the columns of :func:`~drosurv.metrics.calibration_at`.
-    """
+    """Kaplan-Meier against mean predicted survival at every horizon, of everybody and of every group."""
     return _by_group(
         panel, lambda some: calibration_at(some.target, some.curves, horizons, level=level).to_dict("list")
     )
 
 
 def d_calibration_table(panel: Panel) -> pd.DataFrame:
-    """Share of patients in each tenth of predicted survival at the event, a tenth each being right.
-
-    Returns
-    -------
-    DataFrame
-        ``attribute``, ``group``, ``bin_low``, ``bin_high``, ``share``.
-    """
+    """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
 
     def bins(some: Patients) -> dict[Any, Any]:
         shares = d_calibration(some.target, some.curves).shares
@@ -48,14 +36,7 @@ def d_calibration_table(panel: Panel) -> pd.DataFrame:
 
 
 def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFrame:
-    """Mean predicted survival and Kaplan-Meier over time, of everybody and of every group.
-
-    Returns
-    -------
-    DataFrame
-        ``attribute``, ``group``, ``time``, ``predicted``, ``observed`` with its interval ``low`` to ``high``; NaN
-        where nobody is observed any longer.
-    """
+    """Mean predicted survival and, while somebody is observed, Kaplan-Meier, of everybody and of every group."""
 
     def curves(some: Patients) -> dict[Any, Any]:
         observed = KaplanMeier.of(some.target)
@@ -73,14 +54,7 @@ def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFram
 
 
 def cross_group_table(panel: Panel) -> pd.DataFrame:
-    """Concordance of the pairs whose earlier event is in one group and whose other patient in another.
-
-    Returns
-    -------
-    DataFrame
-        ``attribute``, ``event_first``, ``other``, ``value``, ``pairs``; the value is NaN without a comparable
-        pair.
-    """
+    """Concordance of the pairs whose earlier event is in one group and whose other patient in another."""
     import pandas as pd
 
     rows = []

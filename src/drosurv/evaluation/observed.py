@@ -10,16 +10,15 @@ are ranked by the logarithm of their predicted cumulative hazard at the middle h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import parse_horizons
-from drosurv.evaluation.predictions import Predictions, final_step, training_follow_up, unwrapped
+from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
 from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
 
@@ -30,20 +29,8 @@ _HELD = 2_000_000
 _LEAST_HAZARD = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Patients and predictions on the time scale on which they are judged.
-
-    Attributes
-    ----------
-    predictions : Predictions
-    y : structured array, (n,)
-        Event and time, from entry on.
-    follow_up : FollowUp
-        For censoring weights and the null model.
-    notes : tuple of str
-        What a reader should know.
-    """
+class Seen(NamedTuple):
+    """Predictions and what happened (n,), on the time scale on which patients are judged."""
 
     predictions: Predictions
     y: NDArray[Any]
@@ -59,19 +46,7 @@ def given_of(**observed: Any) -> dict[str, Any]:
 def seen_from_entry(
     model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
 ) -> Seen:
-    """What a model predicts for patients observed as told.
-
-    Parameters
-    ----------
-    model : fitted model or Pipeline
-        With survival curves; one that was fitted with strata or an offset asks for them.
-    X, y
-        Features and target of n patients, one row each.
-    given : dict
-        ``entry`` times, ``strata`` labels and ``offset`` of the patients, each (n,), as far as there are any.
-    y_train, horizons
-        As in :func:`~drosurv.evaluation.evaluate`.
-    """
+    """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
     from drosurv.estimators.observation import parse_observation
 
     model, target, causes = unwrapped(model), parse_target(of_any_cause(y)), has_causes(y)
@@ -147,9 +122,8 @@ def _survival(
     size = max(1, _HELD // len(jumps))
     for start in range(0, n, size):
         part = slice(start, start + size)
-        rows = X.iloc[part] if hasattr(X, "iloc") else np.asarray(X)[part]
         own = {name: value[part] for name, value in told.items()}
-        curves = np.asarray(model.predict_survival_function(rows, times=jumps, **own), dtype=np.float64)
+        curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **own), np.float64)
         if entry is None:
             out[part] = curves
             continue

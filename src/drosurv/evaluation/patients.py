@@ -37,16 +37,9 @@ class Scoring:
     Time grids, Brier contributions and likelihood gains depend on the whole set. They are fixed here, before
     groups are taken out, so that all groups are scored over the same times.
 
-    Parameters
-    ----------
-    model, X, y_train, horizons, reference, convention, scale, pairs
-        As in :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its training.
-    target : Target
-        What happened to the patients.
-    features : (n, d) float64, optional
-        Standardised, for distances between patients.
-    name : str
-        What error messages call the model.
+    Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
+    training. Distances between patients are taken in the standardised `features` (n, d). Error messages call the model
+    by `name`.
     """
 
     model: Any
@@ -153,15 +146,7 @@ class Scoring:
 
 @dataclass(frozen=True, eq=False)
 class Patients:
-    """All patients of a scoring, or some of them.
-
-    Parameters
-    ----------
-    scoring : Scoring
-        The whole set.
-    rows : (m,) indices or mask, optional
-        Which of them; by default all.
-    """
+    """All patients of a scoring, or those in some rows of it."""
 
     scoring: Scoring
     rows: Any = None

@@ -95,20 +95,10 @@ class ModelCurves:
 
 @dataclass(frozen=True, eq=False)
 class ReadCurves:
-    """Curves already read at all times that will be asked for, and at each patient's own time.
+    """Survival already read: at all times that will be asked for (k,), and at each patient's own time (n,).
 
-    Parameters
-    ----------
-    times : (k,) float64
-        Ascending.
-    values : (n, k) float64
-        Survival at those times.
-    own : (n,) float64
-        Survival at the patients' own times.
-    jumps : (m,) float64, optional
-        Times at which the curves may change; None for any.
-    rows : (n,) intp, optional
-        Whose curves these are among the rows of `values`, so that groups share one array; by default all.
+    So that groups share one array of values (m, k), `rows` (n,) says whose they are; by default the patients'
+    themselves. Curves may change at the `jumps`, or, without any, at all times.
     """
 
     times: FloatArray
@@ -144,18 +134,9 @@ def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray
 
 
 def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:
-    """Risk scores of n patients, higher meaning sooner.
+    """Risk scores of n patients, higher meaning sooner, from a fitted model, `Predictions` or an array.
 
-    Parameters
-    ----------
-    model : fitted model, Predictions, or (n,) array
-        Models of scikit-survival that predict times instead of risks are turned round.
-    X : (n, d) array or DataFrame, or None
-        Features, as the model takes them; not needed with arrays.
-    n : int
-        Number of patients.
-    name : str
-        What error messages call the model.
+    Models of scikit-survival that predict times instead of risks are turned round.
     """
     if isinstance(model, Predictions):
         if model.risk is None:

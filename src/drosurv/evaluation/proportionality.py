@@ -23,18 +23,7 @@ def hazards_statement(
     """A sentence on features whose effect changes with time; nothing where none does, or the model is not linear Cox.
 
     Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
-    overfitted model is not held against hazards.
-
-    Parameters
-    ----------
-    model : fitted model
-        As in :func:`~drosurv.evaluation.evaluate`.
-    X, target
-        Features, as the model takes them, and target of the n patients.
-    given : dict
-        Their entry times, strata and offset, as far as there are any.
-    level : float
-        Of confidence.
+    overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
     """
     from drosurv.estimators import CoxPH
 

@@ -69,18 +69,7 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """All rows: of everybody, then of each attribute's groups and gaps.
 
-    Parameters
-    ----------
-    panel : Panel
-        The patients.
-    sheet : Sheet
-        Their numbers.
-    p_values : mapping
-        Attribute and metric to the p-value of its permutation test.
-    small : collection
-        Small groups: attribute and label.
-    level : float
-        Nominal coverage of intervals.
+    The p-values are those of permutation tests; small groups are given by attribute and label.
     """
     overall = panel.overall(sheet)
     gaps = panel.gaps(sheet, overall)

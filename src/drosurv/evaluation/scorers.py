@@ -19,16 +19,9 @@ from drosurv.target import parse_target
 
 @dataclass(frozen=True)
 class Score:
-    """What a scorer computes.
+    """What a scorer computes: a metric, multiplied by a sign of 1 or -1 so that higher is better.
 
-    Parameters
-    ----------
-    metric : Metric
-        Which metric.
-    over : "all", "groups" or "attributes"
-        All patients at once; the lowest score over all groups; the value furthest from 0 over attributes.
-    sign : 1 or -1
-        What the metric is multiplied by, so that higher is better.
+    Of all patients at once; the lowest score over all groups; or the value furthest from 0 over attributes.
     """
 
     metric: Metric

@@ -29,18 +29,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Values of k numbers on the patients and on every replicate.
+    """Values of k numbers on the patients (k,) and on every replicate (replicates, k), NaN where undefined.
 
-    Parameters
-    ----------
-    places : sequence of k Place
-        What they are.
-    estimate : (k,) float64
-        On the patients themselves.
-    draws : (replicates, k) float64
-        On the replicates; NaN where undefined.
-    weights : (replicates, n) uint16
-        How often each patient was drawn.
+    The weights (replicates, n) say how often each patient was drawn.
     """
 
     places: Sequence[Place]
@@ -74,18 +65,8 @@ class Sheet:
 class Between:
     """The patients of one attribute, or everybody, with the numbers that are already known of them.
 
-    Parameters
-    ----------
-    name : str
-        Where their numbers stand in the sheet: the attribute, or "overall".
-    attribute : Attribute, optional
-        Whose groups; the intersections of all attributes for everybody.
-    patients : Patients
-        Those that belong to a group, or everybody.
-    sheet : Sheet
-        Numbers of groups, with their replicates.
-    known : mapping
-        Metric to a number that was made before this one, of everybody or of the attribute.
+    Their numbers stand in the sheet under `name`: the attribute, or "overall". Of everybody, the groups are the
+    intersections of all attributes.
     """
 
     name: str
@@ -102,12 +83,7 @@ class Between:
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
         """Replicates, to first order, of a value that is at least 0.
 
-        Parameters
-        ----------
-        value : float
-            On the patients themselves.
-        influence : callable
-            Returns the derivatives of the value in the patients' weights, (m,); not called without replicates.
+        Its derivatives in the patients' weights (m,) are asked for only if there are replicates.
         """
         weights = self.sheet.weights
         if len(weights) == 0:

@@ -34,16 +34,7 @@ _OVERALL = {"concordance_index": "c-index", "integrated_brier_score": "IBS"}
 
 
 def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
-    """What the numbers say, in the order of a reader's questions.
-
-    Parameters
-    ----------
-    result : EvaluationResult
-    reference : str
-        What the reference model is called.
-    time_unit : str
-        What times count, such as "days".
-    """
+    """What the numbers say, in the order of a reader's questions."""
     small = small_groups(result)
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))

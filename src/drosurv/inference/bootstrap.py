@@ -51,18 +51,9 @@ class Interval:
 
 
 class Draws(NamedTuple):
-    """A number and its replicates.
+    """A number on the patients themselves and on the replicates (replicates,), NaN where undefined.
 
-    Parameters
-    ----------
-    estimate : float
-        On the patients themselves.
-    draws : (replicates,) float64
-        On the replicates; NaN where undefined; empty without bootstrap.
-    lowest, highest : float
-        The range of possible values, where the interval is cut.
-    method : "percentile" or "basic"
-        Kind of interval.
+    Its interval is cut at the lowest and the highest value possible.
     """
 
     estimate: float
@@ -194,17 +185,8 @@ def interval_of(estimate: float, draws: FloatArray, level: float, method: Method
 def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
     """Two-sided p-value of "no difference": how often replicates are off by more than the estimate is from 0.
 
-    Parameters
-    ----------
-    estimate : float
-        The difference.
-    errors : (replicates,) float64
-        Distance of each replicate's difference from it; NaN where undefined.
-
-    Returns
-    -------
-    float
-        NaN if the estimate or all replicates are undefined.
+    The errors (replicates,) are the distances of the replicates' differences from the estimate. NaN if it, or all of
+    them, are undefined.
     """
     known = errors[~np.isnan(errors)]
     if len(known) == 0 or np.isnan(estimate):

@@ -26,18 +26,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Extreme(NamedTuple):
-    """A largest difference between groups, and its replicates.
+    """A largest difference between groups, NaN if fewer than two have a value, and its replicates.
 
-    Parameters
-    ----------
-    estimate : float
-        The largest difference; NaN if fewer than two groups have a value.
-    draws : (replicates,) float64
-        The largest difference in each replicate, which is biased upward.
-    errors : (replicates,) float64
-        Largest distance, over all differences, of a replicate's difference from the estimated one.
-    largest : float
-        The largest difference possible, where the interval is cut: 1 for probabilities.
+    The largest difference in each replicate, `draws` (replicates,), is biased upward. `errors` (replicates,) are the
+    largest distances, over all differences, of a replicate's difference from the estimated one. The interval is cut at
+    the largest difference possible: 1 for probabilities.
     """
 
     estimate: float
@@ -168,17 +161,7 @@ def largest_gap(values: FloatArray) -> FloatArray:
 
 
 def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Extreme:
-    """Largest difference between two of k groups.
-
-    Parameters
-    ----------
-    estimate : (k,) float64
-        Values of the groups.
-    draws : (replicates, k) float64
-        Their replicates.
-    largest : float
-        The largest difference possible.
-    """
+    """Largest difference between two of k groups, from their values (k,) and replicates (replicates, k)."""
     pairs = np.array(list(combinations(range(len(estimate)), 2)), dtype=np.intp).reshape(-1, 2)
     first, second = pairs.T
     differences = estimate[first] - estimate[second]

@@ -19,22 +19,9 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     .. math:: 1 - \exp(-H_0(t_0) e^{x_i \cdot b}), \qquad
               b = \arg\max_b \; \ell(b) - \tfrac{\text{ridge}}{2} \|b\|^2
 
-    with Breslow's treatment of ties in the partial likelihood and in the baseline hazard.
-
-    Parameters
-    ----------
-    target : Target
-        Events and times of n patients, at least one event.
-    columns : (n, d) float64
-        Standardised; d is small, since every step solves a d x d system.
-    horizon : float
-        The time t0.
-    ridge : float
-        Keeps the coefficients finite where few events order perfectly.
-
-    Returns
-    -------
-    (n,) float64
+    with Breslow's treatment of ties in the partial likelihood and in the baseline hazard. The columns (n, d) are
+    standardised; d is small, since every step solves a d x d system. The ridge keeps the coefficients finite where few
+    events order perfectly.
     """
     order = target.order
     time, event = target.time[order], target.event[order]
@@ -51,16 +38,8 @@ def maximised(
 ) -> FloatArray:
     """Coefficients (d,) of the largest penalised log partial likelihood, with Breslow's treatment of ties.
 
-    Parameters
-    ----------
-    time, event, weight : (n,)
-        Of patients in ascending order of time; weights are positive.
-    rows : (n, d) float64
-        Standardised columns, such that a largest value exists.
-    ridge : float
-        Half of it times the squared coefficients is taken off.
-    tolerance : float
-        A step as small as this is the last: the error after it is about its square.
+    Patients are in ascending order of time, with positive weights; their columns (n, d) are standardised, and such that
+    a largest value exists. A step as small as the tolerance is the last: the error after it is about its square.
     """
     b = np.zeros(rows.shape[1])
     value, gradient, curvature = _penalised(time, event, rows, weight, b, ridge)

@@ -51,17 +51,10 @@ class KaplanMeier:
         entry: FloatArray | None = None,
         of_censoring: bool = False,
     ) -> KaplanMeier:
-        """The curve of n patients.
+        """The curve of n patients with weights and entry times, each (n,).
 
-        Parameters
-        ----------
-        target : Target
-            Events and times.
-        weight, entry : (n,) float64, optional
-            Patient weights; when each came under observation.
-        of_censoring : bool
-            Whether censoring is the event. At equal times events come first, so that whoever had the event is
-            no longer at risk of being censored.
+        Censoring may be the event. At equal times events come first, so that whoever had the event is no longer at risk
+        of being censored.
         """
         return cls.both(target, weight, entry=entry)[of_censoring]
 

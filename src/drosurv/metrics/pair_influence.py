@@ -29,17 +29,7 @@ from drosurv.target import BoolArray, FloatArray, IntArray, Target
 def individual_influence(
     hazard: FloatArray, X: FloatArray, *, scale: float, convention: str, pairs: Pairs = "auto"
 ) -> FloatArray:
-    """Influence of each patient on F_I, (n,), for weights that sum to n.
-
-    Parameters
-    ----------
-    hazard : (n,) float64
-        exp(risk).
-    X : (n, d) float64
-        Standardised features.
-    scale, convention, pairs
-        As in :func:`~drosurv.metrics.individual_disparity`.
-    """
+    """Influence of each patient on F_I, (n,), for weights that sum to n."""
     n, number = len(hazard), sampled_number(pairs, len(hazard))
     rows = unit_rows(X) if convention == "table" else np.ascontiguousarray(X)
     if number is None:
@@ -60,14 +50,7 @@ def censored_influence(
 ) -> FloatArray:
     """Influence of each patient on a censoring-aware disparity, (n,); NaN if nobody was censored or had the event.
 
-    Parameters
-    ----------
-    target : Target
-        Events and times.
-    hazard, X, scale, pairs
-        As in `individual_influence`.
-    groups : Groups, optional
-        Pairs inside one group only; without it the individual disparity.
+    With groups it is that of pairs inside one group.
     """
     codes = np.zeros(len(target), dtype=np.intp) if groups is None else groups.codes
     events, censored = target.n_events, len(target) - target.n_events

@@ -128,11 +128,6 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
 def kept_share(gain: Any, reference: Any) -> Any:
     """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself.
 
-    Parameters
-    ----------
-    gain, reference : float, array or Series
-        Gains on the same patients.
-
     Examples
     --------
     >>> kept_share(0.1, 0.4), kept_share(0.1, -0.2)

@@ -24,14 +24,9 @@ _PARTNERS = 50
 
 
 class PairMean(NamedTuple):
-    """The mean of a number over pairs of patients.
+    """The mean of a number over pairs, and its standard error from their sampling.
 
-    Parameters
-    ----------
-    mean, standard_error : float
-        The estimate, and its standard error from the sampling of pairs.
-    by_patient : (n,) float64
-        The mean over each patient's own sampled pairs; NaN if it is in none.
+    `by_patient` (n,) is the mean over each patient's own sampled pairs; NaN if it is in none.
     """
 
     mean: float
@@ -50,16 +45,9 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
 
 
 def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pairs: int) -> PairMean:
-    """Mean of [|h_i - h_j| - scale * distance]_+ over pairs of n >= 2 patients.
+    """Mean of [|h_i - h_j| - scale * distance]_+ over pairs of n >= 2 patients with features (n, d).
 
-    Parameters
-    ----------
-    hazard : (n,) float64
-    rows : (n, d) float64
-        Features.
-    scale : float
-    n_pairs : int
-        At least so many pairs are looked at; the same pairs in every call with as many patients.
+    At least `n_pairs` are looked at; the same pairs in every call with as many patients.
     """
     rng, n = np.random.default_rng(0), len(hazard)
     order = rng.permutation(n)

@@ -19,14 +19,8 @@ from drosurv.target import FloatArray, Target, parse_target
 class ScoredTarget:
     """What happened to n patients beside what a model said of them.
 
-    Parameters
-    ----------
-    target : Target
-        Events and times of n patients.
-    risk : (n,) float64
-        Finite risk scores; higher means sooner.
-    weight : (n,) float64
-        Patient weights, not negative; all one when the caller gave none.
+    Risk scores (n,) are finite, higher meaning sooner. Weights (n,) are not negative, and all one when the caller gave
+    none.
     """
 
     target: Target

@@ -14,25 +14,11 @@ Grid = Literal["inside", "table"]
 
 
 def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
-    """Times for the dynamic AUC.
+    """Times for the dynamic AUC of patients with at least one event, ascending and distinct.
 
-    Parameters
-    ----------
-    follow_up : FollowUp
-        The training patients' follow-up.
-    target : Target
-        The patients to be scored, with at least one event.
-    times : (k,) array, optional
-        The caller's own times; those outside the valid range are an error that names it.
-    grid : "inside" or "table"
-        Without `times`: 15 percentiles, evenly spaced from 5 to 81, of the scored patients' times. "inside"
-        leaves out those where the AUC does not exist; "table", the convention behind the published tables,
-        keeps all and is an error if one is invalid.
-
-    Returns
-    -------
-    (k,) float64
-        Ascending and distinct; empty if `times` is None and no time is valid.
+    The caller's own times must lie in the valid range. Without them, 15 percentiles, evenly spaced from 5 to 81, of the
+    scored patients' times are taken: "inside" leaves out those where the AUC does not exist, and may leave none;
+    "table", the convention behind the published tables, keeps all and is an error if one is invalid.
     """
     # Before the first event there is no case, from the last time on no control, and beyond the training
     # follow-up no censoring weight.
@@ -58,21 +44,11 @@ def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
 
 
 def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
-    """Times for the integrated Brier score.
+    """Times for the integrated Brier score, ascending and distinct, at least two; none if none is valid.
 
-    Parameters
-    ----------
-    follow_up, target, times
-        As in :func:`auc_times`.
-    grid : "inside" or "table"
-        Without `times`: 50 evenly spaced times from the first at which both training and scored patients
-        were observed, end excluded. They end at the last scored time ("table", the convention behind the
-        published tables) or, if that is earlier, at the end of the training follow-up ("inside").
-
-    Returns
-    -------
-    (k,) float64
-        Ascending and distinct, at least two; empty if `times` is None and no time is valid.
+    Without times of the caller's own: 50 evenly spaced ones from the first at which both training and scored patients
+    were observed, end excluded. They end at the last scored time ("table", the convention behind the published tables)
+    or, if that is earlier, at the end of the training follow-up ("inside").
     """
     start, last = float(target.time.min()), float(target.time.max())
     stop = min(last, follow_up.end)

@@ -82,8 +82,9 @@ def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str) -
         *numbers(control, "gain_share", minimise), "x-", color=_PLAIN, markersize=5,
         label="unregularised model x c",
     )  # fmt: skip
+    x, y = numbers(results, "gain_share", minimise)
     ax.errorbar(
-        *numbers(results, "gain_share", minimise), yerr=_reach(results, minimise),
+        x, y, yerr=_reach(results, minimise),
         fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, label="settings",
     )  # fmt: skip
     ax.axvline(0.0, color="grey", linewidth=0.8)
