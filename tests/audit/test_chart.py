@@ -2,6 +2,8 @@ import re
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Frame
+from drosurv.audit.charts.survival import survival_charts
+from drosurv.presentation import Table
 
 FRAME = Frame(Axis.over("", [0, 10], margin=0), Axis.over("", [0, 1], margin=0), 110, 120, 5, 5, 10, 10)
 
@@ -28,3 +30,11 @@ def test_a_band_goes_out_along_the_top_and_back_along_the_bottom():
     assert places(band) == [("M", 5, 10), ("L", 105, 60), ("L", 105, 60), ("L", 5, 110)]
     assert band.endswith("Z")
     assert FRAME.band([(0, 0, 1)]) == ""
+
+
+def test_a_chart_is_called_as_sentences_call_its_group():
+    row = {"time": 1.0, "predicted": 0.9, "observed": 0.8, "low": 0.7, "high": 0.9}
+    groups = [("", "all patients"), ("stage", "2"), ("age", "over 65")]
+    rows = tuple({**row, "attribute": attribute, "group": group} for attribute, group in groups)
+    charts = survival_charts(Table("survival", "", (), rows), "days")
+    assert [chart.title for chart in charts] == ["all patients", "stage = 2", "age over 65"]

@@ -16,6 +16,7 @@ from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.presentation import GroupGap, GroupNumber
 
 NAN = float("nan")
@@ -132,6 +133,19 @@ def test_a_model_that_plain_cox_dominates_is_told_so_by_the_verdict(dominated):
     assert dominated.parts["verdict"].facts["status"] in ("dominated", "harm")
     assert said["slope"].concern
     assert "Rescale the risk scores, which are too timid" in dominated.to_markdown()
+
+
+def test_the_measure_that_shows_it_is_explained_on_the_first_screen(dominated):
+    said = {statement.code: statement.text for statement in dominated.statements}
+    (label,) = re.findall(r"\(([^(]*?) [\d.]+ against", said["dominated"])
+    (metric,) = (metric for metric in CATALOGUE.values() if metric.label == label)
+    assert f": {metric.meaning}." in dominated.parts["verdict"].facts["note"]
+
+
+def test_observed_curves_end_with_the_last_five_patients(dominated):
+    rows = dominated.audited.tables["survival"].rows
+    assert {row["observed"] is None for row in rows if row["at_risk"] < 5} == {True}
+    assert all(row["low"] <= row["observed"] <= row["high"] for row in rows if row["at_risk"] >= 5)
 
 
 def test_where_no_unit_is_known_a_time_is_a_time(dominated):

@@ -178,6 +178,7 @@ def test_calibration_and_curves_are_those_of_each_group(result, model, train, he
     observed = metrics.calibration_at(held_out.y[rows], curves, [later["time"]])
     assert later["observed"] == pytest.approx(observed["observed"].item())
     assert later["predicted"] == pytest.approx(observed["predicted"].item())
+    assert later["at_risk"] == (held_out.y["time"][rows] >= later["time"]).sum()
 
 
 def test_concordance_between_groups_is_shown(result, model, held_out):

@@ -26,7 +26,7 @@ from drosurv.evaluation.predictions import (
     unwrapped,
 )
 from drosurv.evaluation.proportionality import hazards_statement
-from drosurv.presentation import written
+from drosurv.presentation import first_upper, written
 from drosurv.target import has_causes, parse_target
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _observed_case(
         data=_trained_on(estimator, prepared(model, X)),
         model=model_settings(estimator),
         missing=() if compared else ("The model is not compared with plain Cox.",),
-        limits=tuple(note[:1].upper() + note[1:] for note in notes),
+        limits=tuple(map(first_upper, notes)),
         **how,
     )
 

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import written
+from drosurv.presentation import first_upper, written
+
+if TYPE_CHECKING:
+    from drosurv.audit.report import AuditReport
 
 
-def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[str, Any]) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    report : AuditReport
-        What the templates read.
-    sections : sequence of pairs
-        What to show, in order.
-    data : mapping
-        What the page's script and downloads read.
-    """
+def render(report: AuditReport) -> str:
+    """The whole page."""
     from importlib.resources import files
 
     from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
@@ -31,7 +22,7 @@ def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[
 
     templates = files("drosurv.audit").joinpath("templates")
     script = templates.joinpath("page.js").read_text(encoding="utf-8")
-    own = DictLoader({f"sections/{section.key}": section.template for section, _ in sections})
+    own = DictLoader({f"sections/{section.key}": section.template for section in report.sections})
     environment = Environment(
         loader=ChoiceLoader([own, PackageLoader("drosurv.audit")]),
         autoescape=True,
@@ -40,15 +31,15 @@ def render(report: Any, sections: Sequence[tuple[Section, Part]], data: Mapping[
         lstrip_blocks=True,
     )
     environment.filters["written"] = written
-    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
-    shown = [(section, part, section.draw(part)) for section, part in sections]
+    environment.filters["first_upper"] = first_upper
+    shown = [(section, report.parts[section.key]) for section in report.sections]
     return environment.get_template("page.html.jinja").render(
         report=report,
-        sections=shown,
+        sections=[(section, part, section.draw(part)) for section, part in shown],
         style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        tables_json=Markup(script_json(data)),
+        tables_json=Markup(script_json(report.to_dict())),
     )
 
 

@@ -119,18 +119,17 @@ class AuditReport:
         """The tables that do not depend on the model shown, by key."""
         return {table.key: table for part in self.parts.values() for table in part.tables}
 
+    @property
+    def _verdict(self) -> Part:
+        return self.parts.get("verdict", Part())
+
     def __repr__(self) -> str:
-        said = (
-            [statement.text for statement in self.parts["verdict"].statements]
-            if "verdict" in self.parts
-            else []
-        )
+        said = [statement.text for statement in self._verdict.statements]
         return "\n".join([self.title, self.subtitle, *said])
 
     def _repr_html_(self) -> str:
-        part = self.parts.get("verdict")
-        said = "".join(f"<li>{escape(statement.text)}</li>" for statement in part.statements) if part else ""
-        tables = "".join(table.to_html() for table in part.tables) if part else ""
+        said = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)
+        tables = "".join(table.to_html() for table in self._verdict.tables)
         return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,8 +167,7 @@ class AuditReport:
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """One page that needs nothing but itself; also written to `path` if given."""
-        page = render(self, [(section, self.parts[section.key]) for section in self.sections], self.to_dict())
-        return _written(page, path)
+        return _written(render(self), path)
 
 
 def _markdown(part: Part, shown: int) -> Iterator[str]:

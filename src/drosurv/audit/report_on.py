@@ -19,7 +19,7 @@ from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import likelihood_gains
-from drosurv.presentation import attribute_name, group_name, listing, written
+from drosurv.presentation import attribute_name, first_upper, group_name, listing, written
 
 if TYPE_CHECKING:
     from drosurv.evaluation import EvaluationResult
@@ -111,10 +111,10 @@ def gather(case: Case) -> Evidence:
     if case.search_rules:
         tell("rules and repairs for the worst off")
     rules, why = _rules(case)
-    notes = (note[:1].upper() + note[1:] for note in results[case.start].notes)
-    known = {one.name: getattr(case, one.name) for one in fields(case)} | {"missing": (*case.missing, *notes)}
+    missing = (*case.missing, *map(first_upper, results[case.start].notes))
+    known = {one.name: getattr(case, one.name) for one in fields(case)}
     return Evidence(
-        **known,
+        **known | {"missing": missing},
         attributes=parse_attributes(case.sensitive_features, len(case.target)),
         results=tuple(results),
         reference_result=reference_result,

@@ -48,6 +48,7 @@ def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFram
             "observed": observed.at(times),
             "low": low,
             "high": high,
+            "at_risk": len(some) - np.searchsorted(np.sort(some.target.time), times, side="left"),
         }
 
     return _by_group(panel, curves)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from drosurv.insight.rules import Rule
-from drosurv.presentation import Column, Table, literal
+from drosurv.presentation import Column, Table, literal, with_interval
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -225,9 +225,10 @@ class WorstOff:
     @property
     def note(self) -> str:
         """What a reader must know to read the table of rules."""
+        overall = self.overall
         told = [
             f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
-            f"All {self.n_patients:,} patients: {self.overall}.",
+            f"All {self.n_patients:,} patients: {with_interval(overall.value, overall.low, overall.high)}.",
             f"Smallest group looked for: {self.min_group} patients.",
         ]
         if self.findings:
@@ -245,8 +246,8 @@ class WorstOff:
             Column("patients", "Patients", "count"),
             Column("share", "Of all", "share"),
             Column("events", "Events", "count"),
-            Column("harm", "Harm there", "value", ("harm_low", "harm_high")),
-            Column("rest", "Harm elsewhere", "value", ("rest_low", "rest_high")),
+            Column.measured("harm", "Harm there"),
+            Column.measured("rest", "Harm elsewhere"),
             Column("stability", "Found again", "share"),
             Column("verdict", "Verdict"),
         )

@@ -1,6 +1,6 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
-from drosurv.presentation.group_names import attribute_name, group_name, label_name, listing
+from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
     NOTHING,
@@ -47,6 +47,7 @@ __all__ = [
     "attribute_name",
     "calibration_statements",
     "comparison_statement",
+    "first_upper",
     "gap_statements",
     "group_name",
     "harm_statements",

@@ -58,10 +58,16 @@ def listing(names: Sequence[str], most: int = 8) -> str:
     --------
     >>> from drosurv.presentation import listing
     >>> listing(["a", "b", "c"]), listing(["a", "b", "c"], most=1)
-    ('a, b and c', 'a and 2 more')
+    ('a, b and c', 'a and 2 others')
     """
     shown = list(names[:most])
     if len(names) > most:
-        shown = [*shown, f"{len(names) - most} more"]
+        left = len(names) - most
+        shown = [*shown, f"{left} {'other' if left == 1 else 'others'}"]
     *others, last = shown or [""]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def first_upper(text: str) -> str:
+    """The text as a sentence begins: `str.capitalize` would make the rest of it lower case."""
+    return text[:1].upper() + text[1:]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
-from drosurv.presentation.group_names import attribute_name, group_name, label_name, listing
+from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.numbers import interval_text, p_text, written
 
 # Below this share of the reference's information, fairness was paid for with silence.
@@ -296,7 +296,7 @@ def comparison_statement(
         return Statement("against_plain", text)
     if worse and not better:
         text = (
-            f"{other[:1].upper()}{other[1:]} serves {_whom(worse)} better than this model "
+            f"{first_upper(other)} serves {_whom(worse)} better than this model "
             f"({surest['worse']}), and nobody worse: use {other}."
         )
         return Statement("dominated", text, True)

@@ -42,6 +42,11 @@ class Column:
     kind: Kind = "text"
     interval: tuple[str, str] | None = None
 
+    @classmethod
+    def measured(cls, key: str, label: str, kind: Kind = "value") -> Column:
+        """A column whose interval stands in the rows as ``key_low`` and ``key_high``."""
+        return cls(key, label, kind, (f"{key}_low", f"{key}_high"))
+
     @property
     def numeric(self) -> bool:
         """Whether the cells hold numbers."""

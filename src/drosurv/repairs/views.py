@@ -17,12 +17,12 @@ COLUMNS = (
     Column("patients", "patients", "count"),
     Column("events", "events", "count"),
     Column("changed", "what was changed"),
-    Column("before", "observed / expected before", "value", ("before_low", "before_high")),
-    Column("after", "after", "value", ("after_low", "after_high")),
+    Column.measured("before", "observed / expected before"),
+    Column.measured("after", "after"),
     Column("slope_before", "slope before", "value"),
     Column("slope_after", "after", "value"),
-    Column("gain", "gain there", "value", ("gain_low", "gain_high")),
-    Column("gain_outside", "gain elsewhere", "value", ("gain_outside_low", "gain_outside_high")),
+    Column.measured("gain", "gain there"),
+    Column.measured("gain_outside", "gain elsewhere"),
     Column("e", "e-value", "value"),
 )
 CHANGED = {

@@ -49,7 +49,6 @@ class Line:
 
     path: str
     role: Role
-    label: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
-from drosurv.presentation import Column, Table, moment, written
+from drosurv.presentation import Column, Table, group_name, moment, written
 
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
@@ -58,7 +58,7 @@ def _chart(frame: Frame, unit: str, attribute: str, group: str, rows: Sequence[d
         rows, key=lambda row: abs((row["predicted"] or 0) - (row["observed"] or row["predicted"] or 0))
     )
     return Chart(
-        title=f"{attribute} {group}" if attribute else group,
+        title=group_name(attribute, group) if attribute else group,
         description=f"Predicted and observed survival differ most at {_reading(largest, unit)}.",
         frame=frame,
         lines=(

@@ -7,26 +7,21 @@ from typing import Any
 
 from drosurv.audit.charts.axis import Axis
 from drosurv.audit.charts.chart import Chart, Frame, Line, Mark
-from drosurv.presentation import Column, Kind, Table, attribute_name
-
-
-def measured(key: str, label: str, kind: Kind = "value") -> Column:
-    """A column whose values have intervals."""
-    return Column(key, label, kind, (f"{key}_low", f"{key}_high"))
+from drosurv.presentation import Column, Table, attribute_name
 
 
 def gap_of(attribute: str) -> Column:
     """Concordance imparity of an attribute's groups."""
-    return measured(f"imparity {attribute}", "concordance imparity")
+    return Column.measured(f"imparity {attribute}", "concordance imparity")
 
 
 def disparity_of(attribute: str) -> Column:
     """Group disparity of risk."""
-    return measured(f"group_disparity {attribute}", "group disparity of risk")
+    return Column.measured(f"group_disparity {attribute}", "group disparity of risk")
 
 
-C_INDEX = measured("concordance_index", "c-index")
-KEPT = measured("share_of_gain", "information kept", "share")
+C_INDEX = Column.measured("concordance_index", "c-index")
+KEPT = Column.measured("share_of_gain", "information kept", "share")
 # Points closer than this share of the drawing, about a dot, look like one.
 _APART = 0.03
 

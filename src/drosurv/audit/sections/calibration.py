@@ -8,16 +8,18 @@ from drosurv.audit.charts.chart import Chart
 from drosurv.audit.charts.forest import Forest, calibration_forests
 from drosurv.audit.charts.survival import survival_charts
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.groups import EVERYONE
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation import EvaluationResult
-from drosurv.presentation import Column, Table, attribute_name, label_name, plain_rows
+from drosurv.presentation import Column, Table, plain_rows
 
+# The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
+FEWEST = 5
 _GROUP = (Column("group", "Group"), Column("attribute", "Attribute"))
 _SHARES = (
     Column("predicted", "Predicted", "share"),
     Column("observed", "Observed", "share", ("low", "high")),
 )
+_AT_RISK = Column("at_risk", "At risk", "count")
 
 
 class Drawings(NamedTuple):
@@ -31,10 +33,7 @@ def collect(evidence: Evidence) -> Part:
     """Curves and differences of every model."""
     return Part(
         by_model=tuple(
-            (
-                survival_table(result, evidence.time_unit),
-                calibration_table(result, evidence.time_unit),
-            )
+            (survival_table(result, evidence.time_unit), calibration_table(result, evidence.time_unit))
             for result in evidence.results
         ),
         facts={"time_unit": evidence.time_unit},
@@ -43,25 +42,27 @@ def collect(evidence: Evidence) -> Part:
 
 def calibration_table(result: EvaluationResult, time_unit: str) -> Table:
     """Predicted against observed survival at the horizons."""
-    columns = (*_GROUP, _time("horizon", time_unit), *_SHARES, Column("at_risk", "At risk", "count"))
+    columns = (*_GROUP, time_column("horizon", time_unit), *_SHARES, _AT_RISK)
     small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
-    rows = tuple(
-        {**_named(row), "note": "small" if (row["attribute"], row["group"]) in small else ""}
-        for row in plain_rows(result.calibration)
-    )
+
+    def told(row: dict[str, Any]) -> dict[str, Any]:
+        key = row["attribute"], row["group"]
+        return row | named(*key) | {"note": "small" if key in small else ""}
+
+    rows = tuple(map(told, plain_rows(result.calibration)))
     caption = "Predicted less observed survival, in percentage points, at quartiles of event times"
     return Table("calibration", caption, columns, rows)
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Mean predicted survival and Kaplan-Meier over time, with its interval."""
-    rows = tuple(map(_named, plain_rows(result.survival)))
-    columns = (*_GROUP, _time("time", time_unit), *_SHARES)
+    """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed."""
+    unknown = {"observed": None, "low": None, "high": None}
+    rows = tuple(
+        row | named(row["attribute"], row["group"]) | (unknown if row["at_risk"] < FEWEST else {})
+        for row in plain_rows(result.survival)
+    )
+    columns = (*_GROUP, time_column("time", time_unit), *_SHARES, _AT_RISK)
     return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, rows)
-
-
-def _time(key: str, unit: str) -> Column:
-    return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
 def draw(part: Part) -> list[Drawings]:
@@ -70,14 +71,6 @@ def draw(part: Part) -> list[Drawings]:
     curves = [survival_charts(survival, unit) for survival, _ in part.by_model]
     forests = calibration_forests([calibration for _, calibration in part.by_model], unit)
     return [Drawings(*drawings) for drawings in zip(curves, forests, strict=True)]
-
-
-def _named(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, with the words that readers see for its group."""
-    attribute, group = row["attribute"], row["group"]
-    if attribute == "overall":
-        return {**row, "attribute": "", "group": EVERYONE}
-    return {**row, "attribute": attribute_name(attribute), "group": label_name(attribute, group)}
 
 
 SECTION = Section(
@@ -90,7 +83,8 @@ SECTION = Section(
 {% call m.section_head(section) %}
 <p>Survival that the model predicts, beside what was observed, in each group.
 <span class="key model">mean prediction</span>
-<span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band</span></p>
+<span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
+observed</span></p>
 {% endcall %}
 <div class="body">
 {% call(shown, k) m.each_model() %}

@@ -6,18 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation.by_cause import EVERYBODY
-from drosurv.presentation import (
-    Column,
-    Statement,
-    Table,
-    attribute_name,
-    group_name,
-    label_name,
-    plain_rows,
-    written,
-)
+from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +29,7 @@ def collect(evidence: Evidence) -> Part | None:
             Column("cause", "Cause", "count"),
             Column("group", "Group"),
             Column("attribute", "Attribute"),
-            Column("horizon", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
+            time_column("horizon", evidence.time_unit),
             Column("predicted", "Predicted", "share"),
             Column("observed", "Observed", "share", ("low", "high")),
             Column("others_censored", "If others counted as censored", "share"),
@@ -48,7 +39,7 @@ def collect(evidence: Evidence) -> Part | None:
             Column("patients", "Patients", "count"),
             Column("events", "Events", "count"),
         ),
-        tuple(_named(row) for row in plain_rows(found)),
+        tuple(row | named(row["attribute"], row["group"]) for row in plain_rows(found)),
     )
     return Part(statements=tuple(_said(found, evidence.time_unit)), tables=(table,))
 
@@ -56,7 +47,7 @@ def collect(evidence: Evidence) -> Part | None:
 def _said(found: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
     """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
     middle = sorted(found["horizon"].unique())[found["horizon"].nunique() // 2]
-    at = f"{written(middle, 'time')} {time_unit}" if time_unit else f"time {written(middle, 'time')}"
+    at = moment(middle, time_unit)
     judged = found[(found["horizon"] == middle) & (found["events"] >= _FEWEST_EVENTS)]
     for cause, rows in judged.groupby("cause"):
         wrong = rows[(rows["predicted"] < rows["low"]) | (rows["predicted"] > rows["high"])]
@@ -89,17 +80,6 @@ def _said(found: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
 
 def _who(row: dict[str, Any]) -> str:
     return EVERYBODY if row["attribute"] == EVERYBODY else group_name(row["attribute"], row["group"])
-
-
-def _named(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, with the words that readers see for its group."""
-    if row["attribute"] == EVERYBODY:
-        return {**row, "attribute": ""}
-    return {
-        **row,
-        "attribute": attribute_name(row["attribute"]),
-        "group": label_name(row["attribute"], row["group"]),
-    }
 
 
 SECTION = Section(

@@ -7,13 +7,11 @@ from typing import Any
 
 from drosurv.audit.charts.forest import Forest, group_forests
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.sections.section import Part, Section, named
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
-from drosurv.presentation import Column, Table, attribute_name, label_name, plain
-
-EVERYONE = "all patients"
+from drosurv.presentation import Column, Table, plain
 
 
 def collect(evidence: Evidence) -> Part:
@@ -33,10 +31,8 @@ def group_table(result: EvaluationResult) -> Table:
     told = [row for row in result.rows if row.kind != "gap" and CATALOGUE[row.metric].of != "everybody"]
     for (attribute, group), members in groupby(told, key=lambda row: (row.attribute, row.group)):
         own = list(members)
-        everyone = own[0].kind == "overall"
         found: dict[str, Any] = {
-            "attribute": "" if everyone else attribute_name(attribute),
-            "group": EVERYONE if everyone else label_name(attribute, group),
+            **named(attribute, group),
             "patients": own[0].n,
             "events": own[0].events,
             "worst": worst is not None and (attribute, group) == (worst.attribute, worst.worst[0]),
@@ -51,16 +47,10 @@ def group_table(result: EvaluationResult) -> Table:
         Column("attribute", "Attribute"),
         Column("patients", "Patients", "count"),
         Column("events", "Events", "count"),
-        Column(
-            "concordance_index",
-            "Pairs ranked rightly (c-index)",
-            "value",
-            ("concordance_index_low", "concordance_index_high"),
-        ),
+        Column.measured("concordance_index", "Pairs ranked rightly (c-index)"),
     ]
     if result.select(metric="brier_skill", kind="overall"):
-        ends = ("brier_skill_low", "brier_skill_high")
-        columns.append(Column("brier_skill", "Error saved against no model", "share", ends))
+        columns.append(Column.measured("brier_skill", "Error saved against no model", "share"))
     return Table("by_group", "How well each group is served", tuple(columns), tuple(rows))
 
 

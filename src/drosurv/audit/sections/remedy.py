@@ -30,9 +30,9 @@ TREES: dict[str, Any] = {
 COLUMNS = (
     Column("group", "Group"),
     Column("remedy", "Remedy"),
-    Column("ratio", "Observed / expected there", "value", ("ratio_low", "ratio_high")),
-    Column("gain", "Gain there", "value", ("gain_low", "gain_high")),
-    Column("elsewhere", "Gain elsewhere", "value", ("elsewhere_low", "elsewhere_high")),
+    Column.measured("ratio", "Observed / expected there"),
+    Column.measured("gain", "Gain there"),
+    Column.measured("elsewhere", "Gain elsewhere"),
 )
 NOTE = (
     "Repair, recalibration and flexible correction are learnt from the audited patients in folds and measured on "

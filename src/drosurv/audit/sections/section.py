@@ -10,7 +10,9 @@ from pkgutil import iter_modules
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
-from drosurv.presentation import Statement, Table
+from drosurv.presentation import Column, Statement, Table, attribute_name, label_name
+
+EVERYONE = "all patients"
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,18 @@ class Section:
     collect: Callable[[Evidence], Part | None]
     template: str
     draw: Callable[[Part], Any] = lambda part: None
+
+
+def named(attribute: str, group: str) -> dict[str, Any]:
+    """Attribute and group of a row in the words that readers see; everybody has no attribute."""
+    if attribute in ("overall", "everybody"):
+        return {"attribute": "", "group": EVERYONE}
+    return {"attribute": attribute_name(attribute), "group": label_name(attribute, group)}
+
+
+def time_column(key: str, unit: str) -> Column:
+    """A column of times, with their unit where somebody said it."""
+    return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
 @cache

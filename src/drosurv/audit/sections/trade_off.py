@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from drosurv.audit.charts.chart import Chart
-from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, gap_of, measured, trade_off_charts
+from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, gap_of, trade_off_charts
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.accuracy import BETWEEN, per_pair
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.presentation import Column, Table, attribute_name, is_lower, plain, plain_rows
+from drosurv.presentation import Column, Table, attribute_name, first_upper, is_lower, plain, plain_rows
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 
@@ -64,7 +64,7 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
         Column("metric", "Disparity of risk"),
         Column("between", "Between"),
         Column("model", "This model", "value"),
-        Column("reference", reference[:1].upper() + reference[1:], "value"),
+        Column("reference", first_upper(reference), "value"),
         Column("shrunken", "The same, shrunk", "value"),
         Column("reading", "Reading"),
     )
@@ -96,7 +96,7 @@ def draw(part: Part) -> tuple[Chart, ...]:
 
 def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
     numbers = [
-        *((measured(metric, ""), result.select(metric=metric, kind="overall")) for metric in OVERALL),
+        *((Column.measured(metric, ""), result.select(metric=metric, kind="overall")) for metric in OVERALL),
         *(
             (gap_of(a), result.select(metric="concordance_imparity", attribute=a, kind="gap"))
             for a in attributes
@@ -143,7 +143,7 @@ its {{ report.level }} intervals.</p>
 {% elif report.models | length == 1 %}
 <p>There is one model and nothing to draw it against.
 {% for column in trade_off.columns[1:] %}
-{{ column.label | string | capitalize_first }}: {{ column.cell(trade_off.rows[0]) }}.
+{{ column.label | string | first_upper }}: {{ column.cell(trade_off.rows[0]) }}.
 {% endfor %}
 </p>
 {% else %}

@@ -10,6 +10,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.standing import WORST_FIRST, Standing, per_100, standings
 from drosurv.evaluation.against_plain import is_far_from_1
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.presentation import (
@@ -18,6 +19,7 @@ from drosurv.presentation import (
     GroupNumber,
     Statement,
     Table,
+    first_upper,
     group_name,
     listing,
     moment,
@@ -125,6 +127,10 @@ def _terms(evidence: Evidence) -> str:
         told = ["Ranking by chance: half of all pairs are put in the right order."]
     if evidence.against is not None and evidence.reference_name == "plain Cox":
         told.append("Plain Cox: the usual statistical model, trained on the same patients.")
+    if evidence.against is not None:
+        shown = " ".join(statement.text for statement in evidence.against.statements)
+        named = [metric for metric in CATALOGUE.values() if f"({metric.label} " in shown]
+        told += [f"{first_upper(metric.label)}: {metric.meaning}." for metric in named]
     return " ".join([*told, "Better and worse: by more than chance explains."])
 
 
@@ -144,7 +150,7 @@ def verdict(found: Grounds) -> tuple[str, str]:
         who = f"{listing(lost, 3)} {'is' if len(lost) == 1 else 'are'}"
         if everybody.reference == "worse":
             who = "patients as a whole are"
-        better = f"{_first_upper(against.reference)} is the better choice"
+        better = f"{first_upper(against.reference)} is the better choice"
         return "dominated", f"{better}: nobody is shown to gain from this model, and {who} served worse."
     if not named:
         return "no_groups", "No groups were named, so this page cannot say whom the model serves."
@@ -205,7 +211,7 @@ def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
         said += found.against.statements
     if (gap := found.gap) is not None:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
-        told = f"{_first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
+        told = f"{first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
         said.append(Statement("gap", told, gap.beyond_chance))
     return said
 
@@ -295,10 +301,6 @@ def _way(slope: Row) -> str:
 def _some(names: list[str], groups: list[Standing]) -> str:
     """The names, or in one word all groups."""
     return "every group" if len(names) == len(groups) > 1 else listing(names, 3)
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def draw(part: Part) -> dict[str, list[tuple[str, int, str]]]:
