@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drosurv.benchmark.encoded_part import EncodedPart
-from drosurv.benchmark.learners import (
-    RIDGE,
-    FittedModel,
-    InteractionsCox,
-    SurvivalForest,
-)
+from drosurv.benchmark.learners import RIDGE, FittedModel, InteractionsCox, SurvivalForest
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import (
     AdversarialReweighting,
@@ -35,15 +30,13 @@ class Contender:
     """A method as the benchmark runs it: its name on the command line, its label in tables, and how a part is fitted.
 
     `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
-    result depends on: change the text when the settings change. `told_groups` says whether it is told the sensitive
-    attributes.
+    result depends on: change the text when the settings change.
     """
 
     name: str
     label: str
     settings: str
     fit: Callable[[EncodedPart, int], FittedModel]
-    told_groups: bool = False
 
 
 def _plain(model: Any) -> Callable[[EncodedPart, int], FittedModel]:
@@ -119,7 +112,6 @@ CONTENDERS = {
             "GroupDROCox (told)",
             f"told the combinations of the sensitive attributes, {_RIDGE}, no tuning",
             _group_dro,
-            told_groups=True,
         ),
         Contender(
             "regularized",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from drosurv.datasets import Dataset
 from drosurv.tables import TableEncoder
-from drosurv.target import Target
+from drosurv.target import Target, parse_target
 
 TEST_SHARE = 0.4
 # A level of fewer training patients counts as the most frequent one: one patient has no effect to estimate.
@@ -30,19 +31,13 @@ class EncodedPart:
 
     X: pd.DataFrame
     y: NDArray[Any]
-    target: Target
     attributes: pd.DataFrame
     cells: NDArray[Any]
 
-    def take(self, rows: NDArray[Any]) -> EncodedPart:
-        """The given rows, by position."""
-        return EncodedPart(
-            self.X.iloc[rows],
-            self.y[rows],
-            self.target.take(rows),
-            self.attributes.iloc[rows],
-            self.cells[rows],
-        )
+    @cached_property
+    def target(self) -> Target:
+        """The target, parsed."""
+        return parse_target(self.y)
 
 
 def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
@@ -64,9 +59,7 @@ def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]
     sizes = cells[0].value_counts()
     large = sizes.index[sizes >= FEWEST_OF_CELL]
     return tuple(  # type: ignore[return-value]
-        EncodedPart(
-            X, part.y, part.target, part.sensitive_features, cell.where(cell.isin(large), "others").to_numpy()
-        )
+        EncodedPart(X, part.y, part.sensitive_features, cell.where(cell.isin(large), "others").to_numpy())
         for X, part, cell in zip(frames, (train, test), cells, strict=True)
     )
 

@@ -15,17 +15,9 @@ if TYPE_CHECKING:
 
 
 def data_fingerprint(dataset: Dataset) -> str:
-    """SHA-256 of features, target and sensitive attributes, row by row and name by name.
+    """SHA-256 of features, target and sensitive attributes, row by row and name by name, as 64 hexadecimal digits.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        With ``X``, ``y`` and ``sensitive_features``.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits; the same on every machine and with every version of pandas.
+    It is the same on every machine and with every version of pandas.
     """
     digest = hashlib.sha256()
 

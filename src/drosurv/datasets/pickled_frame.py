@@ -30,13 +30,7 @@ class _FrameUnpickler(pickle.Unpickler):
 
 
 def read_pickled_frame(path: Path) -> pd.DataFrame:
-    """The DataFrame in a pickle, compressed with xz or not.
-
-    Parameters
-    ----------
-    path : Path
-        A file whose digest was checked.
-    """
+    """The DataFrame in a pickle whose digest was checked, compressed with xz or not."""
     content = path.read_bytes()
     if content.startswith(b"\xfd7zXZ"):
         content = lzma.decompress(content)

@@ -13,15 +13,9 @@ from drosurv.datasets.dataset import Dataset
 def prepare_as_published(dataset: Dataset, attributes: Sequence[str]) -> Dataset:
     """Impute and reorder as was done for the published tables.
 
-    Missing values become the median of their intersectional cell over all rows, test rows included, and
-    rows are regrouped by cell in binary order of the attributes, which the published splits depend on.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With missing values, rows in the order of the source.
-    attributes : sequence of str
-        Sensitive attributes that span the cells, the most significant first.
+    Missing values become the median of their intersectional cell over all rows, test rows included, and rows are
+    regrouped by cell in binary order of the attributes, the most significant first, which the published splits depend
+    on.
     """
     # Groups are numbered in the order of their labels, which is the binary order (attributes.py).
     cell = dataset.sensitive_features.groupby(list(attributes)).ngroup()

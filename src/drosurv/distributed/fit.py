@@ -100,7 +100,7 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
     flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
         raise ValueError("data contains no event: every patient is censored, so there is nothing to learn.")
-    if min(part.shortest for part in outlines) == max(part.longest for part in outlines):
+    if np.ptp(np.concatenate([part.times for part in outlines])) == 0:
         raise ValueError("data has a single time for every patient: there is no order to learn from.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None

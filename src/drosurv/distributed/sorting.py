@@ -17,22 +17,10 @@ _QUANTILES = 512
 
 
 class Outline(NamedTuple):
-    """What one partition tells before anything is sorted.
+    """What one partition of n rows tells before anything is sorted.
 
-    Attributes
-    ----------
-    n : int
-        Its rows.
-    flags : (n,) bool
-        Who had the event.
-    weights : (n,) float64 or None
-        Weights, where there are any.
-    feature_sums : (d,) float64
-        Features summed by weight.
-    times : (k,) float64
-        Evenly spaced quantiles of its times.
-    shortest, longest : float
-        Its times' range.
+    `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of its times, the shortest and the
+    longest among them.
     """
 
     n: int
@@ -40,26 +28,16 @@ class Outline(NamedTuple):
     weights: FloatArray | None
     feature_sums: FloatArray
     times: FloatArray
-    shortest: float
-    longest: float
 
 
 def outline(rows: Rows) -> Outline:
     """Summarise a partition."""
     n, w = len(rows.time), rows.weight
     if n == 0:
-        empty = np.zeros(0)
-        return Outline(0, rows.event, w, np.zeros(rows.X.shape[1]), empty, np.inf, -np.inf)
+        return Outline(0, rows.event, w, np.zeros(rows.X.shape[1]), np.zeros(0))
     sums = rows.X.sum(axis=0, dtype=np.float64) if w is None else w @ rows.X.astype(np.float64)
-    return Outline(
-        n,
-        rows.event,
-        w,
-        sums,
-        np.quantile(rows.time, np.linspace(0.0, 1.0, min(n, _QUANTILES)), method="nearest"),
-        float(rows.time.min()),
-        float(rows.time.max()),
-    )
+    quantiles = np.linspace(0.0, 1.0, min(n, _QUANTILES))
+    return Outline(n, rows.event, w, sums, np.quantile(rows.time, quantiles, method="nearest"))
 
 
 def cut_times(outlines: Sequence[Outline], n_slabs: int) -> FloatArray:
@@ -77,16 +55,8 @@ def cut_times(outlines: Sequence[Outline], n_slabs: int) -> FloatArray:
 class Layout(NamedTuple):
     """How the rows of all partitions become slabs.
 
-    Attributes
-    ----------
-    cuts : (K,) float64
-        Times that start a slab each, from :func:`cut_times`.
-    centre : (d,) float64
-        Subtracted from the features.
-    first : sequence of (n_k,) bool or None
-        Who of each partition's rows is in the first half, where there are halves.
-    scheme : Scheme
-        How events are scored.
+    `cuts` (K,) are times that start a slab each, from :func:`cut_times`; `centre` (d,) is subtracted from the
+    features; `first` tells who of each partition's rows is in the first half, where there are halves.
     """
 
     cuts: FloatArray

@@ -29,16 +29,7 @@ class UnseenLevelWarning(UserWarning):
 class NumberColumn:
     """A column of numbers: filled with its training median, then centred and scaled.
 
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    median : float
-        Of the training values, in place of missing ones.
-    mean, deviation : float
-        Subtracted and divided by; 0 and 1 if the numbers stay as they are.
-    n_missing : int
-        Missing values in training.
+    The numbers stay as they are with a `mean` of 0 and a `deviation` of 1. `n_missing` counts training values.
     """
 
     name: str
@@ -76,20 +67,8 @@ class NumberColumn:
 class CategoryColumn:
     """A column of categories: one indicator per level but the reference, which is the most frequent one.
 
-    Missing values, and levels that training never saw, count as the reference.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    levels : tuple of str
-        Labels seen in training.
-    reference : str
-        The most frequent of them.
-    means, deviations : tuple of float
-        Of the indicators of the other levels; 0 and 1 if they stay 0 and 1.
-    n_missing : int
-        Missing values in training.
+    Missing values, and levels that training never saw, count as the reference. `means` and `deviations` are of the
+    indicators of the other levels; 0 and 1 if they stay 0 and 1.
     """
 
     name: str
@@ -142,17 +121,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class LeftOutColumn:
-    """A column that carries nothing for a model.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    reason : str
-        Why, in words.
-    n_missing : int
-        Missing values in training.
-    """
+    """A column that carries nothing for a model, and why, in words."""
 
     name: str
     reason: str
@@ -172,17 +141,7 @@ Column = NumberColumn | CategoryColumn | LeftOutColumn
 
 
 def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool) -> Column:
-    """Decide what becomes of a column, from its training values.
-
-    Parameters
-    ----------
-    column : Series, (n,)
-        Training values; its name is the column's.
-    categorical : bool
-        Whether the user says it is a category, whatever it looks like.
-    standardize : bool
-        Whether features get mean 0 and standard deviation 1.
-    """
+    """Decide what becomes of a column (n,) from its training values; `categorical` is what the user says of it."""
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
         raise _dates(name)

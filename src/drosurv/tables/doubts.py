@@ -48,16 +48,7 @@ def doubts(
 ) -> Iterator[ArgumentWarning]:
     """Warnings about a table that trains a model.
 
-    Parameters
-    ----------
-    frame : DataFrame, (n, ...)
-        The whole table.
-    features, target : sequence of str
-        Columns that features are made of, and those that hold the target.
-    categorical, numeric : sequence of str
-        Columns that the user says are codes, or amounts: not asked about.
-    id : str, optional
-        Column that tells who a row belongs to.
+    The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about.
     """
     yield from _copies(frame, target)
     if id is None:

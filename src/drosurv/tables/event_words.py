@@ -23,12 +23,7 @@ _CENSORED = {
 
 
 def obvious(values: Sequence[str]) -> str | None:
-    """The value that means the event where there is no doubt; None where the user must be asked.
-
-    Parameters
-    ----------
-    values : sequence of str
-        The different labels of an event column.
+    """The label of an event column that means the event where there is no doubt; None where the user must be asked.
 
     Examples
     --------

@@ -16,18 +16,8 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
     """The features that a model takes of X.
 
     A DataFrame with text, categories, dates or missing values is given to a :class:`TableEncoder`, which is fitted
-    with the model and kept as its ``encoder_``; its numbers stay in their own units. Everything else is unchanged.
-
-    Parameters
-    ----------
-    model : estimator
-        Receives ``encoder_``, or loses that of an earlier fit.
-    X : DataFrame or array
-        As the user gave it.
-    y : structured array, optional
-        Target, to warn of columns that give it away.
-    fit : bool
-        Whether the model is being fitted.
+    with the model and kept as its ``encoder_``; its numbers stay in their own units. Everything else is unchanged,
+    and a model that is fitted again loses its old encoder.
     """
     if isinstance(X, np.ma.MaskedArray):
         raise ArgumentError(

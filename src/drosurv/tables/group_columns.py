@@ -19,19 +19,9 @@ _CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
 
 
 def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
-    """Labels of each patient's groups, one column per entry of `groups`.
+    """Labels (n, len(groups)) of each patient's groups, missing where the column is.
 
-    Parameters
-    ----------
-    frame : DataFrame, (n, ...)
-        The table.
-    groups : sequence of str
-        Names of columns, or cuts such as ``"age>65"``, whose labels are ``"<=65"`` and ``">65"``.
-
-    Returns
-    -------
-    DataFrame, (n, len(groups))
-        Labels; missing where the column is.
+    A group is named by its column, or by a cut of one, such as ``"age>65"``.
 
     Examples
     --------

@@ -28,18 +28,6 @@ class LeakWarning(ArgumentWarning):
 def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
     """Columns that tell the event or the time of nearly every patient, or of a whole level, and why to doubt them.
 
-    Parameters
-    ----------
-    frame : DataFrame, (n, d)
-        Columns as they stand.
-    y : structured array, (n,)
-        Event and time.
-
-    Returns
-    -------
-    dict
-        Column to reason, in words.
-
     Examples
     --------
     >>> import pandas as pd

@@ -16,14 +16,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequence[str] = ()) -> IntArray:
     """A number per patient, (n,): equal for rows with the same `id`, and for rows that are copies of each other.
 
-    Parameters
-    ----------
-    frame : DataFrame, (n, ...)
-        The whole table.
-    id : Series, (n,), optional
-        Who each row belongs to; a row without it is a patient of its own.
-    kept : sequence of str
-        Columns that tell rows apart even if they look like a count of them: those of the target.
+    A row without an id is a patient of its own. Columns in `kept`, those of the target, tell rows apart even if they
+    look like a count of them.
     """
     copies = row_numbers(frame, kept)
     if id is None:
@@ -52,15 +46,7 @@ def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
-    """Which rows of a table are of patients who are not in another, by their `id` or else value by value.
-
-    Parameters
-    ----------
-    frame, others : DataFrame
-        Two tables; columns that only one of them has are ignored.
-    id : str, optional
-        Column that tells who a row belongs to.
-    """
+    """Which rows of a table are of patients who are not in another, by their `id` or else by the columns they share."""
     shared = [name for name in frame.columns if name in others.columns]
     if id is not None and id in shared:
         away = ~frame[id].astype(str).isin(set(others[id].astype(str)))

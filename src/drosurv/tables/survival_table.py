@@ -24,18 +24,14 @@ from drosurv.target import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class SurvivalTable:
-    """Patients of one table.
+    """Patients of one table, taken apart.
 
     Attributes
     ----------
-    frame : DataFrame, (n, ...)
-        The whole table.
-    columns : TargetColumns
-        Where the target stands.
-    y : structured array, (n,)
-        Event and time.
-    X : DataFrame, (n, d)
-        Every other column, as it stands; :class:`TableEncoder` makes numbers of it.
+    frame, X : DataFrame
+        The whole table, and every column but the target's, as it stands; :class:`TableEncoder` makes numbers of it.
+    columns, y
+        Where the target stands, and event and time (n,).
     sensitive_features : DataFrame, (n, J)
         One column of labels per group wanted; without columns if none was.
     patients : (n,) int
@@ -102,7 +98,7 @@ class SurvivalTable:
         )
 
     def divided(self, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
-        """Rows to train on and rows to keep away, by position; parameters as in :meth:`hold_out`."""
+        """Rows to train on and rows to keep away, by position, as :meth:`hold_out` takes them."""
         from sklearn.model_selection import train_test_split
 
         if not 0 < share < 1:
@@ -122,14 +118,9 @@ class SurvivalTable:
         return np.flatnonzero(~held), np.flatnonzero(held)
 
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
-        """Split the patients at random into a part to train on and a part to keep away, with equal event rates.
+        """Split the patients at random into a part to train on and a share to keep away, with equal event rates.
 
-        Parameters
-        ----------
-        share : float
-            Of the patients to keep away, in (0, 1). All rows of a patient go to the same part.
-        seed : int
-            Draws them.
+        All rows of a patient go to the same part.
         """
         kept, away = self.divided(share, seed)
         return self.take(kept), self.take(away)
