@@ -16,6 +16,9 @@ from drosurv.disparities import (
     RPGroup,
     RPIndividual,
 )
+from drosurv.losses import CoxPartial
+from drosurv.objectives import Mean, uniform_mass
+from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.target import Target
 
 N_GROUPS = 5  # group 3 holds nobody, group 4 a single patient
@@ -112,12 +115,6 @@ def dense(name, scores, X, target, codes):
     return value.item(), leaf.grad.numpy()
 
 
-def stacked(name, sets):
-    X = np.stack([X for X, _, _ in sets])
-    target = Target(np.stack([t.event for _, t, _ in sets]), np.stack([t.time for _, t, _ in sets]))
-    return prepared(name, X, target, np.stack([codes for _, _, codes in sets]))
-
-
 def assert_close(actual, expected):
     """To 1e-8 of the larger of 1 and the largest expected entry."""
     expected = np.asarray(expected)
@@ -203,36 +200,24 @@ def test_torch_form_agrees_and_differentiates(name, dtype, tolerance):
     np.testing.assert_allclose(leaf.grad, expected, atol=tolerance * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", PENALTIES)
-def test_several_training_sets_at_once_equal_each_alone(name, dtype):
+def test_training_sets_of_one_batch_have_each_its_own_penalty(name):
     sets = [training_set(seed) for seed in range(3)]
     scores = np.random.default_rng(5).normal(size=(3, 4, 90))
-    penalty = stacked(name, sets)
-    leaf = torch.tensor(scores, dtype=dtype, requires_grad=True)
-    out = penalty.torch(leaf)
-    out.sum().backward()
-    forms = [(out.detach(), leaf.grad), penalty(scores)]
-    if name in PAIRWISE:
-        forms.append(penalty.tiled(leaf.detach()))
-    tolerance = 1e-10 if dtype == torch.float64 else 1e-4
-    for together, gradients_together in forms:
-        assert together.shape == (3, 4)
-        for r, data in enumerate(sets):
-            values, gradients = prepared(name, *data)(scores[r])
-            np.testing.assert_allclose(together[r], values, rtol=tolerance)
-            np.testing.assert_allclose(
-                gradients_together[r], gradients, atol=tolerance * np.abs(gradients).max()
-            )
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_scores_without_the_axis_of_training_sets_are_refused(name):
-    penalty = stacked(name, [training_set(0), training_set(1)])
-    with pytest.raises(ValueError, match=r"scores must have shape \(2, \*batch, 90\)"):
-        penalty(np.zeros((3, 90)))
-    with pytest.raises(ValueError, match=r"scores must have shape \(2, \*batch, 90\)"):
-        penalty.torch(torch.zeros(90))
+    criteria = [
+        Criterion(
+            CoxPartial(target),
+            Mean,
+            uniform_mass(90),
+            penalty=prepared(name, X, target, codes),
+            penalty_weight=np.linspace(0.0, 3.0, 4),
+        )
+        for X, target, codes in sets
+    ]
+    together = TorchCriterion(criteria, 4, "cpu")(torch.tensor(scores.reshape(12, 90)))
+    for r, criterion in enumerate(criteria):
+        for part, alone in zip(together[:2], criterion(scores[r])[:2], strict=True):
+            np.testing.assert_allclose(part[4 * r : 4 * r + 4], alone, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", PENALTIES)
@@ -244,16 +229,6 @@ def test_subset_is_the_penalty_of_those_patients(name):
     again = prepared(name, X[rows], target.take(rows), codes[rows])
     for part, other in zip(few(scores), again(scores), strict=True):
         np.testing.assert_allclose(part, other, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_subset_of_several_training_sets_takes_each_sets_own_rows(name):
-    sets = [training_set(0), training_set(1)]
-    rows = np.stack([np.random.default_rng(r).permutation(90)[:40] for r in range(2)])
-    scores = np.random.default_rng(2).normal(size=(2, 3, 40))
-    out = stacked(name, sets).subset(rows).torch(torch.tensor(scores))
-    for r, data in enumerate(sets):
-        np.testing.assert_allclose(out[r], prepared(name, *data).subset(rows[r])(scores[r])[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", PENALTIES)

@@ -215,8 +215,7 @@ def test_penalties_are_added_times_their_weight_on_either_path():
     plain, slope, _ = bare(scores)
     np.testing.assert_allclose(value, plain + weights * (scores**2).sum(-1), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope + 2 * weights[:, None] * scores, rtol=1e-12)
-    device = TorchCriterion([bare], 2, "cpu", penalty.torch, torch.as_tensor(weights))
-    on_device = device(torch.as_tensor(scores))
+    on_device = TorchCriterion([criterion], 2, "cpu")(torch.as_tensor(scores))
     np.testing.assert_allclose(on_device[0], value, rtol=1e-12)
     np.testing.assert_allclose(on_device[1], gradient, rtol=1e-9, atol=1e-12)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from drosurv.disparities.censored_event_pairs import CensoredEventPairs
 from drosurv.disparities.individual import unit_rows
 from drosurv.disparities.pair_penalty import PairPenalty
-from drosurv.disparities.penalty import take_patients
 from drosurv.target import BoolArray, FloatArray, Target
 
 if TYPE_CHECKING:
@@ -106,11 +105,10 @@ class RPGroup(PairPenalty):
 
     Parameters
     ----------
-    X : (n, d) or (R, n, d) float64
+    X : (n, d) float64
         Standardised features.
     target : Target
-        Its arrays (n,), or (R, n).
-    codes : (n,) or (R, n) int
+    codes : (n,) int
         Group of each patient.
     scale : float
         Hazard difference allowed per unit of feature distance.
@@ -124,16 +122,15 @@ class RPGroup(PairPenalty):
     needs_groups = True
 
     def __init__(self, X: FloatArray, target: Target, codes: NDArray[np.int64], scale: float = 0.01) -> None:
-        U = unit_rows(X)
         self.target = target
         self.codes = np.asarray(codes)
         for name, part in (("target", target.time), ("codes", self.codes)):
-            if part.shape != U.shape[:-1]:
+            if part.shape != (len(X),):
                 raise ValueError(
-                    f"{name} must have one entry per row of X, shape {U.shape[:-1]}; got {part.shape}."
+                    f"{name} must have one entry per row of X, shape ({len(X)},); got {part.shape}."
                 )
-        n_comparisons = np.sum(target.event, axis=-1) * np.sum(~target.event, axis=-1)
-        super().__init__(U, np.where(n_comparisons > 0, 1.0 / np.maximum(n_comparisons, 1), 0.0), scale)
+        n_comparisons = int(target.event.sum()) * int((~target.event).sum())
+        super().__init__(unit_rows(X), 1.0 / n_comparisons if n_comparisons else 0.0, scale)
 
     @classmethod
     def prepare(
@@ -144,17 +141,9 @@ class RPGroup(PairPenalty):
             raise ValueError("codes is None: this penalty compares patients within groups; pass their codes.")
         return cls(X, target, codes, scale)
 
-    def alone(self, r: int) -> Self:
-        """The penalty of training set r alone."""
-        return self._like(self.U[r], Target(self.target.event[r], self.target.time[r]), self.codes[r])
-
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
-        U, event, time, codes = (
-            take_patients(part, rows, self.shape)
-            for part in (self.U, self.target.event, self.target.time, self.codes)
-        )
-        return self._like(U, Target(event, time), codes)
+        return self._like(self.U[rows], self.target.take(rows), self.codes[rows])
 
     def _like(self, U: FloatArray, target: Target, codes: NDArray[np.int64]) -> Self:
         return type(self)(U, target, codes, self.scale)
@@ -168,33 +157,13 @@ class RPGroup(PairPenalty):
         return PairTiles(self._side(event=False), self._side(event=True), self.scale)
 
     def _side(self, *, event: bool) -> Side:
-        """Censored or event patients of every training set by time, filled up to the longest set's length."""
+        """Censored or event patients by time."""
         from drosurv.disparities.pair_tiles import Side
 
-        U, chosen, time, codes = (
-            part.reshape(-1, self.shape[-1], *part.shape[len(self.shape) :])
-            for part in (self.U, self.target.event == event, self.target.time, self.codes)
-        )
-        length = int(chosen.sum(axis=1).max())
-        shape = (len(U), length)
-        # Fillers pair with nobody: no event comes after the last time, no censoring before the first.
-        side = Side(
-            patient=np.zeros(shape, dtype=np.int64),
-            features=np.zeros((*shape, U.shape[-1])),
-            key=np.full(shape, -1 if event else U.shape[1], dtype=np.int64),
-            code=np.zeros(shape, dtype=np.int64),
-        )
-        for r in range(len(U)):
-            rank = np.unique(time[r], return_inverse=True)[1]
-            patients = np.flatnonzero(chosen[r])
-            patients = patients[np.argsort(rank[patients], kind="stable")]
-            # Keys ascend: low fillers stand first, high ones last.
-            place = slice(length - len(patients), length) if event else slice(len(patients))
-            side.patient[r, place] = patients
-            side.features[r, place] = U[r, patients]
-            side.key[r, place] = rank[patients]
-            side.code[r, place] = codes[r, patients]
-        return side
+        rank = np.unique(self.target.time, return_inverse=True)[1]
+        patients = np.flatnonzero(self.target.event == event)
+        patients = patients[np.argsort(rank[patients], kind="stable")]
+        return Side(patients, self.U[patients], rank[patients], self.codes[patients])
 
 
 class RPIndividual(RPGroup):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.group_means import Array, GroupMembership, group_means
-from drosurv.disparities.group_penalty import GroupPenalty
+from drosurv.disparities.group_means import Array, GroupMembership, GroupPenalty, group_means
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -45,13 +44,13 @@ def group_gap(h: FloatArray, codes: NDArray[np.int64], n_groups: int, smooth: bo
     2.0
     """
     groups = GroupMembership(codes, n_groups)
-    gaps = _gaps(h[None], groups.member, groups.size, smooth=smooth)
+    (gaps,) = _gaps(h[None], groups.member, groups.size, smooth=smooth)
     return float(np.abs(gaps[groups.present]).max())
 
 
 def _gaps(h: Array, member: Array, size: Array, *, smooth: bool) -> Array:
-    """Signed gaps (..., B, G) of numpy or torch hazards (..., B, n)."""
-    return group_means(h, member, size, smooth=smooth) - h.mean(-1)[..., None]
+    """Signed gaps (B, G) of numpy or torch hazards (B, n)."""
+    return group_means(h, member, size, smooth=smooth) - h.mean(-1)[:, None]
 
 
 class KeyaGroup(GroupPenalty):
@@ -61,7 +60,7 @@ class KeyaGroup(GroupPenalty):
 
     Parameters
     ----------
-    codes : (n,) or (R, n) int
+    codes : (n,) int
         Group of each patient, 0 to ``n_groups - 1``.
     n_groups : int
         Groups without a patient are allowed and never count.
@@ -86,7 +85,7 @@ class KeyaGroup(GroupPenalty):
         gaps = _gaps(h, member, size, smooth=True)
         widest = np.where(self.groups.present, np.abs(gaps), -np.inf).argmax(axis=-1)[:, None]
         gap = np.take_along_axis(gaps, widest, axis=-1)
-        pull = member.T[widest[:, 0]] / (size[0, widest] + 1.0) - 1.0 / h.shape[-1]
+        pull = member.T[widest[:, 0]] / (size[widest] + 1.0) - 1.0 / h.shape[-1]
         return np.abs(gap[:, 0]), np.sign(gap) * pull
 
     def _torch_values(self, h: Tensor, member: Tensor, size: Tensor, present: Tensor) -> Tensor:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.target import BoolArray, FloatArray
+from drosurv.disparities.penalty import Penalty
+from drosurv.target import BoolArray, FloatArray, Target
+
+if TYPE_CHECKING:
+    import torch as torch_module
+    from torch import Tensor
 
 # A numpy array or a torch tensor.
 Array: TypeAlias = Any
@@ -18,17 +24,17 @@ class GroupMembership:
 
     Parameters
     ----------
-    codes : (n,) or (R, n) int
+    codes : (n,) int
         Group of each patient, 0 to ``n_groups - 1``.
     n_groups : int
         Groups without a patient are allowed.
 
     Attributes
     ----------
-    member : (n, G) or (R, n, G) float64
+    member : (n, G) float64
         1 where the patient belongs to the group.
-    size : (1, G) or (R, 1, G) float64
-    present : (1, G) or (R, 1, G) bool
+    size : (G,) float64
+    present : (G,) bool
         Whether the group holds a patient; the others never enter a maximum.
     """
 
@@ -38,8 +44,8 @@ class GroupMembership:
 
     def __init__(self, codes: NDArray[np.int64], n_groups: int) -> None:
         codes = np.asarray(codes)
-        if codes.ndim not in (1, 2) or codes.shape[-1] == 0:
-            raise ValueError(f"codes must have shape (n,), or (R, n) for R training sets; got {codes.shape}.")
+        if codes.ndim != 1 or len(codes) == 0:
+            raise ValueError(f"codes must have shape (n,), one for each patient; got {codes.shape}.")
         if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0 or codes.max() >= n_groups:
             raise ValueError(
                 f"codes must be integers from 0 to n_groups - 1 = {n_groups - 1}; got {codes.dtype} from "
@@ -47,8 +53,8 @@ class GroupMembership:
                 "return_inverse=True)."
             )
         self.codes = codes
-        self.member = (codes[..., None] == np.arange(n_groups)).astype(np.float64)
-        self.size = self.member.sum(axis=-2, keepdims=True)
+        self.member = (codes[:, None] == np.arange(n_groups)).astype(np.float64)
+        self.size = self.member.sum(axis=0)
         self.present = self.size > 0
 
 
@@ -59,18 +65,69 @@ def group_means(h: Array, member: Array, size: Array, *, smooth: bool) -> Array:
 
     Parameters
     ----------
-    h : (..., B, n)
+    h : (B, n)
         Hazards, numpy or torch.
-    member : (..., n, G)
-    size : (..., 1, G)
+    member : (n, G)
+    size : (G,)
     smooth : bool
 
     Returns
     -------
-    (..., B, G)
+    (B, G)
         Of a group without a patient the value means nothing.
     """
     total = h @ member
     if smooth:
         return (total + 0.5) / (size + 1.0)
     return total / (size + (size == 0))
+
+
+class GroupPenalty(Penalty):
+    """A function of the groups' mean hazards.
+
+    Parameters
+    ----------
+    codes : (n,) int
+        Group of each patient, 0 to ``n_groups - 1``.
+    n_groups : int
+        Groups without a patient are allowed and never count.
+    """
+
+    needs_groups = True
+
+    def __init__(self, codes: NDArray[np.int64], n_groups: int) -> None:
+        self.groups = GroupMembership(codes, n_groups)
+        self.n = len(self.groups.codes)
+        self._placed: dict[tuple[torch_module.device, torch_module.dtype], tuple[Tensor, Tensor, Tensor]] = {}
+
+    @classmethod
+    def prepare(
+        cls, X: FloatArray, target: Target, codes: NDArray[np.int64] | None, n_groups: int, scale: float
+    ) -> Self:
+        """From a training set with groups; features, target and scale play no part."""
+        if codes is None:
+            raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
+        return cls(codes, n_groups)
+
+    def subset(self, rows: NDArray[Any]) -> Self:
+        """The penalty of the given patients alone."""
+        return type(self)(self.groups.codes[rows], len(self.groups.size))
+
+    def torch(self, scores: Tensor) -> Tensor:
+        """Differentiable values (*batch,) at scores (*batch, n)."""
+        import torch
+
+        self.check_scores(tuple(scores.shape))
+        place = (scores.device, scores.dtype)
+        if place not in self._placed:
+            self._placed[place] = (
+                torch.tensor(self.groups.member, dtype=scores.dtype, device=scores.device),
+                torch.tensor(self.groups.size, dtype=scores.dtype, device=scores.device),
+                torch.tensor(self.groups.present, device=scores.device),
+            )
+        h = scores.exp().reshape(-1, self.n)
+        return self._torch_values(h, *self._placed[place]).reshape(scores.shape[:-1])
+
+    @abstractmethod
+    def _torch_values(self, h: Tensor, member: Tensor, size: Tensor, present: Tensor) -> Tensor:
+        """Values (B,) at hazards (B, n), differentiable."""

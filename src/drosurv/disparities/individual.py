@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from drosurv.disparities.all_pairs import AllPairs
 from drosurv.disparities.pair_penalty import PairPenalty
-from drosurv.disparities.penalty import take_patients
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class KeyaIndividual(PairPenalty):
 
     Parameters
     ----------
-    X : (n, d) or (R, n, d) float64
+    X : (n, d) float64
         Standardised features.
     scale : float
         Hazard difference allowed per unit of feature distance.
@@ -102,9 +101,8 @@ class KeyaIndividual(PairPenalty):
     needs_groups = False
 
     def __init__(self, X: FloatArray, scale: float = 0.01) -> None:
-        U = unit_rows(X)
-        n = U.shape[-2] if U.ndim > 1 else 0
-        super().__init__(U, np.full(U.shape[:-2], 1.0 / (n * (n - 1)) if n > 1 else 0.0), scale)
+        n = len(X)
+        super().__init__(unit_rows(X), 1.0 / (n * (n - 1)) if n > 1 else 0.0, scale)
 
     @classmethod
     def prepare(
@@ -113,24 +111,14 @@ class KeyaIndividual(PairPenalty):
         """From a training set; target and groups play no part."""
         return cls(X, scale)
 
-    def alone(self, r: int) -> Self:
-        """The penalty of training set r alone."""
-        return type(self)(self.U[r], self.scale)
-
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
-        return type(self)(take_patients(self.U, rows, self.shape), self.scale)
+        return type(self)(self.U[rows], self.scale)
 
     def _pair_sets(self) -> list[AllPairs]:
         return [AllPairs.of(self.U)]
 
     def _pair_tiles(self) -> PairTiles:
-        from drosurv.disparities.pair_tiles import PairTiles, Side
+        from drosurv.disparities.pair_tiles import PairTiles
 
-        U = self.U if self.U.ndim == 3 else self.U[None]
-        patients = np.tile(np.arange(U.shape[1]), (len(U), 1))
-        no_code = np.zeros_like(patients)
-        # i <= j - 1: each pair once.
-        return PairTiles(
-            Side(patients, U, patients, no_code), Side(patients, U, patients - 1, no_code), self.scale
-        )
+        return PairTiles.of_all_pairs(self.U, self.scale)

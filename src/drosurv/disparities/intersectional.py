@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.group_means import GroupMembership, group_means
-from drosurv.disparities.group_penalty import GroupPenalty
+from drosurv.disparities.group_means import GroupMembership, GroupPenalty, group_means
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -40,7 +39,8 @@ def log_ratio_gap(h: FloatArray, codes: NDArray[np.int64], n_groups: int, smooth
     4.0
     """
     groups = GroupMembership(codes, n_groups)
-    means = group_means(h[None], groups.member, groups.size, smooth=smooth)[groups.present]
+    (means,) = group_means(h[None], groups.member, groups.size, smooth=smooth)
+    means = means[groups.present]
     return float(np.log(means.max()) - np.log(means.min()))
 
 
@@ -75,7 +75,7 @@ class KeyaIntersectional(GroupPenalty):
         for group, sign in ((high, 1.0), (low, -1.0)):
             mean = np.take_along_axis(means, group, axis=-1)
             values += sign * np.log(mean[:, 0])
-            gradient += sign * member.T[group[:, 0]] / ((size[0, group] + 1.0) * mean)
+            gradient += sign * member.T[group[:, 0]] / ((size[group] + 1.0) * mean)
         return values, gradient
 
     def _torch_values(self, h: Tensor, member: Tensor, size: Tensor, present: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from drosurv.disparities.penalty import Penalty
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
-    import torch as torch_module
     from torch import Tensor
 
     from drosurv.disparities.pair_tiles import PairTiles
@@ -25,33 +24,27 @@ class PairPenalty(Penalty):
     """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+ .
 
     On the CPU an evaluation takes near-linear time when scores are spread; elsewhere it goes through dense
-    tiles, all training sets and models together. Both are exact and neither holds an array of all pairs,
-    except distances on the device while they fit the cap of :mod:`drosurv.disparities.pair_tiles`.
+    tiles, all models together. Both are exact and neither holds an array of all pairs, except distances on the
+    device while they fit the cap of :mod:`drosurv.disparities.pair_tiles`.
 
     Parameters
     ----------
-    U : (n, d) or (R, n, d) float64
+    U : (n, d) float64
         Feature rows of length 1 or 0.
-    factor : () or (R,) float64
+    factor : float
         What the sum is multiplied with.
     scale : float
         Hazard difference allowed per unit of feature distance.
     """
 
-    def __init__(self, U: FloatArray, factor: FloatArray, scale: float) -> None:
+    def __init__(self, U: FloatArray, factor: float, scale: float) -> None:
         if not (np.isfinite(scale) and scale >= 0):
             raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
-        if U.ndim not in (2, 3):
-            raise ValueError(f"X must have shape (n, d), or (R, n, d) for R training sets; got {U.shape}.")
-        self.U = U
+        if U.ndim != 2:
+            raise ValueError(f"X must have shape (n, d), got {U.shape}.")
+        self.n, self.U = len(U), U
         self.factor = factor
         self.scale = float(scale)
-        self._factors: dict[tuple[torch_module.device, torch_module.dtype], Tensor] = {}
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n,) or (R, n)."""
-        return self.U.shape[:-1]
 
     @abstractmethod
     def _pair_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
@@ -80,7 +73,7 @@ class PairPenalty(Penalty):
         return values * self.factor, gradient * self.factor
 
     def torch(self, scores: Tensor) -> Tensor:
-        """Differentiable values (*batch,) at scores (*batch, n), or (R, *batch) at (R, *batch, n)."""
+        """Differentiable values (*batch,) at scores (*batch, n)."""
         import torch
 
         from drosurv.disparities.pair_tiles import ValueWithGradient
@@ -97,14 +90,7 @@ class PairPenalty(Penalty):
 
     def tiled(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Values and gradients in the scores by dense tiles, on any device; shapes as for :meth:`torch`."""
-        import torch
-
-        place = (scores.device, scores.dtype)
-        if place not in self._factors:
-            factor = torch.tensor(self.factor, dtype=scores.dtype, device=scores.device)
-            self._factors[place] = factor.reshape(-1, 1)
-        factor = self._factors[place]
-        h = scores.detach().exp().reshape(len(factor), -1, scores.shape[-1])
+        h = scores.detach().exp().reshape(-1, self.n)
         values, gradient = self._prepared_tiles.value_and_gradient(h)
-        gradient *= h * factor[:, :, None]
-        return (values * factor).reshape(scores.shape[:-1]), gradient.reshape(scores.shape)
+        gradient *= h * self.factor
+        return (values * self.factor).reshape(scores.shape[:-1]), gradient.reshape(scores.shape)

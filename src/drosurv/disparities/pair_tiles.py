@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from drosurv.target import FloatArray
 
@@ -18,35 +17,35 @@ TILE_ELEMENTS = 2**24
 # Rows of a tile. Pairs stand in the upper triangle, and tall tiles would cut it coarsely.
 TILE_ROWS = 1024
 
-# The distances never change in training, so they stay on the device while all of them fit in this much
+# The distances never change in training, so they stay on the device while those of a training set fit in this much
 # memory; beyond it each evaluation computes them again, tile by tile, once for all models.
-CACHE_BYTES = 2**30
+CACHE_BYTES = 2**29
 
 # Rounding of ||u||^2 + ||v||^2 - 2 u.v is below this many epsilons: rows no further apart count as equal.
 _EQUAL = 64
 
 
 class Side(NamedTuple):
-    """One side of the pairs in R training sets: who may be first in a pair, or who may be second.
+    """One side of the pairs: who may be first in a pair, or who may be second. Arrays of NumPy or torch.
 
     Parameters
     ----------
-    patient : (R, m) int64
+    patient : (m,) int64
         By ascending key.
-    features : (R, m, d) float64
+    features : (m, d) float64
         Their unit (or zero) feature rows.
-    key : (R, m) int64
+    key : (m,) int64
         A first and a second patient are a pair where the first's key <= the second's.
-    code : (R, m) int64
+    code : (m,) int64
         And where their codes are equal.
     """
 
-    patient: NDArray[np.int64]
-    features: FloatArray
-    key: NDArray[np.int64]
-    code: NDArray[np.int64]
+    patient: Any
+    features: Any
+    key: Any
+    code: Any
 
-    def to(self, device: torch.device) -> SideTensors:
+    def to(self, device: torch.device) -> Side:
         """The same on a device."""
         # Float32 would lose half the digits of small distances; Apple's devices have nothing wider.
         wide = torch.float32 if device.type == "mps" else torch.float64
@@ -54,20 +53,11 @@ class Side(NamedTuple):
         patient, key, code = (
             torch.tensor(part, device=device) for part in (self.patient, self.key, self.code)
         )
-        return SideTensors(patient[:, None, :], features, key, code)
-
-
-class SideTensors(NamedTuple):
-    """A :class:`Side` on a device; ``patient`` is (R, 1, m)."""
-
-    patient: torch.Tensor
-    features: torch.Tensor
-    key: torch.Tensor
-    code: torch.Tensor
+        return Side(patient, features, key, code)
 
 
 class PairTiles:
-    """The hinge sum over pairs, for R training sets and any number of models each.
+    """The hinge sum over pairs, for any number of models.
 
     sum over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
@@ -81,30 +71,38 @@ class PairTiles:
         self.first = first
         self.second = second
         self.scale = scale
-        self._sides: dict[torch.device, tuple[SideTensors, SideTensors]] = {}
+        self._sides: dict[torch.device, tuple[Side, Side]] = {}
         self._kept: dict[tuple[torch.device, torch.dtype], list[torch.Tensor]] = {}
 
+    @classmethod
+    def of_all_pairs(cls, U: FloatArray, scale: float) -> PairTiles:
+        """Of patients with unit (or zero) feature rows U (n, d)."""
+        patients = np.arange(len(U))
+        no_code = np.zeros_like(patients)
+        # i <= j - 1: each pair once.
+        return cls(Side(patients, U, patients, no_code), Side(patients, U, patients - 1, no_code), scale)
+
     def value_and_gradient(self, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sums (R, B) and their gradients in h (R, B, n) at hazards h (R, B, n)."""
+        """Sums (B,) and their gradients in h (B, n) at hazards h (B, n)."""
         if h.device not in self._sides:
             self._sides[h.device] = self.first.to(h.device), self.second.to(h.device)
-        of_i, of_j = (side.patient.expand(-1, h.shape[1], -1) for side in self._sides[h.device])
-        h_i, h_j = h.gather(-1, of_i), h.gather(-1, of_j)
+        of_i, of_j = (side.patient for side in self._sides[h.device])
+        h_i, h_j = h[:, of_i], h[:, of_j]
         sums, net_i, net_j = torch.zeros_like(h_i), torch.zeros_like(h_i), torch.zeros_like(h_j)
         for (begin, end, start), reach in zip(self.spans, self._reaches(h.device, h.dtype), strict=True):
             lower = -reach
             models = max(1, TILE_ELEMENTS // reach.numel())
             parts = (
-                h_i[..., begin:end, None],
-                h_j[..., None, start:],
-                sums[..., begin:end],
-                net_i[..., begin:end],
-                net_j[..., start:],
+                h_i[:, begin:end, None],
+                h_j[:, None, start:],
+                sums[:, begin:end],
+                net_i[:, begin:end],
+                net_j[:, start:],
             )
             # A single model's tile takes less time than its launches, so these are few: a row stands in one
             # tile only, and its sums need no adding up.
             for first, second, row_sums, net_rows, net_columns in zip(
-                *(torch.split(part, models, dim=1) for part in parts), strict=True
+                *(torch.split(part, models) for part in parts), strict=True
             ):
                 excess = first - second
                 excess -= torch.clamp(excess, min=lower, max=reach)
@@ -112,23 +110,21 @@ class PairTiles:
                 excess.sign_()
                 torch.sum(excess, -1, out=net_rows)
                 net_columns.sub_(excess.sum(-2))
-        gradient = torch.zeros_like(h).scatter_add_(-1, of_i, net_i).scatter_add_(-1, of_j, net_j)
+        gradient = torch.zeros_like(h).index_add_(-1, of_i, net_i).index_add_(-1, of_j, net_j)
         # By rows first: summed in one, millions of float32 terms can lose three digits.
         return sums.sum(-1), gradient
 
     @cached_property
     def spans(self) -> list[tuple[int, int, int]]:
         """Tiles as (first row, end row, first column); earlier columns make no pair with these rows."""
-        n_sets, n_rows = self.first.patient.shape
-        n_cols = self.second.patient.shape[1]
+        n_rows, n_cols = len(self.first.key), len(self.second.key)
         spans: list[tuple[int, int, int]] = []
         begin = 0
         while begin < n_rows:
-            keys = zip(self.first.key[:, begin], self.second.key, strict=True)
-            start = min(int(np.searchsorted(columns, row)) for row, columns in keys)
+            start = int(np.searchsorted(self.second.key, self.first.key[begin]))
             if start == n_cols:
                 break
-            height = max(1, min(TILE_ROWS, TILE_ELEMENTS // (n_sets * (n_cols - start))))
+            height = max(1, min(TILE_ROWS, TILE_ELEMENTS // (n_cols - start)))
             end = min(begin + height, n_rows)
             spans.append((begin, end, start))
             begin = end
@@ -138,26 +134,26 @@ class PairTiles:
         if (device, dtype) in self._kept:
             return self._kept[device, dtype]
         reaches = self._computed_reaches(device, dtype)
-        n_sets, n_cols = self.second.patient.shape
+        n_cols = len(self.second.key)
         pairs = sum((end - begin) * (n_cols - start) for begin, end, start in self.spans)
-        if n_sets * pairs * dtype.itemsize > CACHE_BYTES:
+        if pairs * dtype.itemsize > CACHE_BYTES:
             return reaches
         self._kept[device, dtype] = list(reaches)
         return self._kept[device, dtype]
 
     def _computed_reaches(self, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
-        """Each tile's scale * distance, (R, 1, rows, columns)."""
+        """Each tile's scale * distance, (rows, columns)."""
         first, second = self._sides[device]
         for begin, end, start in self.spans:
-            u, v = first.features[:, begin:end], second.features[:, start:]
-            squared = torch.baddbmm(v.square().sum(-1)[:, None, :], u, v.mT, alpha=-2.0)
+            u, v = first.features[begin:end], second.features[start:]
+            squared = torch.addmm(v.square().sum(-1), u, v.T, alpha=-2.0)
             squared += u.square().sum(-1, keepdim=True)
             equal = _EQUAL * torch.finfo(squared.dtype).eps
             reach = torch.nn.functional.threshold(squared, equal, 0.0).sqrt_().mul_(self.scale)
-            paired = first.key[:, begin:end, None] <= second.key[:, None, start:]
-            paired &= first.code[:, begin:end, None] == second.code[:, None, start:]
+            paired = first.key[begin:end, None] <= second.key[start:]
+            paired &= first.code[begin:end, None] == second.code[start:]
             # What is no pair gets an infinite reach: the loop over models then needs no mask.
-            yield reach.masked_fill_(~paired, torch.inf).to(dtype)[:, None]
+            yield reach.masked_fill_(~paired, torch.inf).to(dtype)
 
 
 class ValueWithGradient(torch.autograd.Function):

@@ -159,8 +159,6 @@ def train_on_device(
     name, verbose
         What stands beside a progress bar, and whether there is one.
     """
-    import torch
-
     assert module is not None, "Adam trains a network"
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
@@ -169,14 +167,9 @@ def train_on_device(
     modules = [module(trainings[0].X.shape[1], seed) for _ in range(len(recipes) * settings)]
     X = np.stack([training.X for training in trainings])
     network = ModuleBatch(modules, X[0] if len(X) == 1 else np.repeat(X, settings, axis=0), device)
-    penalty = weight = None
-    lead = recipes[0]
-    if lead.penalty is not None:
-        penalty = lead.penalty(Training.stacked(trainings)).torch
-        weight = torch.as_tensor(lead.penalty_weight, dtype=torch.float32, device=device)
     pairs = zip(recipes, trainings, strict=True)
-    criteria = [recipe.criterion(training, penalised=False) for recipe, training in pairs]
-    criterion = TorchCriterion(criteria, settings, device, penalty, weight)
+    criteria = [recipe.criterion(training) for recipe, training in pairs]
+    criterion = TorchCriterion(criteria, settings, device)
     joined = JoinedParameters(network)
     extra = criterion.first_extra(joined.parameters[0].dtype)
     with bar(name, max_iter, shown=verbose) as on_step, seeded(seed):

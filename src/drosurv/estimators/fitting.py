@@ -74,7 +74,7 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         return [_train_here(recipe, training, schedule) for recipe, training in pairs]
     out = []
     for (recipe, training), result in zip(pairs, results, strict=True):
-        criterion = recipe.criterion(training, penalised=False)
+        criterion = recipe.criterion(training)
         networks = [_coefficients(m) if schedule.linear else m for m in result.modules]
         found = _by_steps(training, criterion, schedule, networks, result.extra, result.history)
         out.append(_evaluated(found, recipe, training, criterion, schedule, result.values))

@@ -36,7 +36,7 @@ class Recipe:
         Averages of the losses, or a function that finds them from the regrets (n,) of the plain model, which is then
         trained first.
     penalty : callable, optional
-        Prepares a penalty on the scores from a training set (or several of one size, stacked).
+        Prepares a penalty on the scores from a training set.
     penalty_weight : (B,) float64, optional
         Times the penalty.
     baseline : callable
@@ -79,8 +79,8 @@ class Recipe:
         find: Any = self.neighborhoods
         return replace(self, neighborhoods=find(regrets))
 
-    def criterion(self, training: Training, penalised: bool = True) -> Criterion:
-        """The criterion on a training set, with its penalty unless the caller adds that itself."""
+    def criterion(self, training: Training) -> Criterion:
+        """The criterion on a training set."""
         assert not self.finds_neighborhoods, "found() comes first"
         around: Any = self.neighborhoods
         return Criterion(
@@ -90,6 +90,6 @@ class Recipe:
             self.blocks,
             neighborhoods=around,
             offset=self.loss.null_losses() if self.regret else None,
-            penalty=self.penalty(training) if self.penalty is not None and penalised else None,
+            penalty=None if self.penalty is None else self.penalty(training),
             penalty_weight=self.penalty_weight,
         )

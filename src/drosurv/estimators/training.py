@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -94,21 +93,6 @@ class Training:
         mass = part.mass * times
         weight = times if part.weight is None else part.weight * times
         return replace(part, mass=mass / mass.sum(), weight=weight)
-
-    @staticmethod
-    def stacked(trainings: Sequence[Training]) -> Training:
-        """Features, target and groups of R training sets of one size, with a leading axis of R."""
-        if len(trainings) == 1:
-            return trainings[0]
-        targets = [training.target for training in trainings]
-        codes = [training.codes for training in trainings if training.codes is not None]
-        return replace(
-            trainings[0],
-            X=np.stack([training.X for training in trainings]),
-            target=Target(np.stack([t.event for t in targets]), np.stack([t.time for t in targets])),
-            codes=np.stack(codes) if codes else None,
-            n_groups=max(training.n_groups for training in trainings),
-        )
 
 
 def _whole(count: float) -> int | float:

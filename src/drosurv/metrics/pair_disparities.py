@@ -263,19 +263,11 @@ def _parse_features(X: Any, n: int) -> FloatArray:
 def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) -> float:
     import torch
 
-    from drosurv.disparities.pair_tiles import PairTiles, Side
+    from drosurv.disparities.pair_tiles import PairTiles
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise ArgumentError(
             Argument("device"), f"={device!r}: torch sees no CUDA device here; leave device=None."
         )
-    patient = np.arange(len(hazard))[None]
-    one_group = np.zeros_like(patient)
-    # A pair is a first patient whose key is at most the second's: i <= j - 1, each pair once.
-    tiles = PairTiles(
-        Side(patient, rows[None], patient, one_group),
-        Side(patient, rows[None], patient - 1, one_group),
-        scale,
-    )
     on_device = torch.as_tensor(hazard, dtype=torch.float64, device=device)
-    return float(tiles.value_and_gradient(on_device[None, None])[0])
+    return float(PairTiles.of_all_pairs(rows, scale).value_and_gradient(on_device[None])[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -19,12 +19,19 @@ from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective
 from drosurv.target import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 class ScorePenalty(Protocol):
     """A term added to the objective that reads the scores directly."""
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores (B, n) to values (B,) and gradients (B, n)."""
+        ...
+
+    def torch(self, scores: Tensor) -> Tensor:
+        """The values in torch, differentiable."""
         ...
 
     def subset(self, rows: IntArray) -> Self:

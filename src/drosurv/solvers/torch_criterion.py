@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from drosurv.errors import OnProcessorOnly
 from drosurv.losses.stacked_targets import stack
@@ -19,23 +21,13 @@ class TorchCriterion:
     Parameters
     ----------
     criteria : sequence of Criterion
-        One for each training set, without penalties; the objective of the first is that of all.
+        One for each training set; the objective of the first is that of all.
     settings : int
         B.
     device : str
-    penalty : callable or None
-        Scores (R, B, n) to values (R, B), differentiable.
-    penalty_weight : (B,) tensor or None
     """
 
-    def __init__(
-        self,
-        criteria: Sequence[Criterion],
-        settings: int,
-        device: str,
-        penalty: Callable[[Tensor], Tensor] | None = None,
-        penalty_weight: Tensor | None = None,
-    ) -> None:
+    def __init__(self, criteria: Sequence[Criterion], settings: int, device: str) -> None:
         import torch
 
         lead = criteria[0]
@@ -54,7 +46,9 @@ class TorchCriterion:
         self.blocks = [stack([criterion.blocks[k] for criterion in criteria], device) for k in blocks]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
-        self.penalty, self.penalty_weight = penalty, penalty_weight
+        self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
+        weight = np.ones(1) if lead.penalty_weight is None else lead.penalty_weight
+        self.penalty_weight = torch.as_tensor(weight, device=device)
 
     def first_extra(self, kind: dtype) -> Tensor | None:
         """The extra parameters (R * B, K) that training starts from, None where there are none."""
@@ -74,6 +68,8 @@ class TorchCriterion:
         return value.detach().reshape(-1), by_score, by_extra[0] if by_extra else None
 
     def _value(self, leaf: Tensor, rates: Tensor | None) -> Tensor:
+        import torch
+
         scores = leaf.reshape(*self.shape, -1)
         extra = scores.new_zeros((*self.shape, 0)) if rates is None else rates.reshape(*self.shape, -1)
         losses = self.losses(scores, extra)
@@ -86,6 +82,7 @@ class TorchCriterion:
         if rates is not None:
             moved = extra - self.start.to(extra.dtype).unsqueeze(1)
             value = value + 0.5 * self.extra_ridge * moved.square().sum(-1)
-        if self.penalty is not None and self.penalty_weight is not None:
-            value = value + self.penalty_weight * self.penalty(scores)
+        if self.penalties:
+            found = [p.torch(own) for p, own in zip(self.penalties, scores, strict=True)]
+            value = value + self.penalty_weight.to(value.dtype) * torch.stack(found)
         return value
