@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors", "radix", "files", "standardise"},
     {"target", "presentation", "runs"},
-    {"groups"},
+    {"groups", "observation"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
     {"solvers", "metrics"},
     {"persistence", "coefficients"},

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.metrics import concordance_index_censored
@@ -211,3 +212,77 @@ def test_bad_scores_and_weights_are_refused_with_the_reason(risk, weight, messag
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="'imparity' or 'harrell', got 'uno'"):
         concordance_counts(Y, [1.0, 2.0], rule="uno")
+
+
+def observed_late(seed, n=60):
+    """Times, events, entries, strata, weights and scores, with ties of every kind."""
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, 12, n).astype(float)
+    entry = time - rng.integers(1, 8, n) * rng.choice([0.5, 1.0], n)
+    score, weight = rng.integers(0, 6, n) / 2.0, rng.integers(1, 4, n).astype(float)
+    return pd.DataFrame(
+        {
+            "time": time,
+            "event": rng.random(n) < 0.6,
+            "entry": entry,
+            "stratum": rng.choice(["x", "y"], n),
+            "weight": weight,
+            "score": score,
+        }
+    )
+
+
+@pytest.mark.parametrize("parts", [("entry",), ("strata",), ("entry", "strata", "sample_weight")])
+def test_only_patients_at_risk_in_one_stratum_are_compared(parts):
+    for seed in range(10):
+        data = observed_late(seed)
+        given = {"entry": data["entry"], "strata": data["stratum"], "sample_weight": data["weight"]}
+        given = {name: given[name] for name in parts}
+        comparable, earned = (
+            part[0] for part in harrell_pairs(*(data[[c]].to_numpy().T for c in ("event", "time", "score")))
+        )
+        if "entry" in parts:
+            comparable &= data["entry"].to_numpy() < data["time"].to_numpy()[:, None]
+        if "strata" in parts:
+            comparable &= data["stratum"].to_numpy() == data["stratum"].to_numpy()[:, None]
+        weight = data["weight"].to_numpy() if "sample_weight" in parts else np.ones(len(data))
+        wanted = weight @ (comparable * earned) @ weight / (weight @ comparable @ weight)
+        y = Surv.from_dataframe("event", "time", data)
+        assert concordance_index(y, data["score"], **given) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.peer
+def test_concordance_of_late_entries_is_that_of_r(run_r):
+    data = observed_late(3, n=200)
+    r = run_r(
+        """
+d <- read.csv("d.csv"); d$event <- d$event == "True"
+for (weighted in c(FALSE, TRUE)) for (stratified in c(FALSE, TRUE)) {
+  formula <- Surv(entry, time, event) ~ score
+  if (stratified) formula <- Surv(entry, time, event) ~ score + strata(stratum)
+  weights <- if (weighted) d$weight else rep(1, nrow(d))
+  found <- concordance(formula, d, weights = weights, reverse = TRUE, timefix = FALSE)$concordance
+  give(paste(weighted, stratified), found)
+}
+""",
+        d=data,
+    )
+    y = Surv.from_dataframe("event", "time", data)
+    for weighted in (False, True):
+        for stratified in (False, True):
+            found = concordance_index(
+                y,
+                data["score"],
+                data["weight"] if weighted else None,
+                entry=data["entry"],
+                strata=data["stratum"] if stratified else None,
+            )
+            assert found == pytest.approx(r[f"{weighted} {stratified}".upper()].item(), rel=1e-12)
+
+
+def test_entry_after_the_time_is_named():
+    y = Surv.from_arrays([True, False], [1.0, 2.0])
+    with pytest.raises(ValueError, match="entry must be before the time of the row"):
+        concordance_index(y, [1.0, 0.0], entry=[1.0, 0.0])
+    with pytest.raises(ValueError, match="strata contains 1 missing labels"):
+        concordance_index(y, [1.0, 0.0], strata=["x", None])

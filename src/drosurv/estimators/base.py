@@ -17,7 +17,6 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
 from drosurv.estimators.group_labels import with_groups
-from drosurv.estimators.observation import numbers
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe
@@ -26,6 +25,7 @@ from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, 
 from drosurv.estimators.training import Training
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.networks import Trees, module_state, network_scores
+from drosurv.observation import numbers
 from drosurv.tables.front_door import enter
 from drosurv.target import FloatArray, parse_target
 

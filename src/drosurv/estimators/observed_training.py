@@ -9,10 +9,10 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import cox_baseline
-from drosurv.estimators.observation import Observation, parse_observation
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
+from drosurv.observation import Observation, parse_observation
 from drosurv.target import FloatArray, Target
 
 EVERYTHING = ("entry", "strata", "clusters", "offset", "id")

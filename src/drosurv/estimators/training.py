@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from drosurv.estimators.observation import Observation
+from drosurv.observation import Observation
 from drosurv.target import FloatArray, IntArray, Target
 
 

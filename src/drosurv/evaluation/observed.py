@@ -20,6 +20,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
+from drosurv.observation import parse_observation
 from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
 
 # So many times are enough for curves that are averaged and compared.
@@ -47,8 +48,6 @@ def seen_from_entry(
     model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
 ) -> Seen:
     """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
-    from drosurv.estimators.observation import parse_observation
-
     model, target, causes = unwrapped(model), parse_target(of_any_cause(y)), has_causes(y)
     observation = parse_observation(target, **given)
     entry = observation.entry

@@ -15,6 +15,7 @@ from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights
+from drosurv.observation import entry_times
 from drosurv.target import FloatArray, IntArray, Surv, Target
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def calibration_by_cause(
     times = np.atleast_1d(np.asarray(at, dtype=np.float64))
     predicted = _parse_incidence(incidence, len(target), len(times))
     weight = parse_weights(sample_weight, len(target))
-    entries = None if entry is None else np.asarray(entry, dtype=np.float64)
+    entries = None if entry is None else entry_times(entry, target)
     curve = aalen_johansen(causes, target.time, of=of, weight=weight, entry=entries)
     alone = aalen_johansen(causes == of, target.time, weight=weight, entry=entries)
     observed, mean = curve.at(times), weight @ predicted / weight.sum()

@@ -55,15 +55,22 @@ class PairOrder(SortedPatients):
         """Counts by Harrell's rule (of an order for it), each pair counted for both its patients."""
         return self._counts(weight, weight, simultaneous=False)
 
-    def harrell_sums(self, weight: FloatArray, event_weight: FloatArray | None = None) -> tuple[float, float]:
+    def harrell_sums(
+        self,
+        weight: FloatArray,
+        event_weight: FloatArray | None = None,
+        *,
+        partner_weight: FloatArray | None = None,
+    ) -> tuple[float, float]:
         """Concordant and comparable pairs by Harrell's rule, each pair once.
 
-        A pair weighs w_i * w_j, times the `event_weight` of the patient whose event came first (Uno's inverse
-        probability of censoring weights).
+        A pair weighs w_i * w_j, times the `event_weight` of the patient i whose event came first (Uno's inverse
+        probability of censoring weights). With a `partner_weight`, w_j is that.
         """
         sorted_weight = weight[self.rows]
+        partner = sorted_weight if partner_weight is None else partner_weight[self.rows]
         numerator, denominator = np.zeros((2, len(self.rows)))
-        add_later(self, sorted_weight, sorted_weight, numerator, denominator)
+        add_later(self, sorted_weight, partner, numerator, denominator)
         if event_weight is not None:
             sorted_weight = sorted_weight * event_weight[self.rows]
         return float(sorted_weight @ numerator), float(sorted_weight @ denominator)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.estimators.observation import parse_observation
+from drosurv.observation import parse_observation
 from drosurv.target import Target
 
 TARGET = Target(np.array([True, False, True, False]), np.array([2.0, 3.0, 5.0, 6.0]))

@@ -85,7 +85,7 @@ def parse_observation(
         Finite numbers.
     """
     n = len(target)
-    since = None if entry is None else _entry(entry, target)
+    since = None if entry is None else entry_times(entry, target)
     stratum, labels = (None, ()) if strata is None else label_codes("strata", strata, n)
     if stratum is not None:
         _mention_silent(stratum, labels, target)
@@ -131,7 +131,8 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     return codes.astype(np.intp), tuple(found.tolist())
 
 
-def _entry(entry: Any, target: Target) -> FloatArray:
+def entry_times(entry: Any, target: Target) -> FloatArray:
+    """Finite times (n,), each before the row's own."""
     since = numbers("entry", entry, len(target))
     late = np.flatnonzero(since >= target.time)
     if len(late):
