@@ -36,10 +36,17 @@ def test_the_readme_shows_code():
     assert ROOT / "README.md" in PAGES
 
 
-def test_the_page_on_what_to_use_has_the_numbers_of_the_evidence():
+@pytest.fixture(scope="module")
+def evidence():
+    """The module that copies numbers from pages of evidence."""
     spec = spec_from_file_location("evidence_table", ROOT / "docs" / "evidence_table.py")
     made = module_from_spec(spec)
     spec.loader.exec_module(made)
+    return made
+
+
+def test_the_page_on_what_to_use_has_the_numbers_of_the_evidence(evidence):
+    made = evidence
     assert len(made.BETWEEN.findall(made.PAGE.read_text())) == 1
     rows = [line.strip("|\n").split("|") for line in made.table().splitlines()[2:]]
     assert [row[0].strip() for row in rows] == list(made.METHODS)
@@ -49,6 +56,40 @@ def test_the_page_on_what_to_use_has_the_numbers_of_the_evidence():
     assert not stale, (
         "evidence has changed: run python docs/evidence_table.py and read what the page says of it"
     )
+
+
+# What the README says of a method, and what the benchmark calls it.
+CLAIMS = {
+    r"differs from Cox by ([-.\d]+) \(([-.\d]+) to ([-.\d]+)\)": "find and repair",
+    r"\(DRO-COX ([-.\d]+)\)": "DRO-COX (tight)",
+    r"`recalibrate=True`: ([-.\d]+)\)": "DRO-COX (tight, recalibrated)",
+    r"Boosted trees\s+\(([-.\d]+)\)": "boosted trees",
+    r"withdrawn \(([-.\d]+)\)": "SubgroupRobustCox",
+}
+
+
+def numbers(text):
+    return [float(number.replace("−", "-")) for number in re.findall(r"[-−]?\d*\.?\d+(?:e[-−]\d+)?", text)]
+
+
+def test_the_readme_has_the_numbers_of_the_benchmark(evidence):
+    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/benchmark.md"))
+    methods, splits = re.search(r"(\d+) methods on .*?, (\d+) splits each", page).groups()
+    assert f"{methods} methods, {splits} splits each" in readme
+    measured = evidence.cells("benchmark.md", "### Gain:")
+    for pattern, method in CLAIMS.items():
+        said = re.search(pattern, readme).groups()
+        found = numbers(measured[method]["mean difference"])[: len(said)]
+        shown = [f"{value:.{len(text.partition('.')[2])}f}" for value, text in zip(found, said, strict=True)]
+        assert numbers(" ".join(said)) == numbers(" ".join(shown)), f"{method}: the README must say {shown}"
+
+
+def test_the_readme_has_the_numbers_of_the_planted_group(evidence):
+    readme = (ROOT / "README.md").read_text()
+    measured = evidence.cells("repair.md", "## Planted groups")["default"]
+    cox, repaired, told = (f"{numbers(measured[name])[0]:.2f}" for name in ("Cox", "repair", "told"))
+    assert f"(gain {cox} over no model)" in readme
+    assert f"({repaired} against {told})" in readme
 
 
 def test_the_reference_names_what_the_library_exports():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drosurv.benchmark.contenders import Contender
 from drosurv.benchmark.diagram import alike, rank_diagram
@@ -13,7 +13,7 @@ from drosurv.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHA
 from drosurv.benchmark.standings import RANKED, Ranks, differences, over_datasets, rank
 from drosurv.datasets import card
 from drosurv.files import whole_file, write_file
-from drosurv.presentation import Column, Table, p_text, written
+from drosurv.presentation import Table, p_text
 from drosurv.runs import RunRecord
 
 if TYPE_CHECKING:
@@ -151,16 +151,24 @@ def _difference_table(results: pd.DataFrame, measure: Measure, labels: dict[str,
     summary = over_datasets(differences(results, measure))
     if summary.empty:
         return ""
-    columns = (
-        Column("label", "method"),
-        Column("mean", "mean difference", "value", ("low", "high")),
-        Column("median", "median", "value"),
-        *(Column(name, name, "count") for name in ("better", "same", "worse")),
-    )
+    rows = [
+        [
+            labels[str(row.method)],
+            f"{_decimals(row.mean)} ({_decimals(row.low)} to {_decimals(row.high)})",
+            _decimals(row.median),
+            *map(str, (row.better, row.same, row.worse)),
+        ]
+        for row in summary.itertuples()
+    ]
     direction = "higher is better" if measure.better > 0 else "lower is better"
-    frame = summary.assign(label=summary["method"].map(labels))
     caption = f"{measure.label[0].upper()}{measure.label[1:]}: {measure.meaning} ({direction})"
-    return Table.of(measure.name, caption, columns, frame).to_markdown(heading=True)
+    header = ("method", "mean difference", "median", "better", "same", "worse")
+    return Table.of_cells(caption, header, rows).to_markdown(heading=True)
+
+
+def _decimals(value: Any) -> str:
+    """Four decimals, the same throughout a table: those of a likelihood that matter."""
+    return "–" if value != value else f"{value:z.4f}".replace("-", "−")
 
 
 def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
@@ -210,7 +218,7 @@ def _level_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
     means = results.groupby(["method", "dataset"], sort=False)[names].mean().groupby("method", sort=False)
     table = means.mean().assign(seconds_to_fit=means["seconds_to_fit"].median())
     header = ["method", *(measure.label for measure in MEASURES)]
-    rows = [[labels[str(m)], *(written(row[name]) for name in names)] for m, row in table.iterrows()]
+    rows = [[labels[str(m)], *(_decimals(row[name]) for name in names)] for m, row in table.iterrows()]
     notes = (
         "Means over datasets; seconds are the median over datasets. Slopes are means and hide their spread.",
     )

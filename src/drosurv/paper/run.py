@@ -20,7 +20,7 @@ from drosurv.target import FloatArray
 BOOTSTRAP_SEED = 0
 
 
-def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cpu") -> dict[str, Any]:
+def evaluate_unit(unit: Unit, *, seer_file: str | None = None) -> dict[str, Any]:
     """Train the grid of a unit as one batch and score it.
 
     Gives ``rows``, one per setting, attribute and part, as ``check_result`` describes them, and ``cpu_seconds`` of
@@ -29,7 +29,7 @@ def evaluate_unit(unit: Unit, *, seer_file: str | None = None, device: str = "cp
     start = time.process_time()
     with one_thread(with_torch=True):
         cohort = cohort_of(unit, seer_file)
-        (predictions,) = train([unit], [cohort], device=device)
+        (predictions,) = train([unit], [cohort])
         rows = score_unit(unit, cohort, predictions)
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
