@@ -82,6 +82,18 @@ def test_plain_cox_is_like_itself(train, held_out):
     assert "alike" in str(found)
 
 
+def test_a_difference_that_nobody_sees_is_none_however_sure(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
+    plain, timid = CoxPH().fit(X, y), CoxPH(l2=5.0).fit(X, y)
+    times, risk = plain.unique_times_, plain.predict(X_test)
+    better, curves = (model.predict_survival_function(X_test, times=times) for model in (plain, timid))
+    almost = Predictions(risk, 0.9999 * curves + 0.0001 * better, times)
+    same = Predictions(risk, curves, times)
+    found = beside((almost, None), (same, None), y_test, site, y_train=y, n_bootstrap=60)
+    assert (found.table["low"] > 0).any()
+    assert (found.better, found.worse, found.dominated) == ((), (), False)
+
+
 def test_values_are_those_of_the_metrics(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     model = CoxPH(l2=1.0).fit(X, y)
