@@ -71,6 +71,22 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
         evaluate(model, X, y, entry=time - 0.1)
 
 
+def test_dropped_labels_stay_out_and_times_beyond_follow_up_have_no_score(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    labels = pd.Series(group, name="site", dtype=object)
+    labels[:3] = None
+    told = {"sensitive_features": labels, "missing": "drop", "horizons": [0.5, 1.0, 50.0], "n_bootstrap": 0}
+    table = evaluate(model, X, Surv.competing(cause, time), **told).by_cause
+    assert set(table["group"]) == {"everybody", "a", "b"}
+    assert table.query("group != 'everybody'").groupby(["cause", "horizon"])["patients"].sum().unique() == [
+        397
+    ]
+    assert table.groupby("horizon")[["brier", "observed"]].count().to_dict("list") == {
+        "brier": [6, 6, 0],
+        "observed": [6, 6, 0],
+    }
+
+
 def test_the_audit_has_a_section_by_cause(evaluated):
     model, X, cause, time, group, _ = evaluated
     y = Surv.competing(cause, time)

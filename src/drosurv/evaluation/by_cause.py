@@ -13,6 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.patients import parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.groups import Missing
 from drosurv.metrics import brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.target import parse_competing_target
 
@@ -27,6 +28,7 @@ def evaluate_by_cause(
     *,
     sensitive_features: Any = None,
     level: float = 0.95,
+    missing: Missing = "group",
     **given: Any,
 ) -> pd.DataFrame:
     """Calibration, Brier score and concordance of predicted incidences, for every cause, group and time.
@@ -43,6 +45,8 @@ def evaluate_by_cause(
         Group labels; each column is an attribute.
     level : float
         Of the intervals.
+    missing : "group" or "drop"
+        Whether patients without a label form a group of their own or are left out of that attribute.
     **given
         ``strata`` and ``offset`` for the predictions.
 
@@ -52,7 +56,7 @@ def evaluate_by_cause(
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
         with the interval ``low`` to ``high``, their ``difference``, what counting other causes as censored would claim
         (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
-        ``patients`` and ``events`` of the cause.
+        ``patients`` and ``events`` of the cause. NaN where follow-up is too short to tell.
 
     Examples
     --------
@@ -68,9 +72,11 @@ def evaluate_by_cause(
     target, final = parse_competing_target(y), final_step(model)
     features = prepared(model, X)
     times = parse_horizons(at, final.follow_up_)
+    # Nobody knows how many were censored later.
+    known = times < final.follow_up_.end
     groups = [
         (attribute.name, label, rows)
-        for attribute in parse_attributes(sensitive_features, len(target))
+        for attribute in parse_attributes(sensitive_features, len(target), missing=missing)
         for label, rows in zip(attribute.labels, attribute.rows, strict=True)
     ]
     rows = []
@@ -81,8 +87,9 @@ def evaluate_by_cause(
             causes, seen = target.cause[own], target.time[own]
             table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
             table["overstated"] = table["others_censored"] - table["observed"]
-            table["brier"] = brier_score_by_cause(
-                final.follow_up_, causes, seen, incidence[own], times, of=cause
+            table["brier"] = np.nan
+            table.loc[known, "brier"] = brier_score_by_cause(
+                final.follow_up_, causes, seen, incidence[np.ix_(own, known)], times[known], of=cause
             )
             with warnings.catch_warnings():
                 # A group without a comparable pair has no number, which the table shows.

@@ -12,9 +12,9 @@ from drosurv.evaluation.attributes import warn_of_undefined
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import Number, Sheet
+from drosurv.evaluation.sheet import Sheet
 from drosurv.groups import Missing
-from drosurv.inference import Draws, compare_draws
+from drosurv.inference import Draws, Number, compare_draws
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation.progress import bar
 

@@ -12,8 +12,8 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import Between, Number, Place, Sheet
-from drosurv.inference import Draws, largest_difference, permutation_test
+from drosurv.evaluation.sheet import Between, Place, Sheet
+from drosurv.inference import Draws, Number, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray

@@ -149,7 +149,14 @@ def evaluate(
     by_cause = None
     if causes:
         by_cause = evaluate_by_cause(
-            model, X, y, horizons, sensitive_features=sensitive_features, level=level, **given
+            model,
+            X,
+            y,
+            horizons,
+            sensitive_features=sensitive_features,
+            level=level,
+            missing=missing,
+            **given,
         )
     if given or causes:
         seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)

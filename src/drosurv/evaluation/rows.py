@@ -11,8 +11,8 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
-from drosurv.evaluation.sheet import Number, Place, Sheet
-from drosurv.inference import Extreme, Gap, judge_gaps
+from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.presentation import with_interval
 
 Kind = Literal["overall", "group", "gap"]

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from drosurv.evaluation.attributes import Attribute
 from drosurv.evaluation.patients import Patients
-from drosurv.inference import Draws, Extreme
+from drosurv.inference import Draws, Number
 from drosurv.target import FloatArray
-
-#: A number with its replicates: plain, or the largest of several differences.
-Number = Draws | Extreme
 
 
 class Place(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +18,9 @@ from drosurv.inference.bootstrap import (
     interval_of,
     no_difference_p_value,
 )
+from drosurv.inference.gaps import Number
 from drosurv.inference.multiplicity import shared_level
 from drosurv.target import FloatArray, IntArray
-
-
-class Drawn(Protocol):
-    """A number and its replicates: :class:`Draws`, or the largest of several differences."""
-
-    @property
-    def estimate(self) -> float:
-        """On the patients themselves."""
-
-    @property
-    def draws(self) -> FloatArray:
-        """On the replicates, (replicates,)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +103,7 @@ def paired_comparison(
     return compare_draws(own, other, level)
 
 
-def compare_draws(first: Drawn, second: Drawn, level: float) -> PairedComparison:
+def compare_draws(first: Number, second: Number, level: float) -> PairedComparison:
     """Compare two numbers that were drawn on the same replicates."""
     estimate, draws = first.estimate - second.estimate, first.draws - second.draws
     p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
@@ -122,7 +111,7 @@ def compare_draws(first: Drawn, second: Drawn, level: float) -> PairedComparison
     return PairedComparison(first.estimate, second.estimate, difference, p_value)
 
 
-def differences_together(pairs: Sequence[tuple[Drawn, Drawn]], level: float) -> list[Interval]:
+def differences_together(pairs: Sequence[tuple[Number, Number]], level: float) -> list[Interval]:
     """Differences of numbers drawn on the same replicates, with intervals that all hold together.
 
     Errors of a paired difference are near normal, and quantiles so far out would need many more replicates: an interval

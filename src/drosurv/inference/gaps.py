@@ -12,6 +12,7 @@ import numpy as np
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
 from drosurv.inference.bootstrap import (
+    Draws,
     Interval,
     Method,
     Replicates,
@@ -51,6 +52,10 @@ class Extreme(NamedTuple):
     def p_value(self) -> float:
         """Share of replicates that are further from the estimate than no difference is; NaN without any."""
         return no_difference_p_value(self.estimate, self.errors)
+
+
+#: A number with its replicates: plain, or the largest of several differences.
+Number = Draws | Extreme
 
 
 @dataclass(frozen=True)

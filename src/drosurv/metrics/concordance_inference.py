@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,52 +17,28 @@ from drosurv.metrics.scores import parse_grouped
 from drosurv.target import FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class ImparityInfluence:
-    r"""Concordance fractions of groups and their derivatives in every patient's weight.
+def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> tuple[FloatArray, FloatArray]:
+    r"""Concordance fractions of groups (k,) and their derivatives in every patient's weight (n, k).
 
     A patient moves CF(a) as a member of a and as the partner of a's members:
 
     .. math:: \psi_k(a) = \frac{1[A_k = a] (N_k - CF(a) D_k) + N_k^a - CF(a) D_k^a}{D(a)}
 
-    with :math:`N_k^a, D_k^a` the counts of k against members of a only. The sum over patients of the square
-    of
-    :math:`\psi_k(a) - \psi_k(b)` estimates the variance of CF(a) - CF(b).
-
-    Parameters
-    ----------
-    fractions : (n_groups,) float64
-        Concordance fraction of each group; NaN without a comparable pair.
-    influence : (n, n_groups) float64
-        The derivatives.
+    with :math:`N_k^a, D_k^a` the counts of k against members of a only, from the counts of unit weights against
+    everybody. The sum over patients of the square of :math:`\psi_k(a) - \psi_k(b)` estimates the variance of
+    CF(a) - CF(b). Fractions are NaN without a comparable pair.
     """
-
-    fractions: FloatArray
-    influence: FloatArray
-
-    @classmethod
-    def of(cls, order: PairOrder, counts: PairCounts, groups: Groups) -> ImparityInfluence:
-        """From the order of the sweep and the counts of unit weights against everybody."""
-        fractions = ratio_by_group(groups, counts.numerator, counts.denominator)
-        totals = groups.sums(counts.denominator)
-        influence = np.empty((len(groups.codes), len(groups)))
-        ones = np.ones(len(groups.codes))
-        for k in range(len(groups)):
-            member = (groups.codes == k).astype(np.float64)
-            against = order.imparity_counts(ones, partner_weight=member)
-            own = member * (counts.numerator - fractions[k] * counts.denominator)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                influence[:, k] = (own + against.numerator - fractions[k] * against.denominator) / totals[k]
-        return cls(fractions, influence)
-
-    def standard_errors(self) -> FloatArray:
-        """Standard error of each group's fraction, (n_groups,)."""
-        errors: FloatArray = np.sqrt((self.influence**2).sum(axis=0))
-        return errors
-
-    def largest_studentized_difference(self) -> float:
-        """Largest difference of two groups' fractions in its standard errors; NaN if there is none."""
-        return in_standard_errors(self.fractions, self.influence.T @ self.influence)
+    fractions = ratio_by_group(groups, counts.numerator, counts.denominator)
+    totals = groups.sums(counts.denominator)
+    influence = np.empty((len(groups.codes), len(groups)))
+    ones = np.ones(len(groups.codes))
+    for k in range(len(groups)):
+        member = (groups.codes == k).astype(np.float64)
+        against = order.imparity_counts(ones, partner_weight=member)
+        own = member * (counts.numerator - fractions[k] * counts.denominator)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            influence[:, k] = (own + against.numerator - fractions[k] * against.denominator) / totals[k]
+    return fractions, influence
 
 
 def concordance_fraction_errors(
@@ -91,9 +66,10 @@ def concordance_fraction_errors(
     """
     scored, parsed = parse_grouped(y, risk, groups, missing=missing)
     order = PairOrder.for_imparity(scored.target, scored.risk)
-    influence = ImparityInfluence.of(order, order.imparity_counts(scored.weight), parsed)
-    warn_of_groups_without_pairs(parsed, influence.fractions)
-    return dict(zip(parsed.labels, influence.standard_errors().tolist(), strict=True))
+    fractions, influence = imparity_influence(order, order.imparity_counts(scored.weight), parsed)
+    warn_of_groups_without_pairs(parsed, fractions)
+    errors = np.sqrt((influence**2).sum(axis=0))
+    return dict(zip(parsed.labels, errors.tolist(), strict=True))
 
 
 def concordance_imparity_intervals(
@@ -210,7 +186,12 @@ def concordance_imparity_test(
 def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
     """Statistic of the groups' concordance fractions against everybody, from the order for imparity."""
     counts = order.imparity_counts(np.ones(len(order.rows)))
-    return lambda groups: ImparityInfluence.of(order, counts, groups).largest_studentized_difference()
+
+    def statistic(groups: Groups) -> float:
+        fractions, influence = imparity_influence(order, counts, groups)
+        return in_standard_errors(fractions, influence.T @ influence)
+
+    return statistic
 
 
 def studentized_concordance(order: PairOrder) -> Callable[[Groups], float]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,15 +18,11 @@ from drosurv.target import FloatArray, Target, parse_target
 _MANY_STEPS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class BrierAgainstNull:
-    """Each patient's integrated Brier score from the model and from the null model.
+class BrierAgainstNull(NamedTuple):
+    """Each patient's integrated Brier score, (n,), from the model and from the null model.
 
-    Parameters
-    ----------
-    model, null : (n,) float64
-        Contributions whose means over any group are the group's scores; the null model gives everybody the
-        training patients' Kaplan-Meier curve.
+    Their means over any group are the group's scores. The null model gives everybody the training patients'
+    Kaplan-Meier curve.
     """
 
     model: FloatArray
@@ -62,9 +57,8 @@ def brier_against_null(
     if len(at) == 0:
         return BrierAgainstNull(model, model)
     same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
-    return BrierAgainstNull(
-        model, brier_integrals(follow_up, follow_up.censor_at_end(target), same_for_all, at)
-    )
+    null = brier_integrals(follow_up, follow_up.censor_at_end(target), same_for_all, at)
+    return BrierAgainstNull(model, null)
 
 
 def brier_skill(

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.evaluation.sheet import Number
+from drosurv.inference import Number
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold

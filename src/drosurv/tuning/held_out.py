@@ -13,7 +13,7 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import intersection_of, parse_attributes
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.sheet import Number
+from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves

@@ -1,0 +1,350 @@
+"""Every metric of a handful of awkward patients against its definition, written as loops over patients and pairs."""
+
+from itertools import combinations
+from math import nan
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import chi2
+
+from drosurv.evaluation import Predictions, evaluate
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.metrics import FollowUp
+from drosurv.metrics.time_grid import auc_times, brier_times
+from drosurv.target import Surv, parse_target
+
+
+def kaplan_meier(time, event):
+    """Share free of the event after each time."""
+    curve, share = {}, 1.0
+    for t in sorted(set(time)):
+        share *= 1 - event[time == t].sum() / (time >= t).sum()
+        curve[t] = share
+    return curve
+
+
+def uncensored(time, event):
+    """Share under observation after each time; at equal times events come first."""
+    curve, share = {}, 1.0
+    for t in sorted(set(time)):
+        left = ((time == t) & ~event).sum()
+        if left:
+            share *= 1 - left / ((time >= t).sum() - event[time == t].sum())
+        curve[t] = share
+    return curve
+
+
+def after(curve, t):
+    return curve[max(known)] if (known := [u for u in curve if u <= t]) else 1.0
+
+
+class Training:
+    """What is known of censoring, and of patients without a model."""
+
+    def __init__(self, time, event):
+        self.survival, self.observed = kaplan_meier(time, event), uncensored(time, event)
+        self.last = max(time)
+        self.end = min([t for t, share in self.observed.items() if share == 0] or [self.last])
+
+    def weight(self, t, event):
+        share = after(self.observed, t)
+        return 1 / share if event and share > 0 and t <= self.last else 0.0
+
+
+def points(a, b):
+    return 0.5 if abs(a - b) <= 1e-8 else float(a > b)
+
+
+def concordance(time, event, risk, weight=None):
+    right = pairs = 0.0
+    for i in np.flatnonzero(event):
+        for j in np.flatnonzero((time > time[i]) | ((time == time[i]) & ~event)):
+            own = 1.0 if weight is None else weight[i]
+            right, pairs = right + own * points(risk[i], risk[j]), pairs + own
+    return right / pairs if pairs > 0 else nan
+
+
+def uno(training, time, event, risk):
+    weight = [training.weight(t, e) ** 2 for t, e in zip(time, event, strict=True)]
+    return concordance(time, event, risk, weight)
+
+
+def dynamic_auc(training, time, event, risk, grid):
+    inside = [t for t in grid if event.any() and time[event].min() <= t < time.max()]
+    event, time = event & (time < training.end), np.minimum(time, training.end)
+    survival = kaplan_meier(time, event)
+    areas, steps, before = [], [], 1.0
+    for t in inside:
+        cases, controls = np.flatnonzero(event & (time <= t)), np.flatnonzero(time > t)
+        weight = [training.weight(time[i], True) for i in cases]
+        right = sum(
+            w * points(risk[i], risk[j]) for w, i in zip(weight, cases, strict=True) for j in controls
+        )
+        below = sum(weight) * len(controls)
+        areas.append(right / below if below else nan)
+        steps.append(before - after(survival, t))
+        before = after(survival, t)
+    if len(areas) == 1:
+        return areas[0]
+    return sum(a * s for a, s in zip(areas, steps, strict=True) if s > 0) / sum(steps) if sum(steps) else nan
+
+
+def brier(training, t, event, curve, grid):
+    """One patient's squared error, averaged over time by the trapezoidal rule."""
+    event, t = event and t < training.end, min(t, training.end)
+    errors = [
+        training.weight(t, event) * curve(u) ** 2
+        if t <= u
+        else (1 - curve(u)) ** 2 / after(training.observed, u)
+        for u in grid
+    ]
+    return np.trapezoid(errors, grid) / (grid[-1] - grid[0])
+
+
+def log_partial_likelihood(time, event, risk):
+    total = 0.0
+    for i in np.flatnonzero(event):
+        total += risk[i] - np.logaddexp.reduce(risk[time >= time[i]])
+    return total / event.sum()
+
+
+def calibration_difference(time, event, curves, horizon):
+    observed = kaplan_meier(time, event)
+    known = horizon <= max(time) or observed[max(time)] == 0
+    return np.mean([curve(horizon) for curve in curves]) - (after(observed, horizon) if known else nan)
+
+
+def d_calibration(time, event, curves):
+    bins = np.zeros(10)
+    for t, happened, curve in zip(time, event, curves, strict=True):
+        s = curve(t)
+        if happened or s == 0:
+            bins[min(int(10 * s), 9)] += 1
+        else:
+            bins += [max(0.0, min((k + 1) / 10, s) - k / 10) / s for k in range(10)]
+    expected = len(time) / 10
+    return chi2.sf(((bins - expected) ** 2 / expected).sum(), 9)
+
+
+def concordance_fraction(time, event, risk, members):
+    """Algorithm B.1 of the paper."""
+    right = pairs = 0.0
+    for i in np.flatnonzero(members):
+        for j in range(len(time)):
+            first, last = (i, j) if time[i] < time[j] else (j, i)
+            if i == j or not (event[first] if time[i] != time[j] else event[i] or event[j]):
+                continue
+            if time[i] != time[j]:
+                earned = 0.5 if risk[i] == risk[j] else float(risk[first] > risk[last])
+            elif event[i] and event[j]:
+                earned = 1.0 if risk[i] == risk[j] else 0.5
+            else:
+                had, had_not = (i, j) if event[i] else (j, i)
+                earned = 1.0 if risk[had] > risk[had_not] else 0.5
+            right, pairs = right + earned, pairs + 1
+    return right / pairs if pairs else nan
+
+
+def excess(hazard, rows, i, j):
+    return max(abs(hazard[i] - hazard[j]) - 0.01 * np.linalg.norm(rows[i] - rows[j]), 0.0)
+
+
+def individual_disparity(hazard, X):
+    return sum(excess(hazard, X, i, j) for i, j in combinations(range(len(X)), 2))
+
+
+def censored_disparity(time, event, hazard, X, labels):
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    rows = X / np.where(length > 0, length, 1.0)
+    pairs = [(i, j) for i in np.flatnonzero(~event) for j in np.flatnonzero(event)]
+    kept = [(i, j) for i, j in pairs if time[j] >= time[i] and labels[i] == labels[j]]
+    return sum(excess(hazard, rows, i, j) for i, j in kept) / len(pairs) if pairs else nan
+
+
+def spread(values):
+    """Largest difference between groups that have a value."""
+    known = [value for value in values if not np.isnan(value)]
+    return max(known) - min(known) if len(known) > 1 else nan
+
+
+# Written down elsewhere: the gain in tests of harm, the index in tests of calibration.
+ELSEWHERE = {"likelihood_gain", "integrated_calibration_index"}
+AWKWARD = [
+    "ties",
+    "float32",
+    "few times",
+    "group of one",
+    "time zero",
+    "short training",
+    "all events",
+    "bold",
+]
+
+
+class Awkward:
+    """A few patients with everything that goes wrong in real ones, one thing at a time."""
+
+    def __init__(self, kind):
+        rng = np.random.default_rng(AWKWARD.index(kind))
+        n = 24
+        self.X = rng.normal(size=(n, 2))
+        self.time, self.event = np.ceil(6 * rng.exponential(size=n)), rng.random(n) < 0.6
+        self.train_time, self.train_event = np.ceil(6 * rng.exponential(size=40)), rng.random(40) < 0.6
+        self.groups = pd.DataFrame({"g": rng.choice(["a", "b", "c"], n), "h": rng.choice(["x", "y"], n)})
+        self.times = np.array([3.0, 7.0]) if kind == "few times" else np.arange(1.0, 12.0)
+        self.risk = np.round(self.X[:, 0])
+        if kind == "float32":
+            self.X, self.risk = self.X.astype(np.float32), self.X[:, 0].astype(np.float32)
+        if kind == "bold":
+            self.risk = 1e3 * self.X[:, 0]
+        if kind == "group of one":
+            self.groups["g"] = np.where(np.arange(n) == 5, "alone", "b")
+        if kind == "time zero":
+            self.time[:3], self.event[0] = 0.0, True
+        if kind == "short training":
+            self.train_time = np.minimum(self.train_time, 4.0)
+        if kind == "all events":
+            self.event[:] = True
+        level = np.exp(np.clip(self.risk, -2, 2) / 2)
+        self.survival = np.exp(-level[:, None] * self.times / 8)
+
+    def curve(self, i):
+        """Survival of a patient at a time: a step function from 1."""
+        return lambda t: self.survival[i][self.times <= t][-1] if t >= self.times[0] else 1.0
+
+
+@pytest.fixture(scope="module", params=AWKWARD)
+def judged(request):
+    some = Awkward(request.param)
+    y, y_train = (
+        Surv.from_arrays(event, time)
+        for event, time in ((some.event, some.time), (some.train_event, some.train_time))
+    )
+    options = {"y_train": y_train, "sensitive_features": some.groups, "reference": some.X[:, 0] / 2}
+    with pytest.warns():
+        result = evaluate(
+            Predictions(some.risk, some.survival, some.times), some.X, y, n_bootstrap=0, **options
+        )
+    follow_up, target = FollowUp.parse(y_train), parse_target(y)
+    some.grids = auc_times(follow_up, target), brier_times(follow_up, target)
+    some.risk, some.X = some.risk.astype(float), some.X.astype(float)
+    return some, Training(some.train_time, some.train_event), result
+
+
+def of_patients(some, training, rows, horizon):
+    """Metrics of one set of patients."""
+    time, event, risk = some.time[rows], some.event[rows], some.risk[rows]
+    curves = [some.curve(i) for i in rows]
+    auc_grid, brier_grid = some.grids
+    told = list(zip(time, event, strict=True))
+    own = [brier(training, t, e, c, brier_grid) for (t, e), c in zip(told, curves, strict=True)]
+    null = [brier(training, t, e, lambda u: after(training.survival, u), brier_grid) for t, e in told]
+    return {
+        "concordance_index": concordance(time, event, risk),
+        "uno_concordance": uno(training, time, event, risk),
+        "dynamic_auc": dynamic_auc(training, time, event, risk, auc_grid),
+        "integrated_brier_score": np.mean(own),
+        "brier_skill": 1 - sum(own) / sum(null) if sum(null) else nan,
+        "calibration_difference": calibration_difference(time, event, curves, horizon),
+        "d_calibration_p": d_calibration(time, event, curves),
+    }
+
+
+def rows_of(some):
+    everybody = {("overall", "all"): np.arange(len(some.time))}
+    return everybody | {
+        (name, label): np.flatnonzero(some.groups[name] == label)
+        for name in some.groups
+        for label in sorted(set(some.groups[name]))
+    }
+
+
+def same(found, wanted):
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+def test_numbers_of_everybody_and_of_every_group(judged):
+    some, training, result = judged
+    for (attribute, label), rows in rows_of(some).items():
+        group = None if attribute == "overall" else label
+        for metric, wanted in of_patients(some, training, rows, result.settings.horizon).items():
+            same(result.value(metric, attribute, group), wanted)
+
+
+def test_gaps_are_the_spread_over_groups(judged):
+    some, _, result = judged
+    for attribute in some.groups:
+        labels = sorted(set(some.groups[attribute]))
+        for metric in {row.metric for row in result.select(attribute=attribute, kind="group")}:
+            if CATALOGUE[metric].of == "patients" and CATALOGUE[metric].resampled:
+                values = [result.value(metric, attribute, label) for label in labels]
+                same(result.value(metric, attribute), spread(values))
+
+
+def test_likelihood_and_slope(judged):
+    some, _, result = judged
+    told = some.time, some.event
+    silent = log_partial_likelihood(*told, np.zeros(len(some.time)))
+    own = log_partial_likelihood(*told, some.risk)
+    reference = log_partial_likelihood(*told, some.X[:, 0] / 2) - silent
+    same(result.value("log_partial_likelihood"), own)
+    same(result.value("gain_over_null"), own - silent)
+    same(result.value("share_of_gain"), (own - silent) / reference if reference > 0 else nan)
+    unit = np.abs(some.risk).max()
+    best = minimize_scalar(lambda b: -log_partial_likelihood(*told, b * some.risk / unit), tol=1e-12)
+    assert result.value("calibration_slope") == pytest.approx(best.x / unit, rel=1e-5)
+
+
+def test_concordance_fractions_and_imparity(judged):
+    some, _, result = judged
+    for attribute in some.groups:
+        fractions = []
+        for label in sorted(set(some.groups[attribute])):
+            members = (some.groups[attribute] == label).to_numpy()
+            fractions.append(concordance_fraction(some.time, some.event, some.risk, members))
+            same(result.value("concordance_fraction", attribute, label), fractions[-1])
+        same(result.value("concordance_imparity", attribute), spread(fractions))
+
+
+def test_disparities_of_hazards(judged):
+    some, _, result = judged
+    if np.abs(some.risk).max() > 700:
+        assert not {row.metric for row in result.rows if "hazards" in CATALOGUE[row.metric].needs}
+        assert any("disparities of hazards are left out" in note for note in result.notes)
+        return
+    hazard, told = np.exp(some.risk), (some.time, some.event)
+    both = some.groups["g"] + some.groups["h"]
+    between = individual_disparity(hazard, some.X)
+    across = spread([np.log(hazard[both == label].mean()) for label in set(both)])
+    same(result.value("individual_disparity"), between)
+    same(result.value("intersectional_disparity"), across)
+    alike = np.zeros(len(hazard))
+    same(
+        result.value("censored_individual_disparity"),
+        censored_disparity(*told, hazard, some.X, alike),
+    )
+    for attribute in some.groups:
+        labels = some.groups[attribute].to_numpy()
+        means = {label: hazard[labels == label].mean() for label in set(labels)}
+        largest = max(abs(mean - hazard.mean()) for mean in means.values())
+        for label, mean in means.items():
+            same(result.value("mean_hazard", attribute, label), mean)
+        same(result.value("group_disparity", attribute), largest)
+        same(result.value("average_disparity", attribute), (between + largest + across) / 3)
+        same(
+            result.value("censored_group_disparity", attribute),
+            censored_disparity(*told, hazard, some.X, labels),
+        )
+
+
+def test_every_metric_has_a_definition_here_or_elsewhere():
+    some = Awkward("ties")
+    some.grids = [2.0, 4.0], [1.0, 2.0, 3.0]
+    rows = np.arange(len(some.time))
+    here = {*of_patients(some, Training(some.train_time, some.train_event), rows, 4.0)}
+    here |= {"log_partial_likelihood", "gain_over_null", "share_of_gain", "calibration_slope"}
+    here |= {"concordance_fraction", "concordance_imparity", "mean_hazard"}
+    here |= {name for name in CATALOGUE if name.endswith("_disparity")}
+    assert here | ELSEWHERE == {name for name, metric in CATALOGUE.items() if metric.label}
