@@ -75,6 +75,8 @@ def test_the_document_tells_differences_ranks_settings_and_failures(tmp_path, mo
     found = run(tmp_path / "out", document=tmp_path / "benchmark.md")
     text = (tmp_path / "benchmark.md").read_text()
     assert "4 methods on 2 real datasets" in text
+    asked = "--datasets rossi,colon --methods dro,dro-paper --splits 2 --seed 0 --document benchmark.md"
+    assert f"Written by `drosurv benchmark {asked}`" in text
     for contender in ("dro-paper", "dro"):
         assert CONTENDERS[contender].settings in text
     assert "nothing to learn" in text

@@ -29,14 +29,14 @@ def write_document(
     contenders: Sequence[Contender],
     *,
     splits: int,
-    seed: int,
+    command: str,
     runs: Sequence[RunRecord],
     missing: int = 0,
     unavailable: Sequence[str] = (),
 ) -> list[Path]:
     """Write the Markdown file, and its diagrams beside it, called after it.
 
-    `results` has one row per dataset, method and split; `splits`, `seed` and the contenders are what was asked for;
+    `results` has one row per dataset, method and split; the contenders, `splits` and `command` are what was asked for;
     `runs` are what the results cost; `missing` counts units that are not done yet, and `unavailable` names datasets
     that could not be loaded.
     """
@@ -51,7 +51,7 @@ def write_document(
             _draw(drawn[name], found, labels, _measure(name))
     sections = [
         "# Real data: which method, and for whom",
-        _opening(results, contenders, splits, seed),
+        _opening(results, contenders, splits, command),
         _incomplete(missing, unavailable),
         "## What came out",
         *(_findings(results, ranks, labels)),
@@ -91,14 +91,13 @@ def _draw(path: Path, ranks: Ranks, labels: dict[str, str], measure: Measure) ->
         figure.savefig(part, format="svg", metadata={"Date": None})
 
 
-def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int, seed: int) -> str:
+def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int, command: str) -> str:
     datasets = results["dataset"].nunique()
     patients = sum(card(str(name)).patients for name in results["dataset"].unique())
     return (
         f"{len(contenders)} methods on {datasets} real datasets ({patients:,} people), {splits} splits each, "
-        f"{100 * (1 - TEST_SHARE):.0f} % to train and {100 * TEST_SHARE:.0f} % to test. Written by "
-        f"`drosurv benchmark --seed {seed} --splits {splits} --document docs/benchmark.md`; another seed draws other "
-        "splits."
+        f"{100 * (1 - TEST_SHARE):.0f} % to train and {100 * TEST_SHARE:.0f} % to test. Written by `{command}`; "
+        "another seed draws other splits."
     )
 
 
@@ -120,7 +119,7 @@ def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dic
             continue
         first = alike(found.mean.to_list(), found.critical_difference)
         last = next((end for start, end in first if start == 0), 0)
-        best = ", ".join(labels[str(method)] for method in found.mean.index[: last + 1])
+        best = "; ".join(labels[str(method)] for method in found.mean.index[: last + 1])
         summary = over_datasets(differences(results, measure)).set_index("method")
         helped = _beyond(summary, measure.better, labels)
         hurt = _beyond(summary, -measure.better, labels)
@@ -135,7 +134,7 @@ def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
     """Methods whose mean difference over datasets is on one side of 0, interval and all."""
     ends = summary["low"] if sign > 0 else -summary["high"]
     chosen = summary.index[ends > 0]
-    return ", ".join(f"{labels[str(m)]} ({summary.loc[m, 'mean']:+.4f})" for m in chosen)
+    return "; ".join(f"{labels[str(m)]} ({summary.loc[m, 'mean']:+.4f})" for m in chosen)
 
 
 def _differences_words() -> str:
@@ -284,7 +283,8 @@ def _cost(runs: Sequence[RunRecord]) -> str:
     computed = sum(run.computed for run in runs)
     hours = sum(run.wall_seconds * run.jobs for run in runs) / 3600
     most = max((run.peak_memory_mb for run in runs), default=float("nan"))
+    in_all = "one run" if len(runs) == 1 else f"{len(runs)} runs"
     return (
-        f"{computed:,} fits in {len(runs)} runs, {hours:.1f} hours of processor cores in all, at most "
-        f"{most / 1024:.1f} GB of memory."
+        f"{computed:,} fits in {in_all}, {hours:.1f} hours of processor cores in all, at most {most / 1024:.1f} GB of "
+        "memory."
     )

@@ -93,7 +93,8 @@ def run_benchmark(
         Told the progress.
     """
     start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
-    names = list(datasets or (QUICK_DATASETS if quick else DATASETS))
+    datasets = datasets or (QUICK_DATASETS if quick else None)
+    names = list(datasets or DATASETS)
     contenders = find_contenders(None if methods is None else list(methods))
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if splits < 1:
@@ -124,7 +125,8 @@ def run_benchmark(
     seconds = time.perf_counter() - start
     log = RunLog(output)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    log.add(RunRecord(started, seconds, *counts, jobs, "cpu", memory.megabytes))
+    command = _command(datasets, methods, splits, seed, document)
+    log.add(RunRecord(started, seconds, *counts, jobs, "cpu", memory.megabytes, command=command))
     files = [Path(output) / "results.csv"]
     write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
     if document is not None:
@@ -133,7 +135,7 @@ def run_benchmark(
             results,
             contenders,
             splits=splits,
-            seed=seed,
+            command=command,
             runs=log.read(),
             missing=missing,
             unavailable=list(unavailable),
@@ -162,6 +164,22 @@ def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: S
     return table.sort_values("dataset", key=lambda column: column.map(place), kind="stable").reset_index(
         drop=True
     )
+
+
+def _command(
+    datasets: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    splits: int,
+    seed: int,
+    document: str | Path | None,
+) -> str:
+    """What to type to get the same, without paths of the machine it ran on."""
+    words = ["drosurv benchmark"]
+    words += [f"--datasets {','.join(datasets)}"] if datasets else []
+    words += [f"--methods {','.join(methods)}"] if methods else []
+    words += [f"--splits {splits} --seed {seed}"]
+    words += [f"--document {Path(document).name}"] if document is not None else []
+    return " ".join(words)
 
 
 def _fingerprints(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
