@@ -16,6 +16,13 @@ def test_an_interval_follows_its_value_and_is_left_out_when_unknown():
     assert column.cell({}) == NOTHING
 
 
+def test_a_value_above_its_interval_has_the_same_decimals():
+    row = {"gain": 0.00244, "gain_low": -0.006, "gain_high": 0.011}
+    column = Column.measured("gain", "Gain")
+    assert (column.value(row), column.interval_of(row)) == ("0.002", "−0.006 to 0.011")
+    assert column.cell(row) == "0.002 (−0.006 to 0.011)"
+
+
 @pytest.mark.parametrize("missing", [None, float("nan"), float("-inf"), np.nan, pd.NA, pd.NaT])
 def test_what_is_missing_becomes_none(missing):
     assert plain(missing) is None

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sksurv.ensemble import RandomSurvivalForest
+from sksurv.svm import FastSurvivalSVM
 
 import drosurv
 from drosurv import CoxPH, RepairedCox, repair
@@ -205,6 +206,15 @@ def test_constant_columns_are_borne():
     assert model.repairs_[0].rule.conditions[0].column == "x5"
     only = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X[["same"]], data.y)
     assert only.repairs_ == []
+
+
+def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(planted):
+    data = sample(n=300)
+    with pytest.raises(ValueError, match="FastSurvivalSVM has neither predict_survival_function nor"):
+        RepairedCox(FastSurvivalSVM(random_state=0), random_state=0).fit(data.X, data.y)
+    model, *_ = planted
+    with pytest.raises(ValueError, match="now missing:\n- x5"):
+        model.predict(data.X.drop(columns="x5"))
 
 
 def test_a_pair_needs_to_be_called_frozen():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
@@ -16,7 +16,7 @@ _ZERO = 1e-12
 _DIGITS = 6
 
 
-def written(value: Any, kind: Kind = "value") -> str:
+def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:
     """A value as a reader sees it; a dash if it is not known.
 
     Parameters
@@ -25,6 +25,8 @@ def written(value: Any, kind: Kind = "value") -> str:
         What to write; a text is written as it is.
     kind : {"value", "count", "share", "points", "p_value", "time", "text"}
         What it is. Points are percentage points; a time has no unit here, since only the caller knows it.
+    beside : iterable of numbers
+        What it stands beside, such as its interval: all are written to the same decimal.
 
     Examples
     --------
@@ -36,7 +38,8 @@ def written(value: Any, kind: Kind = "value") -> str:
         return NOTHING
     if kind == "text" or isinstance(value, str):
         return str(value)
-    return _number(float(value), kind, float(value))
+    together = [value, *(other for other in beside if not is_missing(other))]
+    return _number(float(value), kind, max(abs(float(number)) for number in together))
 
 
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
@@ -49,19 +52,15 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
     ('0.712 (0.690 to 0.733)', '10.0 % (5.0 to 15.0 %)')
     """
     interval = interval_text(low, high, kind, beside=value)
-    if not interval:
-        return written(value, kind)
-    largest = max(abs(float(value)), abs(float(low)), abs(float(high)))
-    return f"{_number(float(value), kind, largest)} ({interval})"
+    return f"{written(value, kind, beside=(low, high))} ({interval})" if interval else written(value, kind)
 
 
 def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0) -> str:
     """An interval in words, to the decimal of the value that it stands beside; empty where an end is not known."""
     if any(is_missing(end) for end in (low, high, beside)):
         return ""
-    largest = max(abs(float(end)) for end in (low, high, beside))
-    ends = [_number(float(end), kind, largest) for end in (low, high)]
-    return f"{ends[0].removesuffix(' %')} to {ends[1]}"
+    first, last = (written(end, kind, beside=(low, high, beside)) for end in (low, high))
+    return f"{first.removesuffix(' %')} to {last}"
 
 
 def p_text(p_value: float) -> str:
@@ -122,7 +121,7 @@ def _number(value: float, kind: Kind, largest: float) -> str:
     elif kind == "time":
         text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     else:
-        text = _decimal(value, abs(largest))
+        text = _decimal(value, largest)
     return text.replace("-", "−")
 
 

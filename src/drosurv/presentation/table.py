@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from drosurv.presentation.markdown import literal, markdown_table
-from drosurv.presentation.numbers import Kind, interval_text, plain, with_interval, written
+from drosurv.presentation.numbers import Kind, interval_text, plain, written
 from drosurv.presentation.text import Text, text
 
 if TYPE_CHECKING:
@@ -59,14 +59,12 @@ class Column:
 
     def cell(self, row: Mapping[str, Any]) -> str:
         """What the column shows of a row."""
-        if self.interval is None:
-            return self.value(row)
-        low, high = (row.get(key) for key in self.interval)
-        return with_interval(row.get(self.key), low, high, self.kind)
+        value, interval = self.value(row), self.interval_of(row)
+        return f"{value} ({interval})" if interval else value
 
     def value(self, row: Mapping[str, Any]) -> str:
-        """The row's value without its interval."""
-        return written(row.get(self.key), self.kind)
+        """The row's value without its interval, to the decimal of that."""
+        return written(row.get(self.key), self.kind, beside=map(row.get, self.interval or ()))
 
     def interval_of(self, row: Mapping[str, Any]) -> str:
         """The interval of the row's value in words; empty without one."""

@@ -1,0 +1,35 @@
+"""The baseline again: factors by counting, and curves by summing hazards over short steps."""
+
+import numpy as np
+
+from drosurv.repairs.baseline_factor import SHRINKAGE, BaselineFactor
+from drosurv.target import Surv, parse_target
+
+RNG = np.random.default_rng(0)
+N = 300
+RATES = RNG.uniform(0.5, 2.0, N)
+EDGES = np.array([0.0, 0.4, 1.0])
+
+
+def test_factors_are_events_over_expected_ones_in_each_interval():
+    time, event, r = RNG.exponential(size=N), RNG.random(N) < 0.7, RNG.normal(0, 0.3, N)
+    target = parse_target(Surv.from_arrays(event, time))
+    found = BaselineFactor.learn(EDGES, np.outer(RATES, EDGES), RATES * time, r, target)
+    for k, (low, high) in enumerate([(0.0, 0.4), (0.4, 1.0), (1.0, np.inf)]):
+        events = sum(d for d, t in zip(event, time, strict=True) if low < t <= high)
+        expected = sum(
+            np.exp(more) * rate * max(min(t, high) - low, 0.0)
+            for more, rate, t in zip(r, RATES, time, strict=True)
+        )
+        np.testing.assert_allclose(found.factors[k], (events + SHRINKAGE) / (expected + SHRINKAGE))
+
+
+def test_curves_multiply_the_hazard_of_each_interval():
+    factor = BaselineFactor(EDGES, np.array([0.5, 2.0, 3.0]))
+    times = np.array([0.2, 0.4, 0.9, 2.5])
+    found = factor.applied(lambda at: np.outer(RATES[:5], at), times)
+    step = 1e-3
+    middles = np.arange(0, 2.5, step) + step / 2
+    rate = np.array([0.5 if at < 0.4 else 2.0 if at < 1.0 else 3.0 for at in middles])
+    wanted = np.array([rate[middles < time].sum() * step for time in times])
+    np.testing.assert_allclose(found, np.outer(RATES[:5], wanted), rtol=1e-9)
