@@ -92,6 +92,13 @@ def test_groups_are_counted_as_their_books_count_them(collection):
     )
 
 
+def test_patients_of_rhc_are_those_of_support2(collection):
+    # Ages are given to a few hours: 5,735 of them do not agree by chance.
+    ages, others = (set(collection[name].X["age"].round(3)) for name in ("rhc", "support2"))
+    assert ages <= others
+    assert "patients of support2" in card("rhc").about
+
+
 def test_no_group_is_made_of_a_value_nobody_explained(collection):
     for name, dataset in collection.items():
         for attribute, labels in dataset.sensitive_features.items():

@@ -229,7 +229,9 @@ def _protocol() -> str:
     return (
         "Splits keep the share of events. Columns are filled, encoded and standardised by `TableEncoder` on the "
         f"training part; levels of fewer than {FEWEST_OF_LEVEL} training patients count as the most frequent one. All "
-        "methods get the same columns, the sensitive ones among them. Nothing is chosen on test patients.\n\n"
+        "methods get the same columns, the sensitive ones among them. Nothing is chosen on test patients. Patients of "
+        "rhc are also in support2, and some of divat3 may be in divat1: intervals and ranks take each for a dataset of "
+        "its own.\n\n"
         "The gain reads hazards off the curves: a model that sees no risk at all where an event happens, as a forest "
         "can, pays for it up to the logarithm of a million; the Brier score does not mind.\n\n"
         f"A named group is a level of a sensitive attribute with at least {FEWEST_PATIENTS} test patients and "

@@ -52,7 +52,8 @@ RECORDS = (
     ),
     Record(
         wheel=_file("rhc", "rhc", "8250a5f1d8d5aa3d6f1a4c2cd18c41facc70506d0c77c655fa4423582ac780e4"),
-        about="critically ill adults, with or without right heart catheterisation on the first day",
+        about="critically ill adults, with or without right heart catheterisation on the first day; patients of "
+        "support2, with other columns",
         outcome="death",
         time_unit="days",
         provenance=f"public teaching file of Vanderbilt University's biostatistics department, {_TERMS}",
@@ -155,7 +156,7 @@ RECORDS = (
         wheel=_file(
             "divat3", "dataDIVAT3", "ee7a943a5ee3e81cc1a702ba9c1506a4d85060f2e5a63bd8fd335f8f901e35ae"
         ),
-        about="French kidney recipients, with the donor's age",
+        about="French kidney recipients, with the donor's age; some may be among those of divat1",
         outcome="death",
         time_unit="days",
         provenance=f"R package RISCA, {_TERMS}",
