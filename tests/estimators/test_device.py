@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from drosurv.estimators.device import JoinedParameters, resolve_device, worth_mo
 from drosurv.estimators.fitting import _device
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids
 from drosurv.networks import ModuleBatch, mlp
+from drosurv.solvers.replay import Replay
 from drosurv.target import Surv
 
 # The same processor, by the name that leads through the accelerator's code.
@@ -232,7 +234,56 @@ def test_mini_batches_stay_on_the_processor(monkeypatch):
     assert len(model.history_) == 2 * 3
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="compares with a CUDA device, which is not there")
+@pytest.mark.parametrize("kind", ["plain", "dro chi2", "rp_group"])
+def test_watched_patients_stop_training_on_a_device_as_on_the_processor(kind):
+    assert_stops_alike(kind, AS_DEVICE, 1e-3)
+
+
+def assert_stops_alike(kind, device, tolerance):
+    samples = [sample(0), sample(1)]
+    grids = {}
+    for where in (device, "cpu"):
+        shared = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60}
+        grids[where] = [estimators(where, "mlp", kind, **shared) for _ in samples]
+        fit_grids(grids[where], samples)
+    for there, here, one in zip(grids[device], grids["cpu"], samples, strict=True):
+        for found, expected in zip(there, here, strict=True):
+            assert found.status_ == "stopped_early"
+            assert found.n_iter_ == expected.n_iter_
+            assert found.history_.shape == expected.history_.shape
+            assert_same_models(found, expected, one.X, tolerance)
+
+
+def test_a_named_device_stops_early_by_default_as_the_processor_does():
+    one = sample(0)
+    models = [CoxPH("mlp", device=device, random_state=0).fit(one.X, one.y) for device in (AS_DEVICE, "cpu")]
+    assert [model.status_ for model in models] == ["stopped_early"] * 2
+
+
+@pytest.mark.parametrize(("rows", "moves"), [(100_000, True), (1_000, False)])
+def test_auto_solves_large_models_on_an_accelerator_that_has_room(monkeypatch, rows, moves):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**12, 10**12))
+    assert CoxPH()._solves_there((rows, 50)) is moves
+    assert not CoxPH(device="cpu")._solves_there((rows, 50))
+    assert not CoxPH("mlp")._solves_there((rows, 50))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**6, 10**12))
+    assert not CoxPH()._solves_there((rows, 50))
+
+
+def test_torch_is_not_imported_where_there_is_no_driver(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr("drosurv.estimators.device._has_driver", lambda: False)
+    assert resolve_device("auto", worthwhile=True) == "cpu"
+    assert "torch" not in sys.modules
+
+
+needs_cuda = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="compares with a CUDA device, which is not there"
+)
+
+
+@needs_cuda
 @pytest.mark.parametrize("network", ["linear", "mlp"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_cuda_equals_the_processor(kind, network):
@@ -243,3 +294,55 @@ def test_cuda_equals_the_processor(kind, network):
     for r, one in enumerate(samples):
         for found, expected in zip(grids["cuda"][r], grids["cpu"][r], strict=True):
             assert_same_models(found, expected, one.X, tolerance=2e-3)
+
+
+@needs_cuda
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(
+    "kind", ["plain", "dro chi2", "dro cvar", "split chi2 both", "rp_group", "keya_group"]
+)
+def test_cuda_recorded_steps_are_the_plain_ones(monkeypatch, kind, dropout):
+    one, recorded = sample(0), []
+    record = Replay._record
+    monkeypatch.setattr(Replay, "_record", lambda self: (recorded.append(1), record(self))[1])
+    grids = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr("drosurv.solvers.replay._WARM_UP", STEPS)
+        grids.append(estimators("cuda", "mlp", kind, dropout=dropout))
+        fit_grid(grids[-1], one.X, one.y, sensitive_features=one.sensitive_features)
+    assert len(recorded) == 1
+    for found, expected in zip(*grids, strict=True):
+        assert_same_models(found, expected, one.X, tolerance=1e-4)
+
+
+@needs_cuda
+@pytest.mark.parametrize("kind", ["plain", "dro chi2", "rp_group"])
+def test_cuda_watched_patients_stop_training_as_on_the_processor(kind):
+    assert_stops_alike(kind, "cuda", 5e-3)
+
+
+@needs_cuda
+def test_cuda_trains_a_users_network_step_by_step():
+    class Reading(torch.nn.Linear):
+        def forward(self, features):
+            return super().forward(features) * float(torch.sign(features.sum()).abs())
+
+    one = sample(0)
+    models = [
+        CoxPH(lambda d: Reading(d, 1), solver="adam", max_iter=10, device=device, random_state=0).fit(
+            one.X, one.y
+        )
+        for device in ("cuda", "cpu")
+    ]
+    assert_same_models(*models, one.X, tolerance=2e-3)
+
+
+@needs_cuda
+def test_cuda_leaves_its_random_numbers_as_they_were():
+    one = sample(0)
+    torch.cuda.manual_seed(7)
+    expected = torch.rand(3, device="cuda")
+    torch.cuda.manual_seed(7)
+    CoxPH("mlp", solver="adam", dropout=0.5, max_iter=10, device="cuda", random_state=0).fit(one.X, one.y)
+    assert torch.equal(torch.rand(3, device="cuda"), expected)

@@ -23,7 +23,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
-from drosurv.metrics import FollowUp, concordance_index
+from drosurv.metrics import concordance_index
 from drosurv.networks import Trees, module_state, network_scores
 from drosurv.observation import numbers
 from drosurv.tables.front_door import enter
@@ -209,11 +209,8 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         self.history_, self.objective_ = fitted.history, fitted.objective
         training = fitted.training
         self.n_patients_, self.n_events_ = training.n_patients, training.n_events
-        observed = training.observation
-        weight = training.weight if observed.patient is None else None
-        seen = observed.patients(training.target)
-        self.follow_up_ = FollowUp.of(seen, weight, entry=seen.entry)
-        self._has_offset = observed.offset is not None
+        self.follow_up_ = training.follow_up
+        self._has_offset = training.observation.offset is not None
         self._describe(fitted)
         self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
 
@@ -281,6 +278,7 @@ def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequ
             for estimator in batch:
                 if estimator._trains_elsewhere(training):
                     continue
+                training = training.in_double()
                 recipe, schedule = estimator._recipe(training, [estimator]), estimator._schedule([estimator])
                 estimator._accept(train([recipe], [training], schedule)[0][0])
         return

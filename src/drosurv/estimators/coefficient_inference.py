@@ -297,7 +297,7 @@ class CoefficientInference(BaseEstimator):
                 f"{asked} needs the training data, which a saved model does not keep: call it before saving, or fit "
                 "again."
             )
-        return self._kept_training
+        return self._kept_training.in_double()
 
     def _title(self) -> str:
         alpha = getattr(self, "alpha", None)

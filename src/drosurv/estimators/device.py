@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+import ctypes
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
-from drosurv.networks import ModuleBatch, seeded
+from drosurv.networks import DeviceLinear, ModuleBatch, coefficients, seeded
 from drosurv.presentation.progress import bar
-from drosurv.solvers import TorchCriterion, adam
-from drosurv.target import FloatArray
+from drosurv.solvers import TorchCriterion, Watch, adam
+from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.replay import beside_the_default_stream
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,9 +62,41 @@ def worth_moving(rows: int, models: int, weights: int) -> bool:
     return rows * models * (_OF_THE_LOSS + weights) >= _WORTH_MOVING
 
 
+# Numbers in X from which an optimum is found sooner on the accelerator, the way there included; measured likewise.
+_WORTH_SOLVING_THERE = 1e6
+# What a fit there needs at most, in sizes of X.
+_ROOM = 4
+
+
+def worth_solving_there(rows: int, features: int) -> bool:
+    """Whether a linear model's optimum is found sooner on an accelerator: the rule of ``device="auto"``."""
+    return rows * features >= _WORTH_SOLVING_THERE
+
+
+def solves_there(rows: int, features: int) -> bool:
+    """Whether that is so, and there is an accelerator with room for the features in double precision."""
+    if resolve_device("auto", worth_solving_there(rows, features)) == "cpu":
+        return False
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    return free >= _ROOM * 8 * rows * features
+
+
+def _has_driver() -> bool:
+    """Whether CUDA's driver is installed. Asking torch would import it, which takes as long as many a fit."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def resolve_device(device: str, worthwhile: bool) -> str:
     """The device to train on: "auto" takes CUDA where there is one and the work is worth moving."""
     if device == "cpu" or (device == "auto" and not worthwhile):
+        return "cpu"
+    if device == "auto" and "torch" not in sys.modules and not _has_driver():
         return "cpu"
     import torch
 
@@ -97,6 +135,11 @@ class JoinedParameters:
         network.parameters = [part.view(p.shape) for part, p in zip(parts, apart, strict=True)]
         self.network, self.parameters = network, [joined]
 
+    @property
+    def recordable(self) -> bool:
+        """Whether a solver may record its steps."""
+        return self.network.recordable
+
     def scores(self) -> Tensor:
         """Scores (B, n) at the current parameters."""
         scores: Tensor = self.network.scores()
@@ -106,6 +149,21 @@ class JoinedParameters:
         """Gradient in the joined parameters, given that in the last scores (B, n)."""
         return [_joined(self.network.pullback(gradient))]
 
+    def evaluated(self) -> Tensor:
+        """Scores (B, n) as they are outside of training."""
+        scores: Tensor = self.network.evaluated()
+        return scores
+
+    def take(self, rows: IntArray) -> JoinedParameters:
+        """The same models on fewer patients, sharing the parameters."""
+        part = copy.copy(self)
+        part.network = self.network.take(rows)
+        return part
+
+    def trained(self) -> list[Any]:
+        """The modules with their current parameters, on the processor."""
+        return self.network.trained()
+
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
     import torch
@@ -114,73 +172,98 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
 
 
 class DeviceResult(NamedTuple):
-    """The B models of one training set: modules on the processor, and what training said of them.
+    """The B models of one training set, and what training said of them.
 
     Attributes
     ----------
-    modules : list of torch.nn.Module
+    networks : list of (d,) float64 or torch.nn.Module
+        Coefficients, or modules on the processor.
     extra : (B, K) float64 or None
     history : (B, steps) float64
         Objectives before each step.
     values : (B,) float64
         Objectives after the last one.
+    best_pass : (B,) int or None
+        The step that was kept, where watched patients chose it.
     """
 
-    modules: list[Any]
+    networks: list[Any]
     extra: FloatArray | None
     history: FloatArray
     values: FloatArray
+    best_pass: IntArray | None = None
 
 
 def train_on_device(
-    recipes: Sequence[Recipe],
-    trainings: Sequence[Training],
-    *,
-    module: Callable[[int, int], Any] | None,
-    lr: FloatArray,
-    max_iter: int,
-    l2: float,
-    device: str,
-    name: str = "",
-    verbose: bool = False,
+    recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule, device: str
 ) -> list[DeviceResult]:
     """Train B models on each of R training sets of the same size, all at once.
 
     Parameters
     ----------
     recipes, trainings : sequences of length R
-    module : callable
-        (number of features, seed) to a module.
-    lr : (B,) float64
-    max_iter : int
-        Steps.
-    l2 : float
+    schedule : Schedule
+        Adam's, with a learning rate for each of the B models.
     device : str
-    name, verbose
-        What stands beside a progress bar, and whether there is one.
     """
-    assert module is not None, "Adam trains a network"
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
-    settings, seed = len(lr), trainings[0].seed
-    modules = [module(trainings[0].X.shape[1], seed) for _ in range(len(recipes) * settings)]
-    X = np.stack([training.X for training in trainings])
-    network = ModuleBatch(modules, X[0] if len(X) == 1 else np.repeat(X, settings, axis=0), device)
-    pairs = zip(recipes, trainings, strict=True)
-    criteria = [recipe.criterion(training) for recipe, training in pairs]
-    criterion = TorchCriterion(criteria, settings, device)
-    joined = JoinedParameters(network)
-    extra = criterion.first_extra(joined.parameters[0].dtype)
-    with bar(name, max_iter, shown=verbose) as on_step, seeded(seed):
-        history = adam(joined, criterion, np.tile(lr, len(recipes)), max_iter, l2, on_step, extra)
-    values, *_ = criterion(network.scores(), extra)
-    if l2 > 0:
-        values = values + l2 / 2 * sum((p * p).reshape(len(p), -1).sum(-1) for p in network.parameters)
-    final = values.double().cpu().numpy()
-    trained, found = network.trained(), None if extra is None else extra.double().cpu().numpy()
-    parts = [slice(r * settings, (r + 1) * settings) for r in range(len(recipes))]
+    if schedule.stopping is not None and len(trainings) > 1:
+        # Each draws its own watched patients, and stops when it is time for it.
+        pairs = zip(recipes, trainings, strict=True)
+        return [train_on_device([one], [training], schedule, device)[0] for one, training in pairs]
+    settings, seed = len(schedule.lr), trainings[0].seed
+    criteria = [one.criterion(training) for one, training in zip(recipes, trainings, strict=True)]
+
+    def criterion_of(rows: IntArray | None) -> TorchCriterion:
+        """The criterion among some of the patients, or all."""
+        among = criteria if rows is None else [criterion.take(rows) for criterion in criteria]
+        return TorchCriterion(among, settings, device)
+
+    everybody = minimised = criterion_of(None)
+    network = trainee = device_network(trainings, schedule, device)
+    extra, watch = everybody.first_extra(network.parameters[0].dtype), None
+    if schedule.stopping and (parts := schedule.stopping.divided(trainings[0].target.event, seed)):
+        rows, held = parts
+        trainee, minimised = network.take(rows), criterion_of(rows)
+        watch = Watch(network.take(held), criterion_of(held), schedule.stopping.patience, extra=extra)
+    rates, steps = np.tile(schedule.lr, len(recipes)), schedule.max_iter
+    with (
+        bar(schedule.name, steps, shown=schedule.verbose) as told,
+        seeded(seed),
+        beside_the_default_stream(device),
+    ):
+        on_step = told if watch is None else watch.after(told)
+        history = adam(trainee, minimised, rates, steps, schedule.l2, on_step, extra)
+    if watch is not None:
+        watch.restore()
+    values = everybody.values(network.evaluated(), extra)
+    if schedule.l2 > 0:
+        values = values + schedule.l2 / 2 * sum((p * p).sum(-1) for p in network.parameters)
+    final, found = in_numpy(values), None if extra is None else in_numpy(extra)
+    trained = network.trained()
     return [
-        DeviceResult(trained[part], None if found is None else found[part], history[part], final[part])
-        for part in parts
+        DeviceResult(
+            trained[part],
+            None if found is None else found[part],
+            history[part],
+            final[part],
+            None if watch is None else watch.best_pass,
+        )
+        for part in (slice(r * settings, (r + 1) * settings) for r in range(len(recipes)))
     ]
+
+
+def device_network(
+    trainings: Sequence[Training], schedule: Schedule, device: str
+) -> DeviceLinear | JoinedParameters:
+    """The models of all training sets; those of one set have the same features."""
+    assert schedule.module is not None, "Adam trains a network"
+    (_, d), settings, seed = trainings[0].X.shape, len(schedule.lr), trainings[0].seed
+    models, X = len(trainings) * settings, [training.X for training in trainings]
+    if schedule.linear:
+        return DeviceLinear(X, np.tile(coefficients(schedule.module(d, seed)), (models, 1)), device)
+    modules = [schedule.module(d, seed) for _ in range(models)]
+    features = X[0] if len(X) == 1 else np.repeat(np.stack(X), settings, axis=0)
+    return JoinedParameters(ModuleBatch(modules, features, device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
-from drosurv.estimators.device import DeviceResult, resolve_device, train_on_device, worth_moving
+from drosurv.estimators.device import resolve_device, train_on_device, worth_moving
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
-from drosurv.networks import Linear, ModuleBatch, Trees, network_scores, seeded
+from drosurv.networks import Linear, ModuleBatch, Trees, coefficients, network_scores, seeded
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
 from drosurv.solvers import (
@@ -31,7 +31,7 @@ from drosurv.solvers import (
     compiles,
     minimise,
 )
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 STATUS = {
     "max_iter": "it ran out of iterations; raise max_iter or scale the features",
@@ -64,7 +64,8 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
     ]
     device = _device(trainings, schedule)
     try:
-        results = None if device == "cpu" else _on_device(pairs, schedule, device)
+        there = [recipe for recipe, _ in pairs]
+        results = None if device == "cpu" else train_on_device(there, trainings, schedule, device)
     except OnProcessorOnly:
         # The rule of "auto" does not know every loss; what cannot be moved stays.
         if schedule.device != "auto":
@@ -75,8 +76,9 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
     out = []
     for (recipe, training), result in zip(pairs, results, strict=True):
         criterion = recipe.criterion(training)
-        networks = [_coefficients(m) if schedule.linear else m for m in result.modules]
-        found = _by_steps(training, criterion, schedule, networks, result.extra, result.history)
+        found = _by_steps(
+            training, criterion, schedule, result.networks, result.extra, result.history, result.best_pass
+        )
         out.append(_evaluated(found, recipe, training, criterion, schedule, result.values))
     return out
 
@@ -92,22 +94,6 @@ def _device(trainings: Sequence[Training], schedule: Schedule) -> str:
         assert schedule.module is not None, "Adam trains a network"
         weights = sum(p.numel() for p in schedule.module(d, 0).parameters())
     return resolve_device(schedule.device, worth_moving(n, models, weights))
-
-
-def _on_device(
-    pairs: Sequence[tuple[Recipe, Training]], schedule: Schedule, device: str
-) -> list[DeviceResult]:
-    return train_on_device(
-        [recipe for recipe, _ in pairs],
-        [training for _, training in pairs],
-        module=schedule.module,
-        lr=schedule.lr,
-        max_iter=schedule.max_iter,
-        l2=schedule.l2,
-        device=device,
-        name=schedule.name,
-        verbose=schedule.verbose,
-    )
 
 
 def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:
@@ -161,7 +147,7 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
     network: Any
     if schedule.linear and loss.n_outputs == 1:
-        network = Linear(training.X, np.stack([_coefficients(module) for module in modules]))
+        network = Linear(training.X, np.stack([coefficients(module) for module in modules]))
     else:
         network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
     extra = np.tile(loss.start, (len(modules), 1)) if loss.n_extra else None
@@ -172,7 +158,7 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
     if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
         rows, held = parts
         trainee, minimised = network.take(rows), criterion.take(rows)
-        watch = Watch(network.take(held), criterion.take(held), stopping.patience)
+        watch = Watch(network.take(held), criterion.take(held), stopping.patience, extra=extra)
     n = minimised.loss.n
     if schedule.batch_size is not None and schedule.batch_size < n:
         trainee = minimised = MiniBatches(trainee, minimised.take, n, schedule.batch_size, training.seed)
@@ -183,25 +169,14 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
         history = compiled_adam(trainee, minimised, schedule.lr, steps, schedule.l2)
     else:
         with bar(schedule.name, steps, shown=schedule.verbose) as told, seeded(training.seed):
-            on_step = told if watch is None else _watching(watch, told, extra)
+            on_step = told if watch is None else watch.after(told)
             history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
     if watch is not None:
-        watch.restore(extra)
+        watch.restore()
     is_linear = isinstance(network, Linear)
     trained = [row.copy() for row in network.parameters[0]] if is_linear else network.trained()
-    found = _by_steps(training, criterion, schedule, trained, extra, history)
-    if watch is not None:
-        for model, best in zip(found, watch.best_pass, strict=True):
-            model.n_iter, model.status = int(best), "stopped_early"
-    return found
-
-
-def _watching(watch: Watch, told: Callable[[int], None], extra: FloatArray | None) -> Callable[[int], None]:
-    def on_step(step: int) -> None:
-        told(step)
-        watch.look(step, extra)
-
-    return on_step
+    best_pass = None if watch is None else watch.best_pass
+    return _by_steps(training, criterion, schedule, trained, extra, history, best_pass)
 
 
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
@@ -238,8 +213,9 @@ def _by_steps(
     networks: Sequence[Any],
     extra: FloatArray | None,
     history: FloatArray,
+    best_pass: IntArray | None,
 ) -> list[Solved]:
-    """Models whose coefficients (d,) or modules come from a number of steps."""
+    """Models whose coefficients (d,) or modules come from a number of steps, or from the best pass of a watch."""
     out = []
     for b, network in enumerate(networks):
         scores = network_scores(network, training.X, criterion.loss.n_outputs)
@@ -250,7 +226,10 @@ def _by_steps(
                 f" (now {schedule.lr[b]}) or standardise the features.",
             )
         own = np.zeros(0) if extra is None else extra[b]
-        rest = (schedule.max_iter, "steps_done", np.nan, history[b])
+        steps = (
+            (schedule.max_iter, "steps_done") if best_pass is None else (int(best_pass[b]), "stopped_early")
+        )
+        rest = (*steps, np.nan, history[b])
         out.append(Solved(network, scores, own, *rest))
     return out
 
@@ -289,12 +268,6 @@ def _evaluated(
             )
         )
     return out
-
-
-def _coefficients(module: Any) -> FloatArray:
-    """Coefficients (d,) of a linear module."""
-    theta: FloatArray = module.weight.detach().numpy().reshape(-1).astype(np.float64)
-    return theta
 
 
 def _squared_norm(network: Any) -> float:

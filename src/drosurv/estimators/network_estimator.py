@@ -14,7 +14,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
-from drosurv.estimators.device import check_device, resolve_device
+from drosurv.estimators.device import check_device, resolve_device, solves_there
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
@@ -157,8 +157,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _stops(self) -> bool:
         """Whether patients are kept aside who say when to stop: else a network learns its patients by heart."""
         if self.early_stopping == "auto":
-            # Watched training runs on the processor, so a device that was asked for is not taken away.
-            return self.solver == "auto" and not self._is_linear and self.device in ("auto", "cpu")
+            return self.solver == "auto" and not self._is_linear
         return bool(self.early_stopping)
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
@@ -171,17 +170,23 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         known = type(self)._slab_plan is not NetworkEstimator._slab_plan
         return known and self._uses_convex and not self.recalibrate
 
+    def _solves_there(self, shape: tuple[int, ...]) -> bool:
+        """Whether the optimum of (n, d) features is looked for on an accelerator."""
+        if self.device != "auto":
+            return self._solves_over_slabs and self.device != "cpu"
+        return self._solves_over_slabs and len(shape) == 2 and solves_there(*shape)
+
     def _features(self, X: Any, y: Any) -> Any:
-        if is_tensor(X) and self._solves_over_slabs:
-            return checked_tensor(self, X, fit=True)
-        if is_tensor(X) or self.device in ("auto", "cpu") or not self._solves_over_slabs:
-            return super()._features(X, y)
+        if is_tensor(X):
+            return checked_tensor(self, X, fit=True) if self._solves_over_slabs else super()._features(X, y)
+        given = enter(self, X, y, fit=True)
         # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
-        precisions = np.float64, np.float32
-        return validate_data(self, enter(self, X, y, fit=True), dtype=precisions, ensure_min_samples=2)
+        precisions = (np.float64, np.float32) if self._solves_there(np.shape(given)) else np.float64
+        return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
 
     def _trains_elsewhere(self, training: Training) -> bool:
-        if not self._solves_over_slabs or not (is_tensor(training.X) or self.device not in ("auto", "cpu")):
+        shape = (training.n_rows, training.X.shape[1])
+        if not (self._solves_over_slabs if is_tensor(training.X) else self._solves_there(shape)):
             return False
         plain = training.target.is_plain and training.observation.offset is None
         plan = self._slab_plan(training.target.event, training.seed) if plain else None
@@ -196,12 +201,14 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         lies_there = is_tensor(training.X) and self.device == "auto"
         device = training.X.device if lies_there else resolve_device(self.device, worthwhile=True)
         fit_on_device(self, plan, training, device)
+        if not is_tensor(training.X):
+            self._keep(training)
         return True
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
         # Batches are drawn and trees grown on the processor.
-        here = self.batch_size is not None or self._stops or solver != "adam"
+        here = self.batch_size is not None or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
         required = self.early_stopping is True
         stopping = Stopping(self.validation_fraction, self.n_iter_no_change, required)

@@ -16,6 +16,7 @@ from drosurv.estimators.slab_baseline import baseline, follow_up
 from drosurv.estimators.training import Training
 from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.solvers import minimise
+from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.device_slabs import device_slabs
 from drosurv.solvers.slab import Scheme
 from drosurv.solvers.slab_problem import Here, SlabProblem, Workers
@@ -161,31 +162,28 @@ def fit_on_device(estimator: Any, plan: SlabPlan, training: Training, device: An
     problem = train_over_slabs(estimator, cohort, slabs, centre, Here())
     estimator.n_patients_, estimator.n_events_ = training.n_patients, training.n_events
     if hasattr(estimator, "alpha"):
-        estimator.worst_case_weights_ = training.spread(
-            _patient_weights(problem, target.event, training.mass, order, plan)
-        )
+        estimator.worst_case_weights_ = training.spread(_patient_weights(problem, training, order, plan))
 
 
-def _patient_weights(
-    problem: SlabProblem, event: BoolArray, mass: FloatArray, order: Any, plan: SlabPlan
-) -> FloatArray:
-    """Worst-case weights of all patients, summing to one."""
-    weights = np.zeros(len(event))
-    for own, tilt in zip(plan.sides(len(event)), problem.tilts, strict=True):
-        rest = own & ~event
+def _patient_weights(problem: SlabProblem, training: Training, order: Any, plan: SlabPlan) -> FloatArray:
+    """Worst-case weights of all patients, summing to one, put together where the slabs lie."""
+    import torch
+
+    def beside(values: Any) -> Any:
+        return torch.as_tensor(values, device=order.device)
+
+    event, mass = beside(training.target.event), beside(training.mass)
+    weights = torch.zeros_like(mass)
+    for flags, tilt in zip(plan.sides(len(event)), problem.tilts, strict=True):
+        own = beside(flags)
         # Patients without an event have loss zero.
-        weights[rest] = mass[rest] / mass[own].sum() * float(tilt.ratio(np.zeros(1))[0])
-    for places, q in zip(_event_places(problem, order), problem.event_weights(), strict=True):
-        for own_places, own_q in zip(places, q, strict=True):
-            weights[own_places] = own_q
-    total: FloatArray = weights / weights.sum()
+        ratio = float(tilt.ratio(np.zeros(1))[0]) / (mass * own).sum()
+        weights += mass * (own & ~event) * ratio
+    start = 0
+    for slab, found in zip(problem.slabs, problem.event_weights(), strict=True):
+        rows = order[start : start + slab.X.shape[1]]
+        start += len(rows)
+        for side, q in zip(slab.sides, found, strict=True):
+            weights[rows[side.event]] = q
+    total: FloatArray = in_numpy(weights / weights.sum())
     return total
-
-
-def _event_places(problem: SlabProblem, order: Any) -> Sequence[list[Any]]:
-    """Rows of the caller's patients that each slab's events are."""
-    starts = np.cumsum([0, *(slab.X.shape[1] for slab in problem.slabs)])
-    return [
-        [order[start : start + slab.X.shape[1]][side.event.cpu().numpy()] for side in slab.sides]
-        for start, slab in zip(starts, problem.slabs, strict=False)
-    ]

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from drosurv.metrics import FollowUp
-from drosurv.solvers.arrays import on_host
+from drosurv.solvers.arrays import (
+    blocks_of_equals,
+    counted_up_to,
+    double,
+    exp,
+    flipped,
+    on_host,
+    set_places,
+    summed_by_block,
+)
 from drosurv.solvers.slab_problem import Workers
 from drosurv.target import BoolArray, FloatArray, Target
 
@@ -55,30 +64,29 @@ def _risk(slab: Any, f: Any, shift: float) -> float:
     return float(_risks(slab, f, shift).sum())
 
 
-def _risks(slab: Any, f: Any, shift: float) -> FloatArray:
-    risk: FloatArray = np.exp(on_host(f) - shift)
-    return risk if slab.weight is None else on_host(slab.weight) * risk
+def _risks(slab: Any, f: Any, shift: float) -> Any:
+    risk = exp(f - shift)
+    return risk if slab.weight is None else double(slab.weight) * risk
 
 
 def _steps(
     slab: Any, f: Any, shift: float, before: float, ties: str, every: int
 ) -> tuple[FloatArray, FloatArray]:
     """Rising times of a slab and the hazard that it adds up to each of them; every k-th time and the last."""
-    time, event, weight = _followed(slab, 1)
-    risk = _risks(slab, f, shift)
-    places = np.flatnonzero(event)[::-1]
-    times, block = np.unique(time[places], return_inverse=True)
-    deaths = np.bincount(block, None if weight is None else weight[places], minlength=len(times))
-    last = np.searchsorted(-time, -times, side="right") - 1
-    at_risk = (np.cumsum(risk) + before)[last]
+    # Times fall: negative they rise, and blocks of equal ones follow each other.
+    rising, risk, places = -double(slab.time), _risks(slab, f, shift), set_places(slab.event)
+    block, starts, counts, earlier = blocks_of_equals(rising[places])
+    firsts = rising[places[starts]]
+    at_risk = (risk.cumsum(0) + before)[counted_up_to(rising, firsts) - 1]
+    weight = double(slab.event if slab.weight is None else slab.weight)[places]
+    deaths = summed_by_block(weight, block, starts)
     jumps = deaths / at_risk
     if ties == "efron":
         # A block's m events with summed risk D leave in turn: the mean of 1 / (S - k/m D), k = 0..m-1.
-        count, tied = np.bincount(block, minlength=len(times)), np.bincount(block, risk[places])
-        left = (np.arange(len(block)) - (np.cumsum(count) - count)[block]) / count[block]
-        terms = 1.0 / (at_risk[block] - left * tied[block])
-        jumps = deaths / count * np.bincount(block, terms)
-    hazard = np.cumsum(jumps) * np.exp(-shift)
+        tied = summed_by_block(risk[places], block, starts)
+        terms = 1.0 / (at_risk[block] - double(earlier) / counts * tied[block])
+        jumps = deaths / counts[starts] * summed_by_block(terms, block, starts)
+    times, hazard = on_host(-flipped(firsts)), on_host(flipped(jumps).cumsum(0)) * np.exp(-shift)
     kept = np.arange(len(times) - 1, -1, -every)[::-1]
     return times[kept], hazard[kept]
 
@@ -96,7 +104,7 @@ def _followed(slab: Any, every: int) -> tuple[FloatArray, BoolArray, FloatArray 
     """Times, events and weights of every so many patients."""
     weight = slab.weight
     return (
-        on_host(slab.time)[::every],
-        on_host(slab.event)[::every],
-        None if weight is None else on_host(weight)[::every],
+        on_host(slab.time[::every]),
+        on_host(slab.event[::every]),
+        None if weight is None else on_host(weight[::every]),
     )

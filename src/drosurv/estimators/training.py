@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
+from drosurv.metrics import FollowUp
 from drosurv.observation import Observation
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -62,11 +64,24 @@ class Training:
         """Number of events, counted likewise."""
         return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
 
+    @cached_property
+    def follow_up(self) -> FollowUp:
+        """How long the patients were observed; models trained together share it."""
+        weight = self.weight if self.observation.patient is None else None
+        seen = self.observation.patients(self.target)
+        return FollowUp.of(seen, weight, entry=seen.entry)
+
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""
+        if len(values) == self.n_rows:
+            return values
         out = np.zeros(self.n_rows)
         out[self.kept] = values
         return out
+
+    def in_double(self) -> Training:
+        """The data in double precision, for what is computed on the processor."""
+        return self if self.X.dtype == np.float64 else replace(self, X=self.X.astype(np.float64))
 
     def part(self, rows: IntArray) -> Training:
         """The data of the given rows only."""

@@ -319,7 +319,10 @@ class TorchRiskSets:
         shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
         order, first, died = (part.expand(shape) for part in (self.order, self.first, self.died))
         scores = log_risk.expand(shape).gather(-1, order)
-        risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
+        # Mostly nobody is weighted, and one look at the patients in their order is enough.
+        risk = scores
+        if weight is not None:
+            risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
         log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
         if ties == "efron":
             log_sums = log_sums + _efron_correction(risk, log_sums, died, first)

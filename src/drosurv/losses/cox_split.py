@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
@@ -106,21 +107,20 @@ class CoxSplit(ConvexLoss):
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         first = stack([np.flatnonzero(loss.in_first) for loss in losses], device)
         second = stack([np.flatnonzero(~loss.in_first) for loss in losses], device)
-        scored = [(first, second), (second, first)] if losses[0].both else [(first, second)]
+        halves = [(first, second), (second, first)] if losses[0].both else [(first, second)]
+        scored = []
+        for own, other in halves:
+            sets = TorchReferenceSets.of(at.time.gather(-1, own), at.time.gather(-1, other))
+            reference = other.gather(-1, sets.order)
+            weight = None if at.weight is None else at.weight.gather(-1, reference)
+            scored.append((own, at.event.gather(-1, own), reference, weight, sets.first))
 
         def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
             losses = scores.new_zeros(scores.shape)
-            for own, other in scored:
-                mine, others = (part.expand(*scores.shape[:-1], -1) for part in (own, other))
-                part = cox_split(
-                    scores.gather(-1, mine),
-                    at.event.gather(-1, own),
-                    at.time.gather(-1, own),
-                    scores.gather(-1, others),
-                    at.time.gather(-1, other),
-                    reference_weight=None if at.weight is None else at.weight.gather(-1, other),
-                )
-                losses = losses.scatter(-1, mine, part)
+            for own, event, reference, weight, place in scored:
+                mine, others, first = (p.expand(*scores.shape[:-1], -1) for p in (own, reference, place))
+                risk = weighted_log_risk(scores.gather(-1, others), weight)
+                losses = losses.scatter(-1, mine, _split_losses(scores.gather(-1, mine), event, risk, first))
             return losses
 
         return in_torch
@@ -248,18 +248,47 @@ def cox_split(
     tensor([4., 1.])
     """
     import torch
-    from torch.nn.functional import pad, softplus
 
     batch = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
         log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1]
     )
-    n, m = log_risk.shape[-1], reference_log_risk.shape[-1]
-    order = torch.argsort(reference_time, dim=-1, stable=True).expand(*batch, m)
-    at_risk_time = reference_time.expand(*batch, m).gather(-1, order).contiguous()
-    risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, m).gather(-1, order)
+    sets = TorchReferenceSets.of(time.expand(*batch, -1), reference_time.expand(*batch, -1))
+    risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, sets.order)
+    return _split_losses(log_risk, event, risk, sets.first)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchReferenceSets:
+    """What of the loss in torch depends on times alone: found once, however often scores change.
+
+    Attributes
+    ----------
+    order : (..., m) int
+        Reference patients from the shortest to the longest time.
+    first : (..., n) int
+        For each scored patient the first place in that order that is at risk; m where nobody is.
+    """
+
+    order: Tensor
+    first: Tensor
+
+    @classmethod
+    def of(cls, time: Tensor, reference_time: Tensor) -> TorchReferenceSets:
+        """Of times (..., n) and reference times (..., m)."""
+        import torch
+
+        order = torch.argsort(reference_time, dim=-1, stable=True)
+        rising = reference_time.gather(-1, order).contiguous()
+        return cls(order, torch.searchsorted(rising, time.contiguous(), side="left"))
+
+
+def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, first: Tensor) -> Tensor:
+    """Losses (..., n), given the reference patients' log risks (..., m) in order of time."""
+    import torch
+    from torch.nn.functional import pad, softplus
+
     lowest = torch.finfo(risk.dtype).min
     # One more place at the end stands for the empty risk set of those who outlived every reference patient.
     log_sums = pad(torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1), (0, 1), value=lowest)
-    first = torch.searchsorted(at_risk_time, time.expand(*batch, n).contiguous(), side="left")
     losses = softplus(log_sums.gather(-1, first) - log_risk, threshold=50)
     return torch.where(event.bool(), losses, torch.zeros_like(losses))

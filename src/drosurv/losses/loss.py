@@ -43,6 +43,8 @@ class Loss(ABC):
         Scores of each patient.
     signed : bool
         Whether a loss may be negative, so that its own size says nothing of how near the optimum is.
+    recordable : bool
+        Whether its form in torch never waits for the device; see :class:`drosurv.solvers.replay.Replay`.
     """
 
     n: int
@@ -52,6 +54,7 @@ class Loss(ABC):
     extra_ridge = 1e-6
     n_outputs = 1
     signed = True
+    recordable = True
 
     @property
     def n_extra(self) -> int:

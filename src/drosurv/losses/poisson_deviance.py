@@ -51,7 +51,19 @@ def poisson_deviance(
     positive = time[time > 0]
     if len(positive) == 0:
         raise ValueError(NO_FOLLOW_UP)
-    time = torch.where(time > 0, time, positive.min() / 2)
+    return _of_followed(log_risk, psi, event, torch.where(time > 0, time, positive.min() / 2), cut_points)
+
+
+def _of_followed(
+    log_risk: torch.Tensor,
+    psi: torch.Tensor,
+    event: torch.Tensor,
+    time: torch.Tensor,
+    cut_points: torch.Tensor,
+) -> torch.Tensor:
+    """The same where all times are positive."""
+    import torch
+
     log_hazard = log_risk + cumulative_baseline(psi, time, cut_points)[0].log()
     return 2 * (log_hazard.exp() - torch.where(event.bool(), 1 + log_hazard, 0.0))
 
@@ -78,7 +90,7 @@ class PoissonDeviance(OnIntervals):
     """
 
     signed = False
-    in_torch = staticmethod(poisson_deviance)
+    in_torch = staticmethod(_of_followed)
 
     def _followed(self, time: FloatArray) -> FloatArray:
         positive = time[time > 0]

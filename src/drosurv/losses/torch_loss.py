@@ -49,6 +49,9 @@ class TorchLoss(OnePerPatient):
     array([[1., 3.]])
     """
 
+    # A user's function may read numbers off the device.
+    recordable = False
+
     def __init__(
         self,
         function: Function,

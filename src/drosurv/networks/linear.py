@@ -24,6 +24,8 @@ class Linear:
         Coefficients, updated in place by a solver.
     """
 
+    recordable = False
+
     def __init__(self, X: FloatArray, theta: FloatArray) -> None:
         # One row per feature: sums over patients then run along memory.
         self.columns: FloatArray = np.empty(X.shape[::-1])

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -40,3 +44,9 @@ def linear(n_features: int, n_outputs: int = 1) -> Module:
     from torch import nn
 
     return nn.Linear(n_features, n_outputs, bias=n_outputs > 1)
+
+
+def coefficients(module: Any) -> FloatArray:
+    """Coefficients (d,) of one linear map to one score."""
+    theta: FloatArray = module.weight.detach().numpy().reshape(-1).astype(np.float64)
+    return theta

@@ -47,7 +47,10 @@ def seeded(seed: int) -> Iterator[None]:
     """Random numbers of torch from a seed while the context lasts, leaving the global generator as it was."""
     import torch
 
-    with _GENERATOR, torch.random.fork_rng(devices=[]):
+    # Accelerators have generators of their own, as soon as one is used.
+    started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    devices = range(torch.cuda.device_count()) if started else []
+    with _GENERATOR, torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
 
@@ -100,6 +103,14 @@ class ModuleBatch:
         self.X = torch.tensor(X, dtype=dtype, device=device)
         self._leaves: list[Tensor] = []
         self._scores: Tensor | None = None
+
+    @property
+    def recordable(self) -> bool:
+        """Whether scores are work on an accelerator that never waits for it: that is known of torch's own layers."""
+        lead = self.modules[0]
+        own_layers = all(type(layer).__module__.startswith("torch.nn.") for layer in lead.modules())
+        # Running means may be averaged by a count that is read off the device.
+        return self.X.is_cuda and own_layers and not list(lead.buffers())
 
     def scores(self) -> Any:
         """Scores (B, n) at the current parameters."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
 from drosurv.objectives.objective import Curvature, Evaluation, Objective, check_alpha
-from drosurv.objectives.tensors import alphas_of, first_order, shares_of
+from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
 from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
@@ -57,8 +57,8 @@ class ChiSquare(Objective):
     """
 
     def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:
-        self.alpha, self.kind = np.atleast_1d(check_alpha(alpha)), constant
         self.radius = self.constant = np.atleast_1d(radius_constant(alpha, constant))
+        self._squares = Placed(self.constant**2)
         self._start: FloatArray = np.full(1, -np.inf)
 
     def smoothed(self, smoothing: float) -> Tilted:
@@ -77,11 +77,8 @@ class ChiSquare(Objective):
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
-        import torch
-
-        # On the processor, so that checking them does not wait for the device.
-        alphas = torch.tensor(self.alpha).expand(losses.shape[:-1])
-        value, weights, _ = torch_chi_square(losses.detach(), alphas, self.kind, mass)
+        squares = self._squares.beside(losses).expand(losses.shape[:-1])
+        value, weights, _ = _by_prefixes(losses.detach(), squares, mass)
         return first_order(losses, value, weights)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
@@ -271,18 +268,25 @@ def torch_chi_square(
 
     ``mass`` (..., n) are the patients' positive masses, of any sum; None weighs all alike.
     """
-    import torch
-
     if constant not in CONSTANTS:
         raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
     alphas = alphas_of(losses, alpha)
-    square = (1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0).unsqueeze(-1)
-    values = losses.double()
+    square = 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
+    return _by_prefixes(losses, square, mass)
+
+
+def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, given C^2 (...,): of all sets of largest losses the one that its own threshold separates."""
+    import torch
+
+    # Sorted before they are doubles, which take twice as long.
+    sorted_losses, order = losses.sort(dim=-1, descending=True)
+    values, square = losses.double(), square.unsqueeze(-1)
     shares = shares_of(values, mass)
     # Every prefix holds the largest loss: centred on it, the sums of squares cancel in none of them.
-    highest = values.max(-1, keepdim=True).values
+    highest = sorted_losses[..., :1].double()
     lowered = values - highest
-    falling, order = lowered.sort(dim=-1, descending=True)
+    falling = sorted_losses.double() - highest
     parts = shares.gather(-1, order)
     held = parts.cumsum(-1)
     mean = (parts * falling).cumsum(-1) / held

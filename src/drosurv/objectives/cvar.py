@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.objectives.objective import Evaluation, Objective, check_alpha
-from drosurv.objectives.tensors import alphas_of, first_order, shares_of
+from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
 from drosurv.objectives.tilt import cvar as tilt_cvar
 from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
@@ -36,6 +36,7 @@ class CVaR(Objective):
 
     def __init__(self, alpha: ArrayLike) -> None:
         self.alpha = np.atleast_1d(check_alpha(alpha))
+        self._alphas = Placed(self.alpha)
 
     def smoothed(self, smoothing: float) -> Tilted:
         """The objective without its kinks, at a price."""
@@ -51,11 +52,8 @@ class CVaR(Objective):
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
-        import torch
-
-        value, weights, _ = torch_cvar(
-            losses.detach(), torch.tensor(self.alpha).expand(losses.shape[:-1]), mass
-        )
+        alphas = self._alphas.beside(losses).expand(losses.shape[:-1])
+        value, weights, _ = _worst_sorted(losses.detach(), alphas, mass)
         return first_order(losses, value, weights)
 
 
@@ -130,13 +128,17 @@ def torch_cvar(
 
     ``mass`` as in :func:`torch_chi_square`.
     """
-    import torch
+    return _worst_sorted(losses, alphas_of(losses, alpha), mass)
 
-    alphas = alphas_of(losses, alpha).unsqueeze(-1)
+
+def _worst_sorted(losses: Tensor, alphas: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, of checked alphas (...,) on the losses' device."""
     # One row per alpha, where there are more of them than rows of losses.
-    values = losses.double() + torch.zeros_like(alphas)
+    rows = losses.expand(*alphas.shape, losses.shape[-1])
+    # Sorted before they are doubles, which take twice as long.
+    falling, order = rows.sort(dim=-1, descending=True)
+    values, falling, alphas = rows.double(), falling.double(), alphas.unsqueeze(-1)
     shares = shares_of(values, mass)
-    falling, order = values.sort(dim=-1, descending=True)
     held = shares.gather(-1, order).cumsum(-1)
     # A sum that rounding left just short of alpha has reached it.
     short = (held < alphas * (1.0 - 1e-12)).sum(-1, keepdim=True)

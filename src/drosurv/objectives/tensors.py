@@ -5,9 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from drosurv.objectives.objective import check_alpha
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, device
+
+
+class Placed:
+    """Numbers (B,) of this process that are copied to each device once, as a step there must not wait for them."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+        self._on: dict[device, Tensor] = {}
+
+    def beside(self, tensor: Tensor) -> Tensor:
+        """The numbers in double precision where a tensor lies."""
+        import torch
+
+        if tensor.device not in self._on:
+            self._on[tensor.device] = torch.tensor(self.values, dtype=torch.float64, device=tensor.device)
+        return self._on[tensor.device]
 
 
 def first_order(losses: Tensor, value: Tensor, weights: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.replay import Replay
 from drosurv.solvers.stopping import Enough
 from drosurv.target import FloatArray
 
@@ -16,6 +17,11 @@ DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 
 class ScoredCriterion(Protocol):
     """What Adam minimises; arrays are NumPy's or torch's, as the network gives them."""
+
+    @property
+    def recordable(self) -> bool:
+        """Whether it is work on an accelerator that never waits for it; see :class:`drosurv.solvers.replay.Replay`."""
+        ...
 
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
         """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
@@ -26,6 +32,11 @@ class Network(Protocol):
     """A batch of models on fixed features; arrays are NumPy's or torch's, as the criterion takes them."""
 
     parameters: list[Any]
+
+    @property
+    def recordable(self) -> bool:
+        """As of the criterion."""
+        ...
 
     def scores(self) -> Any:
         """Scores (B, n) at the current parameters."""
@@ -69,13 +80,36 @@ def adam(
     (B, steps) float64
         The objective before each step.
     """
+    step = make_step(network, criterion, lr, l2, extra)
+    take = Replay(step) if network.recordable and criterion.recordable else step
+    history: list[Any] = []
+    for number in range(1, steps + 1):
+        history.append(take())
+        if on_step is not None:
+            try:
+                on_step(number)
+            except Enough:
+                break
+    return _stacked(history) if history else np.empty((len(lr), 0))
+
+
+def make_step(
+    network: Network, criterion: ScoredCriterion, lr: FloatArray, l2: float = 0.0, extra: Any = None
+) -> Callable[[], Any]:
+    """One step of Adam after the other, each of which gives the objective (B,) before it; arguments as above.
+
+    Everything that changes from step to step lies beside the parameters, so that one recording is all steps.
+    """
     parameters = network.parameters
     trained = parameters if extra is None else [*parameters, extra]
     rates = [_like(lr, p) for p in trained]
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
-    history: list[Any] = []
-    for step in range(1, steps + 1):
+    # Extra parameters may lie elsewhere than a network's.
+    decays = [_beside(p, [DECAY_FIRST, DECAY_SECOND]) for p in trained]
+    left = [_beside(p, [1.0, 1.0]) for p in trained]
+
+    def step() -> Any:
         value, slope, by_extra = criterion(network.scores(), extra)
         gradients = network.pullback(slope)
         if l2 > 0.0:
@@ -86,20 +120,38 @@ def adam(
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
         if extra is not None:
             gradients = [*gradients, by_extra]
-        history.append(value)
-        shrink = (1 - DECAY_SECOND**step) ** 0.5
-        for p, g, m, v, rate in zip(trained, gradients, first, second, rates, strict=True):
+        for p, g, m, v, rate, decay, powers in zip(
+            trained, gradients, first, second, rates, decays, left, strict=True
+        ):
+            powers *= decay
+            grown, shrink = 1 - powers[0], (1 - powers[1]) ** 0.5
             m *= DECAY_FIRST
             m += (1 - DECAY_FIRST) * g
             v *= DECAY_SECOND
             v += (1 - DECAY_SECOND) * (g * g)
-            p -= rate / (1 - DECAY_FIRST**step) * m / (v**0.5 / shrink + EPSILON)
-        if on_step is not None:
-            try:
-                on_step(step)
-            except Enough:
-                break
-    return np.stack([in_numpy(value) for value in history], axis=-1) if history else np.empty((len(lr), 0))
+            p -= rate / grown * m / (v**0.5 / shrink + EPSILON)
+        return value
+
+    return step
+
+
+def _stacked(history: list[Any]) -> FloatArray:
+    """Values (B,) of all steps as (B, steps); those of an accelerator are fetched at once."""
+    if isinstance(history[0], np.ndarray):
+        return np.stack(history, axis=-1)
+    import torch
+
+    values: FloatArray = in_numpy(torch.stack(history, dim=-1))
+    return values
+
+
+def _beside(parameter: Any, numbers: list[float]) -> Any:
+    """Numbers in double precision where a parameter lies."""
+    if isinstance(parameter, np.ndarray):
+        return np.array(numbers)
+    import torch
+
+    return torch.tensor(numbers, dtype=torch.float64, device=parameter.device)
 
 
 def _like(lr: FloatArray, parameter: Any) -> Any:

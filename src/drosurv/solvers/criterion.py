@@ -75,6 +75,8 @@ class Criterion:
         Whether patients without a loss share an entry.
     """
 
+    recordable = False
+
     def __init__(
         self,
         loss: Loss,

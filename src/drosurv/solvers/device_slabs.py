@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from drosurv.solvers.slab import Scheme, Slab, make_slab
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,10 +24,10 @@ def device_slabs(
     scheme: Scheme,
     device: Any,
     rows: int = ROWS,
-) -> tuple[list[Slab], FloatArray, IntArray]:
+) -> tuple[list[Slab], FloatArray, Tensor]:
     """Slabs of patients in any order, from the longest to the shortest times.
 
-    Beside them come the centre (d,) of the features and the order (n,) of the rows.
+    Beside them come the centre (d,) of the features and, on the device, the order (n,) of the rows.
 
     Parameters
     ----------
@@ -42,11 +41,12 @@ def device_slabs(
     """
     import torch
 
-    # A DataFrame's numbers are read-only, which torch would warn about.
-    readable = X if not isinstance(X, np.ndarray) or X.flags.writeable else X.copy()
-    given = torch.as_tensor(readable, device=device)
-    order = torch.as_tensor(-time, device=device).argsort(stable=True)
-    falling = torch.as_tensor(time, device=device)[order]
+    with warnings.catch_warnings():
+        # A DataFrame's numbers are read-only, which torch warns about; nothing is written here.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
+        given, times = (torch.as_tensor(values, device=device) for values in (X, time))
+    order = times.argsort(descending=True, stable=True)
+    falling = times[order]
     centre = _centre(given, weight)
     # A sum is finite only if all its terms are.
     if not bool(torch.isfinite(centre).all()):
@@ -66,7 +66,7 @@ def device_slabs(
         parts = (None if values is None else values[own] for values in (events, weights, firsts))
         slabs.append(make_slab(features, falling[own], next(parts), next(parts), next(parts), scheme))
         start = stop
-    return slabs, centre.cpu().numpy(), order.cpu().numpy()
+    return slabs, centre.cpu().numpy(), order
 
 
 def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:

@@ -29,6 +29,9 @@ class MiniBatches:
         Batches of one epoch.
     """
 
+    # Every step has patients of its own.
+    recordable = False
+
     def __init__(
         self, network: Any, make_criterion: Callable[[IntArray], Any], n: int, size: int, seed: int
     ) -> None:

@@ -187,10 +187,8 @@ def curvature(
 
 
 def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Any]:
-    """Worst-case weights of each side's events."""
-    return [
-        in_numpy(_weights(side, l, tilt)) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
-    ]
+    """Worst-case weights of each side's events, where the slab lies."""
+    return [_weights(side, l, tilt) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
 
 
 def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:

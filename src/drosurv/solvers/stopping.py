@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.replay import Replay
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # With fewer events the watched criterion is mostly chance.
@@ -68,40 +70,57 @@ class Watch:
     ----------
     network : Network
         The models on the watched patients, sharing the parameters that are trained.
-    criterion : Criterion
+    criterion : Criterion or TorchCriterion
         Among them.
     patience, every : int
         Passes to wait, and steps in a pass.
+    extra : (B, K) array or None
+        Extra parameters of the loss, which are trained too.
     """
 
-    def __init__(self, network: Any, criterion: Criterion, patience: int, every: int = 1) -> None:
-        self.network, self.criterion, self.patience, self.every = network, criterion, patience, every
+    def __init__(
+        self, network: Any, criterion: Any, patience: int, every: int = 1, extra: Any = None
+    ) -> None:
+        self.patience, self.every = patience, every
+        self.trained = [*network.parameters, *([] if extra is None else [extra])]
+
+        def value() -> Any:
+            return criterion(network.evaluated(), extra)[0]
+
+        self._value = Replay(value) if network.recordable and criterion.recordable else value
         batch = len(network.parameters[0])
         self.best = np.full(batch, np.inf)
         self.best_pass: IntArray = np.zeros(batch, dtype=np.intp)
         self.kept: list[Any] = []
 
-    def look(self, step: int, extra: Any = None) -> None:
+    def after(self, told: Callable[[int], None]) -> Callable[[int], None]:
+        """What a solver tells of each step: the bar first, then this watch."""
+
+        def on_step(step: int) -> None:
+            told(step)
+            self.look(step)
+
+        return on_step
+
+    def look(self, step: int) -> None:
         """After a step: remember what is best, and raise :class:`Enough` when nothing gets better."""
         if step % self.every:
             return
-        value: FloatArray = self.criterion(self.network.evaluated(), extra)[0]
-        trained = [*self.network.parameters, *([] if extra is None else [extra])]
+        value: FloatArray = in_numpy(self._value())
         better = value < self.best
         if not self.kept:
-            self.kept = [_copy(p) for p in trained]
+            self.kept = [_copy(p) for p in self.trained]
         for b in np.flatnonzero(better):
-            for kept, p in zip(self.kept, trained, strict=True):
+            for kept, p in zip(self.kept, self.trained, strict=True):
                 kept[b] = p[b]
         now = step // self.every
         self.best, self.best_pass = np.where(better, value, self.best), np.where(better, now, self.best_pass)
         if (now - self.best_pass >= self.patience).all():
             raise Enough
 
-    def restore(self, extra: Any = None) -> None:
+    def restore(self) -> None:
         """Put every network back to where it was best."""
-        trained = [*self.network.parameters, *([] if extra is None else [extra])]
-        for kept, p in zip(self.kept, trained, strict=True):
+        for kept, p in zip(self.kept, self.trained, strict=True):
             p[...] = kept
 
 

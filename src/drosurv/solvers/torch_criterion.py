@@ -10,6 +10,7 @@ import numpy as np
 from drosurv.errors import OnProcessorOnly
 from drosurv.losses.stacked_targets import stack
 from drosurv.solvers.criterion import Criterion
+from drosurv.target import BoolArray
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -37,13 +38,12 @@ class TorchCriterion:
                 "device", "be 'auto' or 'cpu': this model trains on the processor", device
             )
         self.losses, self.objective = losses, lead.make_objective()
+        self.recordable = torch.device(device).type == "cuda" and lead.loss.recordable
         self.shape = (len(criteria), settings)
-        self.mass = stack([criterion.patient_mass for criterion in criteria], device)
         self.offset = (
             None if lead.offset is None else stack([criterion.offset for criterion in criteria], device)
         )
-        blocks = [] if lead.whole else range(len(lead.blocks))
-        self.blocks = [stack([criterion.blocks[k] for criterion in criteria], device) for k in blocks]
+        self.blocks = [_entries(criteria, k, device) for k in range(len(lead.blocks))]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
@@ -67,6 +67,10 @@ class TorchCriterion:
         by_score, *by_extra = torch.autograd.grad(value.sum(), leaves)
         return value.detach().reshape(-1), by_score, by_extra[0] if by_extra else None
 
+    def values(self, scores: Tensor, extra: Tensor | None = None) -> Tensor:
+        """The values (R * B,) alone."""
+        return self._value(scores.detach(), extra).detach().reshape(-1)
+
     def _value(self, leaf: Tensor, rates: Tensor | None) -> Tensor:
         import torch
 
@@ -75,10 +79,10 @@ class TorchCriterion:
         losses = self.losses(scores, extra)
         if self.offset is not None:
             losses = losses - self.offset.to(losses.dtype)
-        value = scores.new_zeros(self.shape) if self.blocks else self.objective.torch(losses, self.mass)
-        for rows in self.blocks:
+        value = scores.new_zeros(self.shape)
+        for rows, mass in self.blocks:
             own = losses.gather(-1, rows.expand(*self.shape, -1))
-            value = value + self.objective.torch(own, self.mass.gather(-1, rows))
+            value = value + self.objective.torch(own, mass)
         if rates is not None:
             moved = extra - self.start.to(extra.dtype).unsqueeze(1)
             value = value + 0.5 * self.extra_ridge * moved.square().sum(-1)
@@ -86,3 +90,31 @@ class TorchCriterion:
             found = [p.torch(own) for p, own in zip(self.penalties, scores, strict=True)]
             value = value + self.penalty_weight.to(value.dtype) * torch.stack(found)
         return value
+
+
+def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
+    """Patients and masses (R, 1, m) of what the objective of block k sees.
+
+    Where patients without a loss share an entry, one of them stands for all. Sets with fewer losses than others
+    are filled up with patients of loss zero and mass zero.
+    """
+    members = [criterion.blocks[k] for criterion in criteria]
+    masses = [criterion.patient_mass[rows] for criterion, rows in zip(criteria, members, strict=True)]
+    if criteria[0].joins_the_lossless:
+        lossy = [_has_loss(c)[rows] for c, rows in zip(criteria, members, strict=True)]
+        width = max(int(own.sum()) + (not own.all()) for own in lossy)
+        for r, own in enumerate(lossy):
+            # Those with a loss first; all sets have as many members, so there are enough others to fill up with.
+            kept, count = np.concatenate([np.flatnonzero(own), np.flatnonzero(~own)])[:width], int(own.sum())
+            shared = masses[r][kept]
+            shared[count:] = 0.0
+            shared[count : count + 1] = masses[r][~own].sum()
+            members[r], masses[r] = members[r][kept], shared
+    return stack(members, device), stack(masses, device)
+
+
+def _has_loss(criterion: Criterion) -> BoolArray:
+    """Whether each patient has a loss."""
+    flags = np.zeros(criterion.loss.n, dtype=np.bool_)
+    flags[criterion.loss.rows] = True
+    return flags

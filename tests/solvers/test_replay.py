@@ -1,0 +1,136 @@
+"""A recorded step never waits for the device: shown on torch's "meta" device, which has no numbers to wait for."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+
+from drosurv.disparities import PENALTIES
+from drosurv.losses import CoxPartial, CoxSplit, PoissonDeviance, TorchLoss
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.networks import DeviceLinear, ModuleBatch, build, mlp
+from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
+from drosurv.solvers import Criterion, TorchCriterion, Watch, adam, replay
+from drosurv.solvers.adam import make_step
+from drosurv.target import Target
+
+N, D, SETTINGS = 40, 3, 2
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D))
+TARGET = Target(RNG.random(N) < 0.7, np.ceil(10 * RNG.exponential(size=N) * np.exp(-X[:, 0])))
+HALF = np.arange(N) % 3 == 0
+HALVES = [np.flatnonzero(HALF), np.flatnonzero(~HALF)]
+WEIGHT, MASS, ALPHAS = np.arange(N) % 4 + 1.0, uniform_mass(N), np.array([0.2, 0.6])
+CRITERIA = {
+    "mean": lambda: Criterion(CoxPartial(TARGET), Mean, MASS),
+    "chi2": lambda: Criterion(CoxPartial(TARGET, "breslow", WEIGHT), lambda: ChiSquare(ALPHAS), MASS),
+    "efron, cvar": lambda: Criterion(CoxPartial(TARGET, "efron"), lambda: CVaR(ALPHAS), MASS),
+    "split": lambda: Criterion(CoxSplit(TARGET, HALF), lambda: ChiSquare(ALPHAS), MASS, HALVES),
+    "regrets": lambda: Criterion(CoxPartial(TARGET), lambda: CVaR(ALPHAS), MASS, offset=np.linspace(0, 1, N)),
+    "full": lambda: Criterion(PiecewiseExponential(TARGET, 4), Mean, MASS),
+    "deviance": lambda: Criterion(PoissonDeviance(TARGET, 4), lambda: ChiSquare(ALPHAS), MASS),
+}
+
+
+def perceptrons(device):
+    return ModuleBatch([build(lambda d: mlp(d, (4,)), D, seed=s) for s in range(SETTINGS)], X, device)
+
+
+NETWORKS = {
+    "linear": lambda: DeviceLinear([X], np.zeros((SETTINGS, D)), "meta"),
+    "mlp": lambda: perceptrons("meta"),
+}
+
+
+def step_without_numbers(network, criterion):
+    """Two steps where every tensor has a shape and no numbers: what reads one raises."""
+    extra = criterion.first_extra(torch.float32)
+    step = make_step(network, criterion, np.array([0.01, 0.05]), l2=0.1, extra=extra)
+    return [step().shape for _ in range(2)]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("name", CRITERIA)
+def test_no_step_reads_a_number(name, network):
+    criterion = TorchCriterion([CRITERIA[name]()], SETTINGS, "meta")
+    assert step_without_numbers(NETWORKS[network](), criterion) == [(SETTINGS,)] * 2
+
+
+@pytest.mark.parametrize("name", sorted(PENALTIES))
+def test_no_step_of_a_penalty_reads_a_number(name):
+    penalty = PENALTIES[name].prepare(X, TARGET, np.arange(N) % 3, 3, 0.1)
+    penalised = Criterion(CoxPartial(TARGET), Mean, MASS, penalty=penalty, penalty_weight=np.ones(SETTINGS))
+    criterion = TorchCriterion([penalised], SETTINGS, "meta")
+    assert step_without_numbers(NETWORKS["linear"](), criterion) == [(SETTINGS,)] * 2
+
+
+def test_a_function_that_reads_a_number_is_noticed_and_never_recorded():
+    def reading(scores, event, time):
+        return scores * float(scores.max()) * time
+
+    loss = TorchLoss(reading, TARGET)
+    assert not loss.recordable
+    criterion = TorchCriterion([Criterion(loss, Mean, MASS)], SETTINGS, "meta")
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        step_without_numbers(NETWORKS["linear"](), criterion)
+
+
+def test_torchs_own_layers_alone_are_recorded():
+    class Mine(torch.nn.Linear):
+        pass
+
+    def recordable(module):
+        batch = ModuleBatch([module], X, "cpu")
+        batch.X = type("OnCuda", (), {"is_cuda": True})()
+        return batch.recordable
+
+    assert recordable(mlp(D, (4,), dropout=0.3))
+    assert not recordable(torch.nn.Sequential(Mine(D, 1)))
+    assert not recordable(torch.nn.Sequential(torch.nn.BatchNorm1d(D), torch.nn.Linear(D, 1)))
+    assert not ModuleBatch([mlp(D)], X, "cpu").recordable
+
+
+def test_first_calls_count_and_the_recording_is_repeated(monkeypatch):
+    total, recordings = torch.zeros(1), []
+
+    def work():
+        total.add_(1.0)
+        return total * 10
+
+    class Graph:
+        def replay(self):
+            # As a graph does, into the tensor that the recording gave.
+            replayed._out.copy_(work())
+
+    def record(graph, stream):
+        recordings.append(graph)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", record)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
+    replayed = replay.Replay(work)
+    assert [float(replayed()) for _ in range(3)] == [10.0, 20.0, 30.0]
+    assert not recordings
+    # This recording runs its work once, where a graph's runs nothing.
+    later = [float(replayed()) for _ in range(2)]
+    assert len(recordings) == 1
+    assert later == [50.0, 60.0]
+
+
+def test_a_watch_on_tensors_is_the_watch_on_arrays():
+    found = []
+    for device in (None, "cpu"):
+        network, rows, held = perceptrons(device), np.arange(0, N, 2), np.arange(1, N, 2)
+        plain = [Criterion(CoxPartial(TARGET), Mean, MASS).take(part) for part in (rows, held)]
+        training, watching = (
+            plain if device is None else [TorchCriterion([c], SETTINGS, device) for c in plain]
+        )
+        watch = Watch(network.take(held), watching, patience=5)
+        history = adam(network.take(rows), training, np.array([0.05, 0.1]), 60, on_step=watch.look)
+        watch.restore()
+        found.append((watch.best, watch.best_pass, network.parameters[0].numpy(), history))
+    for there, here in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
+    assert found[0][3].shape[1] < 60
