@@ -40,28 +40,11 @@ def cross_fitted(
     random_state: int,
     fit_options: Mapping[str, Any] | None = None,
 ) -> Predictions:
-    """Out-of-fold predictions of a recipe.
+    """Out-of-fold risk scores of a recipe, and survival curves where it gives them.
 
-    Parameters
-    ----------
-    recipe : estimator or Pipeline
-        Copied and trained anew for every fold.
-    X : (n, d) array or DataFrame
-        Features.
-    y : structured array, (n,)
-        What happened.
-    folds : int, or sequence of pairs of arrays
-        How many; patients with and without event are spread evenly over them. Or the rows to train on and those to
-        predict, fold by fold, which together are all rows.
-    random_state : int
-        Seed of the folds.
-    fit_options : mapping, optional
-        Further arguments of ``fit``, one entry per patient each.
-
-    Returns
-    -------
-    Predictions
-        Risk scores, and survival curves where the recipe gives them.
+    The recipe is copied and trained anew for every fold. Of a number of folds, patients with and without event are
+    spread evenly over them; else the folds are the rows to train on and those to predict, which together are all
+    rows. Options of ``fit`` have one entry per patient.
     """
     from sklearn.base import clone
 

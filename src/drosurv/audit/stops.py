@@ -19,20 +19,9 @@ _FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """One model of the report.
+    """One model of the report, or Predictions, with the features it takes of the audited and of the training patients.
 
-    Attributes
-    ----------
-    name : str
-        What readers call it.
-    alpha : float, optional
-        Its place on the slider; None for an audited model that is of no such family.
-    model : fitted model, or Predictions
-        What is evaluated.
-    X, X_train : features or None
-        Of the audited and of the training patients, as `model` takes them.
-    audited : bool
-        Whether it is the one under audit.
+    Alpha is its place on the slider; None for an audited model that is of no such family.
     """
 
     name: str

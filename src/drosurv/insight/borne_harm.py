@@ -47,20 +47,9 @@ def search_rules(
 ) -> list[tuple[Atom, ...]]:
     """Rules in the order found, each among the patients whom no earlier rule covers.
 
-    A rule is the better the more harm its patients bear together, counted at the lower end of an interval:
-    it should hold everyone who is harmed and no one who is not. The search keeps the best few rules of each
-    length.
-
-    Parameters
-    ----------
-    table : CodedTable
-    harm : (n,)
-        Positive where a patient is served worse than by no model.
-    max_rules, max_conditions : int
-    min_group : int
-        Least number of patients in a rule.
-    weight : (n,), optional
-        How often each patient counts (bootstrap draws).
+    A rule is the better the more harm (n,) its patients bear together, counted at the lower end of an interval: it
+    should hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length. A
+    patient counts as often as his weight (n,) says, which is how a bootstrap draws him.
     """
     left = np.ones(len(harm)) if weight is None else weight.astype(np.float64)
     rules: list[tuple[Atom, ...]] = []

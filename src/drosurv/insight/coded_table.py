@@ -138,13 +138,7 @@ class CodedTable:
 def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     """The columns that rules may speak about, one row for each of n patients.
 
-    Parameters
-    ----------
-    X : array or DataFrame, (n, d)
-    n : int
-        Number of patients.
-    names : sequence of d str, optional
-        Names of an array's columns; x1, x2, ... without them.
+    Columns of an array have the names given, or are called x1, x2, ...
     """
     import pandas as pd
 

@@ -18,16 +18,9 @@ from drosurv.target import FloatArray, Target
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     """Predicted survival of n patients, to be read at any time.
 
-    Parameters
-    ----------
-    model : fitted survival model, or a pair (times, survival)
-        Anything with scikit-survival's ``predict_survival_function`` or
-        ``predict_cumulative_hazard_function``; or predictions made elsewhere: an increasing array of p times
-        and the survival probabilities (n, p) at them.
-    X : array or DataFrame, (n, d)
-        Features as the model takes them; not used with predictions made elsewhere.
-    n : int
-        Number of patients.
+    Of anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function`` and its
+    features; or of predictions made elsewhere: an increasing array of p times and the survival probabilities (n, p)
+    at them.
     """
     if isinstance(model, tuple):
         if len(model) != 2:

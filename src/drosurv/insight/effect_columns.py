@@ -20,15 +20,9 @@ MOST_LEVELS = 12
 
 @dataclass(frozen=True)
 class EffectColumn:
-    """One column: z = (x, held between low and high, minus the centre) / scale.
+    """One column of a table: z = (x, held between low and high, minus the centre) / scale.
 
-    Parameters
-    ----------
-    name : str
-        Column of the table; of the model's own risk the name is "predicted risk".
-    level : object
-        The category that is 1 where the others are 0; None for a number.
-    low, high, centre, scale : float
+    The level is the category that is 1 where the others are 0; None for a number.
     """
 
     name: str
@@ -70,13 +64,7 @@ class EffectColumn:
 
 @dataclass(frozen=True)
 class EffectColumns:
-    """The level, the model's log risk and the features, as effects see them.
-
-    Parameters
-    ----------
-    columns : tuple of EffectColumn
-        The log risk first, then features; p - 1 of them.
-    """
+    """The level, the model's log risk and the features, as effects see them: p - 1 columns, the log risk first."""
 
     columns: tuple[EffectColumn, ...]
 

@@ -65,17 +65,7 @@ def log_risk(model: Any, X: Any, n: int, times: FloatArray) -> FloatArray:
 
 
 def expected_of_fitted(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
-    """What a model that was fitted on other patients of the same data expects of these.
-
-    Parameters
-    ----------
-    model : fitted survival model
-    X : (n, d) features as the model takes them
-    target : Target
-        Of the same patients.
-    times : (k,)
-        Where the log risk is read.
-    """
+    """What a model fitted on other patients of the same data expects of these; the log risk is read at the times."""
     n = len(target)
     curves = predicted_curves(model, X, n)
     hazard = -np.log(np.maximum(curves.at_own(target.time), np.exp(-LARGEST_HAZARD)))
@@ -85,17 +75,9 @@ def expected_of_fitted(model: Any, X: Any, target: Target, times: FloatArray) ->
 def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
     """What a frozen model expects, read so that the likelihood ratios of a right model have mean 1.
 
-    Curves given at a grid of times are continuous: the cumulative hazard runs straight from one time to the next.
-    A model's own curves are steps: the hazard of a step is 1 - S(t) / S(t-), not the larger -log of that ratio. Where
-    a model's curves end, its patients count as censored.
-
-    Parameters
-    ----------
-    model : fitted survival model, or a pair (times, survival)
-    X : (n, d) features as the model takes them; not used with a pair
-    target : Target
-    times : (k,)
-        Where the log risk is read.
+    Curves given at a grid of times are continuous: the cumulative hazard runs straight from one time to the next. A
+    model's own curves are steps: the hazard of a step is 1 - S(t) / S(t-), not the larger -log of that ratio. Where a
+    model's curves end, its patients count as censored. The log risk is read at the times (k,).
     """
     if isinstance(model, tuple):
         return _expected_on_grid(PredictionGrid.parse(model, len(target)), target, times)

@@ -97,17 +97,7 @@ class WrongnessFinder:
 
 
 def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
-    """What a model expected of patients it was not fitted on.
-
-    Parameters
-    ----------
-    model, X
-        As in :func:`drosurv.insight.worst_off`.
-    target : Target
-        Of n patients.
-    table : DataFrame, (n, d)
-        Features whose effects may differ.
-    """
+    """What a model expected of patients it was not fitted on; the table holds features whose effects may differ."""
     expected = expected_of_frozen(model, X, target, reference_times(target))
     held = expected.held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
     columns = EffectColumns.learn(table, held.log_risk).of(table, held.log_risk)

@@ -44,24 +44,13 @@ def outcomes_at(
 ) -> HorizonOutcomes:
     r"""Who is alive at the horizon t, and with what weight.
 
-    "ipcw": patients censored before t have weight 0, the others the inverse of their probability of being
-    under observation,
+    "ipcw": patients censored before t have weight 0, the others the inverse of their probability of being under
+    observation,
 
     .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i)} + \frac{1[Y_i > t]}{G(t)} \le \frac{1}{G(t)}
 
-    with G from the training set. "worst_case": everyone has weight 1, and patients censored before t take
-    whichever status makes their loss larger.
-
-    Parameters
-    ----------
-    horizon : float
-    target : Target
-        Of the patients judged.
-    follow_up : FollowUp
-        Of the training set, whose censoring distribution it holds.
-    censoring : {"ipcw", "worst_case"}
-    survival : (n,)
-        Predicted survival at the horizon, for the worst case.
+    with G from the training set, whose follow-up is given. "worst_case": everyone has weight 1, and patients censored
+    before t take whichever status makes the loss of their predicted survival (n,) larger.
     """
     if censoring not in get_args(Censoring):
         raise ArgumentError.must("censoring", 'be "ipcw" or "worst_case"', censoring)

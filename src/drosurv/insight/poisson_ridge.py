@@ -36,14 +36,7 @@ def poisson_ridge(
 
     .. math:: \sum_i d_i r_i - (e^{r_i} - 1) E_i - \tfrac12 \sum_j \lambda_j \theta_j^2, \quad r = Z \theta
 
-    Parameters
-    ----------
-    Z : (n, p)
-    events, expected : (n,)
-    penalty : (p,)
-        Lambda, not negative.
-    start : (p,), optional
-        Where to begin.
+    with columns Z (n, p), events d and expected ones E (n,), and the penalty lambda (p,), not negative.
     """
     theta = np.zeros(Z.shape[1]) if start is None else start
     r = Z @ theta

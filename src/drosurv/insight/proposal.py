@@ -55,16 +55,7 @@ class Proposal:
 
 
 def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
-    """Choose what differs in a group: effects are added while their conditional Bayes factor is worth its price.
-
-    Parameters
-    ----------
-    residuals : Residuals
-        Of n patients.
-    inside : (n,) bool
-        The group.
-    limits : Limits
-    """
+    """Choose what differs in a group: effects are added while their conditional Bayes factor is worth its price."""
     events, expected, z = residuals.events[inside], residuals.expected[inside], residuals.columns[inside]
     tau, p = limits.tau, z.shape[1]
     pi = limits.inclusion(p - 1)
@@ -120,19 +111,8 @@ def propose(
 ) -> Proposal | None:
     """The rule with the largest posterior odds that the model is wrong there; None if no rule is allowed.
 
-    Score statistics give the few best rules of each length. Each is then refined in turns: what differs given the
-    rule, and the rule that gains most given what differs.
-
-    Parameters
-    ----------
-    table : CodedTable
-        Of n patients: what rules may speak about.
-    residuals : Residuals
-        Of the same patients.
-    counted : (n,) bool
-        The patients to search among.
-    limits : Limits
-    max_conditions : int
+    Score statistics give the few best rules of each length among the patients counted. Each is then refined in turns:
+    what differs given the rule, and the rule that gains most given what differs.
     """
     found: dict[frozenset[Atom], Proposal] = {}
 

@@ -45,15 +45,7 @@ class Candidate(NamedTuple):
 class RuleSearch:
     """Beam search: the most promising rules of each length are made longer by one condition.
 
-    Parameters
-    ----------
-    table : CodedTable
-        Of n patients.
-    criterion : RuleCriterion
-    counted : (n,) bool
-        The patients who count.
-    beam : int
-        How many rules of each length are made longer.
+    The beam is how many of each length that is; only the patients counted (n,) count.
     """
 
     def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:

@@ -41,29 +41,17 @@ def subgroup_curve(
     confidence: float,
     random_state: int | np.random.Generator | None,
 ) -> SubgroupCurve:
-    r"""Cross-fitted regression of the loss on covariates, then CVaR.
+    r"""Cross-fitted regression of the loss on covariates X (n, d), NaN where missing, then CVaR.
 
     .. math:: \theta(\alpha) = \frac{1}{\alpha n} \sum_i A_i(\alpha) b_i
 
-    A_i says whether patient i is among the share alpha with the largest expected loss in its fold. Since
-    E[b | x] = S (1 - S) + c(x) (1 - 2 S), with S the predicted survival and c(x) how far the true survival
-    lies above it, only c is learned, by boosted trees grown on the other folds. The mean is of the losses b
-    themselves, so poor trees make the subgroup found less bad but never its loss wrong.
+    A_i says whether patient i is among the share alpha with the largest expected loss in its fold. Since E[b | x] = S
+    (1 - S) + c(x) (1 - 2 S), with S the predicted survival and c(x) how far the true survival lies above it, only c
+    is learned, by boosted trees grown on the other folds. The mean is of the losses b themselves, so poor trees make
+    the subgroup found less bad but never its loss wrong.
 
-    A subgroup of a larger share is one of at least alpha too, so the curve at alpha is the largest theta from
-    alpha on: where the trees miss the worst few, those found in a larger group still count.
-
-    Parameters
-    ----------
-    X : (n, d)
-        Columns that may define subgroups, NaN where missing.
-    survival : (n,)
-        Predicted survival at the horizon.
-    outcomes : HorizonOutcomes
-    alphas : (A,)
-        Increasing shares.
-    confidence : float
-    random_state : int, Generator or None
+    A subgroup of a larger share is one of at least alpha too, so the curve at alpha is the largest theta from alpha
+    on: where the trees miss the worst few, those found in a larger group still count. The shares increase.
     """
     rng = np.random.default_rng(random_state)
     losses, n = outcomes.losses(survival), len(survival)

@@ -26,16 +26,8 @@ def bar(
 ) -> Iterator[Told]:
     """Yield what to call after each step; a bar on standard error shows how far the work is.
 
-    Parameters
-    ----------
-    doing : str
-        What stands before the bar.
-    of : int, optional
-        How many steps there are, where that is known.
-    shown : bool, optional
-        Whether there is a bar; by default where standard error is a terminal.
-    late : bool
-        Whether it appears only when the work takes more than three seconds.
+    It is shown by default where standard error is a terminal. A late one appears only when the work takes more than
+    three seconds.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done=None, doing=None, of=None: None

@@ -18,14 +18,10 @@ SHRINKAGE = 10.0
 class BaselineFactor:
     """What hazards are multiplied by in each interval of time.
 
-    Under proportional hazards this is Breslow's baseline on intervals. It needs only cumulative hazards, so it
-    serves every model.
+    There are k edges, from 0, and k factors: the last interval has no end.
 
-    Parameters
-    ----------
-    edges : (k + 1,) float64
-        From 0; the last interval has no end.
-    factors : (k,) float64
+    Under proportional hazards this is Breslow's baseline on intervals. It needs only cumulative hazards, so it serves
+    every model.
     """
 
     edges: FloatArray
@@ -43,17 +39,8 @@ class BaselineFactor:
     ) -> BaselineFactor:
         """Events over expected ones in each interval, each patient's expectation made without him.
 
-        Parameters
-        ----------
-        edges : (k,)
-            Where intervals begin.
-        at_edges : (n, k)
-            Cumulative hazards there.
-        own : (n,)
-            Cumulative hazards at the patients' own times.
-        r : (n,)
-            Log hazard ratios of the repairs.
-        target : Target
+        Cumulative hazards are given where intervals begin, (n, k), and at the patients' own times (n,); r (n,) are
+        the log hazard ratios of the repairs.
         """
         # Cumulative hazards do not fall, so the smaller one is that of the earlier time.
         reached = np.column_stack([np.minimum(at_edges, own[:, None]), own])

@@ -32,10 +32,7 @@ STRENGTHS = (1.0, 0.5)
 class Correction:
     """Log hazard ratios r = held(z @ everywhere + inside * (z @ own)).
 
-    Parameters
-    ----------
-    everywhere, own : (p,) float64
-        Effects for everyone, and further ones inside the group.
+    Effects (p,) for everyone, and further ones inside the group.
     """
 
     everywhere: FloatArray
@@ -49,16 +46,9 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A group that a chain found, and the versions of its repair.
+    """A group that a chain found, and each version of its repair.
 
-    Parameters
-    ----------
-    atoms : tuple of Atom
-        The rule; none for everyone.
-    inside : (n,) bool
-        Who meets it, of all patients.
-    corrections : dict
-        One for each version.
+    The atoms are its rule, none for everyone; inside (n,) are those of all patients who meet it.
     """
 
     atoms: tuple[Atom, ...]
@@ -67,21 +57,10 @@ class Found:
 
 
 class Chain:
-    """Repairs that only the counted patients had a part in.
+    """Repairs that only the counted patients (n,) had a part in.
 
-    Parameters
-    ----------
-    table : CodedTable
-    residuals : Residuals
-        Of all n patients, under the model as it is.
-    counted : (n,) bool
-        The patients to find and fit on.
-    max_conditions : int
-
-    Attributes
-    ----------
-    r : (n,) float64
-        Log hazard ratios of all repairs so far, of all patients.
+    The residuals are those of all n patients under the model as it is; r (n,) holds their log hazard ratios of all
+    repairs so far.
     """
 
     def __init__(
@@ -126,16 +105,10 @@ def fit_version(
     inclusion: FloatArray,
     tau: float,
 ) -> Correction:
-    """Poisson ridge whose penalty on an effect is the smaller the more probably it differs.
+    """Poisson ridge whose penalty on an effect is the smaller the more probably it differs; the level always does.
 
-    Parameters
-    ----------
-    version : {"full", "own", "level"}
-        Effects for everyone and for the group; for the group only; or one number for the group.
-    inside, counted : (n,) bool
-        The group, and the patients to fit on.
-    inclusion : (p,)
-        How probable it is that each effect differs; the level always does.
+    The version "full" has effects for everyone and for the group, "own" for the group only, "level" one number for
+    the group.
     """
     p = residuals.n_effects + 1
     columns = np.flatnonzero(inclusion > LEAST_INCLUSION) if version != "level" else np.array([0])

@@ -24,17 +24,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values.
-
-    Attributes
-    ----------
-    title : str
-        What is measured, with its unit.
-    low, high : float
-        Ends of the range, low < high.
-    ticks : tuple of Tick
-        Marks inside the range.
-    """
+    """A range of values, low < high, of what the title says, with its unit; the ticks are marks inside it."""
 
     title: str
     low: float
@@ -52,22 +42,10 @@ class Axis:
         include: Iterable[float] = (),
         margin: float = 0.06,
     ) -> Axis:
-        """An axis that holds all the values, widened by a margin.
+        """An axis that holds all the values that are known, widened on either side by a margin, a share of the range.
 
-        Parameters
-        ----------
-        title : str
-            What is measured.
-        values : iterable of float or None
-            None and what is not finite is left out.
-        kind : str
-            How marks are written; see :class:`Column`.
-        count : int
-            About so many marks.
-        include : iterable of float
-            Values the axis must hold without a margin around them, such as a bound.
-        margin : float
-            Share of the range added on either side.
+        There are about `count` marks, written as the `kind` says. Around the values to `include`, such as a bound,
+        there is no margin.
         """
         known = [value for value in values if value is not None and math.isfinite(value)]
         bounds = list(include)

@@ -13,24 +13,10 @@ Role = Literal["model", "observed", "control", "path"]
 
 @dataclass(frozen=True)
 class Mark:
-    """A place on a chart that a reader can point at.
+    """A place on a chart, in pixels, that a reader can point at, and the text that is told there.
 
-    Attributes
-    ----------
-    x, y : float
-        In pixels.
-    text : str
-        What is told there.
-    role : {"model", "observed", "control", "path"}
-        What it belongs to.
-    label : str
-        Written beside it, or nothing.
-    stop : int, optional
-        Number of the model that it stands for.
-    drawn : bool
-        Whether a dot is drawn, or the place only tells its text.
-    reach : str
-        SVG path of its intervals, or nothing.
+    Beside it stands its label, if any. It stands for the model of number `stop`. It is a dot only if it is drawn;
+    `reach` is the SVG path of its intervals.
     """
 
     x: float
@@ -53,13 +39,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """The rectangle of a chart: two axes on a drawing of fixed size.
+    """The rectangle of a chart: two axes on a drawing of fixed size, with room for the axes' labels.
 
-    Attributes
-    ----------
-    x, y : Axis
-    width, height : int
-        Of the drawing, with room for the axes' labels; small enough to be read on a phone without scaling.
+    Small enough to be read on a phone without scaling.
     """
 
     x: Axis
@@ -104,23 +86,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a chart shows.
+    """What a chart shows; the description says what can be seen, for those who do not see it.
 
-    Attributes
-    ----------
-    title : str
-        Short name, above it.
-    description : str
-        What can be seen, for those who do not see it.
-    frame : Frame
-        Axes and size.
-    lines : tuple of Line
-    bands : tuple of str
-        SVG paths of areas of uncertainty.
-    marks : tuple of Mark
-        In the order in which the arrow keys visit them.
-    nearest : {"x", "point"}
-        What pointing chooses: the mark at the nearest horizontal place, or the nearest mark.
+    Bands are SVG paths of areas of uncertainty. The arrow keys visit the marks in their order. Pointing chooses the
+    mark at the nearest horizontal place, or the nearest mark.
     """
 
     title: str

@@ -25,18 +25,10 @@ class StripColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Strip:
-    """A value and its interval on a line across a table's cell, and how they are read.
+    """A value and its interval on a line across a table's cell; the text, and small below it the detail, are read.
 
-    Attributes
-    ----------
-    text, detail : str
-        The value, and what stands small below it.
-    dot : float, optional
-        Place of the value, in percent of the width; None if it is not known or beyond the axis.
-    start, length : float, optional
-        The interval.
-    guide : float, optional
-        The line that all strips of a column share.
+    Places are in percent of the width; there is no dot where the value is not known or beyond the axis. All strips of
+    a column share the guide.
     """
 
     text: str = ""
@@ -129,13 +121,8 @@ def _common_axis(column: Column, tables: Sequence[Table]) -> Axis:
 def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]:
     """One forest per model: predicted less observed survival, a column per horizon.
 
-    Parameters
-    ----------
-    tables : sequence of Table
-        Per model, rows ``attribute``, ``group``, ``horizon``, ``predicted``, ``observed``, ``low``, ``high``, and
-        ``note`` where a group is too small to say anything.
-    time_unit : str
-        What horizons count; empty where nobody said.
+    Rows hold ``attribute``, ``group``, ``horizon``, ``predicted``, ``observed``, ``low``, ``high``, and a ``note``
+    where a group is too small to say anything.
     """
     every = [row for table in tables for row in table.rows]
     ends = [_difference(row, end) for row in every for end in ("low", "high") if not row.get("note")]

@@ -18,12 +18,7 @@ _OBSERVED = Column("observed", "observed", "share", ("low", "high"))
 def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
     """One chart per group, all on the same axes.
 
-    Parameters
-    ----------
-    survival : Table
-        Rows ``attribute``, ``group``, ``time``, ``predicted``, ``observed``, ``low``, ``high``.
-    unit : str
-        What times count; empty where nobody said.
+    Rows hold ``attribute``, ``group``, ``time``, ``predicted``, ``observed``, ``low``, ``high``.
     """
     x = Axis.over(
         unit or "time",

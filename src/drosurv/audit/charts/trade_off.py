@@ -29,15 +29,9 @@ _APART = 0.03
 def trade_off_charts(trade_off: Table, control: Table | None, attributes: Sequence[str]) -> tuple[Chart, ...]:
     """For every attribute, ranking against the concordance gap, and information against the disparity of risk.
 
-    Parameters
-    ----------
-    trade_off : Table
-        One row per model with ``concordance_index``, ``share_of_gain`` and, by attribute, ``imparity NAME`` and
-        ``group_disparity NAME``; a pair that no model has is left out.
-    control : Table or None
-        ``share_of_gain`` and ``group_disparity NAME`` of the reference's scores times factors below one.
-    attributes : sequence of str
-        Names of the attributes.
+    The trade-off has one row per model with ``concordance_index``, ``share_of_gain`` and, by attribute, ``imparity
+    NAME`` and ``group_disparity NAME``; a pair that no model has is left out. The control has the same of the
+    reference's scores times factors below one.
     """
     charts = []
     for name in attributes:

@@ -42,20 +42,10 @@ WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
 
 
 class Grounds(NamedTuple):
-    """What the verdict is reached from.
+    """What the verdict is reached from: how all patients stand, and each group.
 
-    Attributes
-    ----------
-    everybody, named : Standing, list of Standing
-        How all patients stand, and each group.
-    gap : GroupGap or None
-        The largest between two groups.
-    off : sequence of GroupNumber
-        Groups whose predicted survival is off beyond chance.
-    slope : Row or None
-        The calibration slope, where it is far from 1 beyond chance.
-    against : AgainstPlain or None
-        The model beside the reference.
+    The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
+    slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference.
     """
 
     everybody: Standing
