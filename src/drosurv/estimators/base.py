@@ -144,9 +144,7 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
     ) -> Training:
         """The arguments of fit, checked."""
-        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
-            # The last fit may have been of another network. A fit that fails leaves no model behind.
-            self.__dict__.pop(earlier, None)
+        self._forget_the_last_fit()
         self._check_parameters()
         self._check_groups(sensitive_features)
         X = self._features(X, y)
@@ -178,6 +176,20 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         names = None if given_names is None else [str(name) for name in given_names]
         training = Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
         return training if sensitive_features is None else with_groups(training, sensitive_features)
+
+    def _forget_the_last_fit(self) -> None:
+        """The last fit may have been of another network. A fit that fails leaves no model behind."""
+        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
+            self.__dict__.pop(earlier, None)
+
+    def _share_checks(self, other: Self) -> None:
+        """Be ready for training data that another estimator of the same class and settings has checked."""
+        self._forget_the_last_fit()
+        self._check_parameters()
+        for name in ("n_features_in_", "feature_names_in_", "encoder_"):
+            self.__dict__.pop(name, None)
+            if name in other.__dict__:
+                setattr(self, name, getattr(other, name))
 
     def _check_groups(self, sensitive_features: Any) -> None:
         """Groups are given where training compares them, and only there: nobody is to believe that they had a part."""

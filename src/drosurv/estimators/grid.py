@@ -33,8 +33,11 @@ def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
     [[0, 2], [1], [3]]
     """
     found: list[list[int]] = []
-    for k, estimator in enumerate(estimators):
-        home = next((batch for batch in found if _together(estimators[batch[0]], estimator)), None)
+    # Names of parameters are read off signatures, which takes long: once for each class.
+    names = {kind: kind._get_param_names() for kind in {type(estimator) for estimator in estimators}}
+    fixed = [_fixed(estimator, names[type(estimator)]) for estimator in estimators]
+    for k, own in enumerate(fixed):
+        home = next((batch for batch in found if _together(fixed[batch[0]], own)), None)
         if home is None:
             found.append([k])
         else:
@@ -123,9 +126,9 @@ def fit_grids(
         together = [[grid[k] for k in positions] for grid in grids]
         trainings = []
         for batch, sample in zip(together, samples, strict=True):
-            # Each estimator checks for itself, because it also remembers the features' names.
-            checked = [_training(estimator, sample) for estimator in batch]
-            trainings.append(checked[0])
+            trainings.append(_training(batch[0], sample))
+            for estimator in batch[1:]:
+                estimator._share_checks(batch[0])
         if _error(fit_together, together, trainings) is not None:
             for found, batch, training in zip(errors, together, trainings, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
@@ -147,11 +150,14 @@ def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
     return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
 
-def _together(one: SurvivalEstimator, other: SurvivalEstimator) -> bool:
-    if type(one) is not type(other):
-        return False
-    ours, theirs = one.get_params(deep=False), other.get_params(deep=False)
-    return all(_same(ours[name], theirs[name]) for name in ours if name not in one._batched)
+def _fixed(estimator: SurvivalEstimator, names: Sequence[str]) -> dict[str, Any]:
+    """What all of a batch must share: the class and its parameters."""
+    shared = {name: getattr(estimator, name) for name in names if name not in estimator._batched}
+    return {"class": type(estimator), **shared}
+
+
+def _together(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
 
 
 def _same(one: Any, other: Any) -> bool:
