@@ -119,10 +119,10 @@ def of_any_cause(y: Any) -> Any:
     return parse_competing_target(y).of_any_cause().to_structured() if has_causes(y) else y
 
 
-def parse_competing_target(y: Any, *, name: str = "y") -> CompetingTarget:
+def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) -> CompetingTarget:
     """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
 
-    Every cause from 1 to the largest must have happened.
+    To be complete, as training must be, every cause from 1 to the largest must have happened.
     """
     if isinstance(y, CompetingTarget):
         return y
@@ -137,7 +137,7 @@ def parse_competing_target(y: Any, *, name: str = "y") -> CompetingTarget:
     missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
     if found.max() == 0:
         raise ValueError(f"{name} contains no event: every patient is censored (cause 0).")
-    if missing:
+    if missing and complete:
         raise ValueError(
             f"cause {missing[0]} of {name} never happens, but cause {found.max()} does: "
             f"number the causes from 1 without gaps (found {found.tolist()})."

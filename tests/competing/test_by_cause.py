@@ -87,6 +87,17 @@ def test_dropped_labels_stay_out_and_times_beyond_follow_up_have_no_score(evalua
     }
 
 
+def test_scored_patients_need_not_have_had_every_cause(evaluated):
+    model, X, cause, time, *_ = evaluated
+    some = cause != 1
+    y = Surv.competing(cause[some], time[some])
+    table = evaluate_by_cause(model, X[some], y, at=[1.0]).set_index("cause")
+    assert table["observed"][1] == 0.0
+    assert table["predicted"][1] > 0.1
+    assert np.isnan(table["c_index"][1])
+    assert table["c_index"][2] == pytest.approx(model.score(X[some], y, 2))
+
+
 def test_the_audit_has_a_section_by_cause(evaluated):
     model, X, cause, time, group, _ = evaluated
     y = Surv.competing(cause, time)

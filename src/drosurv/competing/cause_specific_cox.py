@@ -252,7 +252,7 @@ class CauseSpecificCox(BaseEstimator):
 
     def score(self, X: Any, y: Any, cause: int = 1) -> float:
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
-        target = parse_competing_target(y)
+        target = parse_competing_target(y, complete=False)
         return float(concordance_by_cause(target.cause, target.time, self.predict(X, cause), of=cause))
 
     def summary(

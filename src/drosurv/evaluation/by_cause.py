@@ -69,7 +69,7 @@ def evaluate_by_cause(
     >>> bool((table["overstated"] >= 0).all())
     True
     """
-    target, final = parse_competing_target(y), final_step(model)
+    target, final = parse_competing_target(y, complete=False), final_step(model)
     features = prepared(model, X)
     times = parse_horizons(at, final.follow_up_)
     # Nobody knows how many were censored later.

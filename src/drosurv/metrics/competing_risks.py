@@ -189,18 +189,8 @@ def concordance_by_cause(
 
 def _parsed(cause: Any, time: Any) -> tuple[IntArray, Target]:
     """Causes as whole numbers, and the target in which any cause is the event."""
-    causes, times = np.asarray(cause), np.asarray(time, dtype=np.float64)
-    if causes.ndim != 1 or causes.shape != times.shape or len(causes) == 0:
-        raise ArgumentError(
-            Argument("cause"),
-            f" and time must hold one entry per patient, got shapes {causes.shape} and {times.shape}.",
-        )
-    if not (np.isfinite(times).all() and (times >= 0).all()):
-        raise ArgumentError(Argument("time"), " must hold finite times >= 0.")
-    whole = causes.astype(np.intp)
-    if not (whole == causes).all() or whole.min() < 0:
-        raise ArgumentError(Argument("cause"), " must hold whole numbers: 0 censored, 1, 2, ... the causes.")
-    return whole, Target(whole != 0, times)
+    y = Surv.competing(cause, time)
+    return y["cause"], Target(y["cause"] != 0, y["time"])
 
 
 def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:
