@@ -103,7 +103,7 @@ _RECORDS = (
         "c-index",
         "share of comparable pairs of patients whom the model orders right; 0.5 is a coin",
         "higher",
-        by.concordance_index,
+        lambda some, weight: some.harrell.concordance(weight),
         needs=("risk",),
         test=lambda some: studentized_concordance(some.harrell),
         bounds=(0.0, 1.0),
@@ -126,7 +126,7 @@ _RECORDS = (
         "Uno's C",
         "the c-index, weighted so that it does not depend on how patients were censored",
         "higher",
-        by.uno_concordance,
+        lambda some, weight: some.harrell.concordance(weight, some.uno_weight),
         needs=("risk",),
         bounds=(0.0, 1.0),
         short="uno_c",
@@ -232,7 +232,9 @@ _RECORDS = (
         "share of Cox's gain",
         "the gain in log partial likelihood as a share of the reference's",
         "higher",
-        by.share_of_gain,
+        lambda some, weight: metrics.share_of_gain(
+            some.target, some.risk, some.reference, sample_weight=weight
+        ),
         needs=("risk", "reference"),
         by_group=False,
     ),

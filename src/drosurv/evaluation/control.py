@@ -54,7 +54,7 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
     """Compare a model with shrunken copies of its reference; None without one, or where hazards overflow or are 0."""
     import pandas as pd
 
-    target, reference = panel.everyone.target, panel.everyone.reference_risk
+    target, reference = panel.everyone.target, panel.everyone.scoring.reference
     if reference is None or not panel.has_hazards or not hazards_exist(reference):
         return None
     risk = panel.everyone.risk

@@ -25,16 +25,6 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below != 0 else float("nan")
 
 
-def concordance_index(patients: Patients, weight: FloatArray) -> float:
-    """Harrell's c-index."""
-    return _ratio(*patients.harrell.harrell_sums(weight))
-
-
-def uno_concordance(patients: Patients, weight: FloatArray) -> float:
-    """Uno's C."""
-    return _ratio(*patients.harrell.harrell_sums(weight, patients.uno_weight))
-
-
 def dynamic_auc(patients: Patients, weight: FloatArray) -> float:
     """Dynamic AUC over the whole set's times."""
     at = patients.auc_times
@@ -63,13 +53,6 @@ def integrated_calibration_index(patients: Patients, weight: FloatArray) -> floa
     survival, horizon = patients.survival_at_horizon[rows, None], patients.scoring.horizon
     return metrics.integrated_calibration_index(
         patients.target.take(rows), survival, horizon, times=[horizon]
-    )
-
-
-def share_of_gain(patients: Patients, weight: FloatArray) -> float:
-    """The gain as a share of the reference's."""
-    return metrics.share_of_gain(
-        patients.target, patients.risk, patients.reference_risk, sample_weight=weight
     )
 
 

@@ -38,8 +38,8 @@ class Scoring:
     groups are taken out, so that all groups are scored over the same times.
 
     Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
-    training. Distances between patients are taken in the standardised `features` (n, d). Error messages call the model
-    by `name`.
+    training. Of the reference there are its risk scores (n,). Distances between patients are taken in the standardised
+    `features` (n, d). Error messages call the model by `name`.
     """
 
     model: Any
@@ -47,7 +47,7 @@ class Scoring:
     target: Target
     y_train: Any = None
     horizons: Any = None
-    reference: Any = None
+    reference: FloatArray | None = None
     convention: Convention = "paper"
     features: FloatArray | None = None
     scale: float = 0.01
@@ -63,13 +63,6 @@ class Scoring:
     def risk(self) -> FloatArray:
         """Risk scores."""
         return predict_risk(self.model, self.X, len(self.target), name=self.name)
-
-    @cached_property
-    def reference_risk(self) -> FloatArray | None:
-        """Risk scores of the reference."""
-        if self.reference is None:
-            return None
-        return predict_risk(self.reference, self.X, len(self.target), name="reference")
 
     @cached_property
     def follow_up(self) -> FollowUp:
@@ -173,11 +166,11 @@ class Patients:
         """Risk scores."""
         return self._own(self.scoring.risk)
 
-    @cached_property
-    def reference_risk(self) -> FloatArray | None:
-        """Risk scores of the reference."""
-        reference = self.scoring.reference_risk
-        return None if reference is None else self._own(reference)
+    @property
+    def reference(self) -> FloatArray:
+        """Risk scores of the reference; only asked for where there are any."""
+        assert self.scoring.reference is not None
+        return self._own(self.scoring.reference)
 
     @property
     def features(self) -> FloatArray:

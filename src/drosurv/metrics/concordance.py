@@ -239,12 +239,10 @@ def uno_concordance(
     weights = follow_up.inverse_probability(scored.target) ** 2
     if tau is not None:
         weights[scored.target.time >= tau] = 0.0
-    order = PairOrder.for_harrell(scored.target, scored.risk)
-    numerator, denominator = order.harrell_sums(scored.weight, weights)
-    if denominator == 0:
+    value = PairOrder.for_harrell(scored.target, scored.risk).concordance(scored.weight, weights)
+    if np.isnan(value):
         warn_undefined(
             f"Uno's concordance is undefined (NaN): no pair of the {len(scored)} patients is comparable "
             f"before {follow_up.end if tau is None else tau:g}."
         )
-        return float("nan")
-    return numerator / denominator
+    return value

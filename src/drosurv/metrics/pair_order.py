@@ -75,6 +75,11 @@ class PairOrder(SortedPatients):
             sorted_weight = sorted_weight * event_weight[self.rows]
         return float(sorted_weight @ numerator), float(sorted_weight @ denominator)
 
+    def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
+        """Share of right pairs among those of `harrell_sums`; NaN if no pair is comparable."""
+        right, pairs = self.harrell_sums(weight, event_weight)
+        return right / pairs if pairs != 0 else float("nan")
+
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Harrell's sums, (n_groups, n_groups): row the group of the earlier event, column the other's."""
         sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
