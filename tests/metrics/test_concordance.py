@@ -286,3 +286,12 @@ def test_entry_after_the_time_is_named():
         concordance_index(y, [1.0, 0.0], entry=[1.0, 0.0])
     with pytest.raises(ValueError, match="strata contains 1 missing labels"):
         concordance_index(y, [1.0, 0.0], strata=["x", None])
+
+
+def test_patients_who_are_never_observed_together_have_no_concordance_under_any_weights():
+    rng = np.random.default_rng(0)
+    time = np.arange(1.0, 41.0)
+    y = Surv.from_arrays(np.ones(40, dtype=bool), time)
+    for weight in rng.random((20, 40)):
+        with pytest.warns(UndefinedMetricWarning, match="no pair"):
+            assert np.isnan(concordance_index(y, rng.normal(size=40), weight, entry=time - 0.5))

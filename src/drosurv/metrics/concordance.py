@@ -94,7 +94,9 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
         np.repeat([True, False], n) & np.tile(target.event, 2), np.concatenate([target.time, entry])
     )
     absent = PairOrder.for_harrell(both, np.tile(risk, 2)).harrell_sums(events, partner_weight=entries)
-    return good - absent[0], all_pairs - absent[1]
+    right, pairs = good - absent[0], all_pairs - absent[1]
+    # Where nobody was there together, weights that are no whole numbers leave rounding.
+    return (right, pairs) if pairs > 1e-12 * all_pairs else (0.0, 0.0)
 
 
 def concordance_counts(
