@@ -5,6 +5,7 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
+from drosurv.insight.curves import predicted_curves
 from drosurv.insight.expected_events import (
     Expected,
     expected_of_fitted,
@@ -26,7 +27,7 @@ def model():
 
 
 def test_fitted_models_expect_their_cumulative_hazard_at_each_patients_own_time(model):
-    found = expected_of_fitted(model, DATA.X, TARGET, TIMES)
+    found = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES)
     hazards = model.predict_cumulative_hazard_function(DATA.X)
     own = [hazard(time) for hazard, time in zip(hazards, TARGET.time, strict=True)]
     np.testing.assert_allclose(found.hazard, own, rtol=1e-9, atol=1e-15)
@@ -41,7 +42,7 @@ def test_scikit_survivals_forests_expect_events_too():
     forest = RandomSurvivalForest(n_estimators=5, min_samples_leaf=20, random_state=0).fit(
         DATA.X.to_numpy(), DATA.y
     )
-    found = expected_of_fitted(forest, DATA.X.to_numpy(), TARGET, TIMES)
+    found = expected_of_fitted(predicted_curves(forest, DATA.X.to_numpy(), 300), TARGET, TIMES)
     assert found.hazard.sum() == pytest.approx(TARGET.n_events, rel=0.5)
     assert (expected_of_frozen(forest, DATA.X.to_numpy(), TARGET, TIMES).hazard <= found.hazard + 1e-9).all()
 
@@ -142,6 +143,6 @@ def test_a_model_without_curves_is_named():
     with pytest.raises(ValueError, match="FastSurvivalSVM has neither predict_survival_function nor"):
         expected_of_frozen(svm, DATA.X.to_numpy(), TARGET, TIMES)
     with pytest.raises(ValueError, match="FastSurvivalSVM"):
-        expected_of_fitted(svm, DATA.X.to_numpy(), TARGET, TIMES)
+        predicted_curves(svm, DATA.X.to_numpy(), 300)
     with pytest.raises(ValueError, match="a pair"):
         expected_of_frozen((1, 2, 3), None, TARGET, TIMES)

@@ -11,6 +11,7 @@ import numpy as np
 from drosurv.evaluation.predictions import take
 from drosurv.insight.curves import predicted_curves, survival_steps
 from drosurv.insight.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
+from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
@@ -56,20 +57,20 @@ def reference_times(target: Target) -> FloatArray:
     return times
 
 
-def log_risk(model: Any, X: Any, n: int, times: FloatArray) -> FloatArray:
+def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Log of each patient's mean cumulative hazard at the times, (n,)."""
-    survival = predicted_curves(model, X, n).at(times)
-    hazard = -np.log(np.maximum(survival, np.exp(-LARGEST_HAZARD)))
-    found: FloatArray = np.log(np.maximum(hazard.mean(axis=1), SMALLEST_HAZARD))
+    found: FloatArray = np.log(np.maximum(_hazard(curves.at(times)).mean(axis=1), SMALLEST_HAZARD))
     return found
 
 
-def expected_of_fitted(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
-    """What a model fitted on other patients of the same data expects of these; the log risk is read at the times."""
-    n = len(target)
-    curves = predicted_curves(model, X, n)
-    hazard = -np.log(np.maximum(curves.at_own(target.time), np.exp(-LARGEST_HAZARD)))
-    return Expected(target.event.astype(np.float64), hazard, log_risk(model, X, n, times))
+def _hazard(survival: FloatArray) -> FloatArray:
+    return -np.log(np.maximum(survival, np.exp(-LARGEST_HAZARD)))
+
+
+def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
+    """What curves of a model fitted on other patients of the same data expect; the log risk is read at the times."""
+    hazard = _hazard(curves.at_own(target.time))
+    return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
 
 def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
@@ -92,7 +93,7 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
             alive = before > 0
             hazard[row] = (1 - np.minimum(reached[alive] / before[alive], 1.0)).sum()
             seen[row] = target.event[row] and time <= x[-1]
-    return Expected(seen, hazard, log_risk(model, X, n, times))
+    return Expected(seen, hazard, log_risk(predicted_curves(model, X, n), times))
 
 
 def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -> Expected:

@@ -17,6 +17,7 @@ from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
 from drosurv.inference import draw_folds
 from drosurv.insight.coded_table import CodedTable, readable_table
+from drosurv.insight.curves import predicted_curves
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import (
     SMALLEST_EXPECTED,
@@ -34,7 +35,7 @@ from drosurv.repairs.finding import Attempt, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
 from drosurv.repairs.progress import bar
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.repaired_predictions import RepairedPredictions, curve_times, hazards_of
+from drosurv.repairs.repaired_predictions import RepairedPredictions, cumulative_hazard, curve_times
 from drosurv.repairs.views import plot_repairs, repair_frame, repair_table
 from drosurv.repairs.words import in_words, status
 from drosurv.target import Target, parse_target
@@ -172,9 +173,9 @@ class RepairedCox(RepairedPredictions):
                 progress("base model", fold, self.folds)
                 out = folds == fold
                 model = clone(base).fit(take(X, ~out), target.take(~out).to_structured())
-                held = take(X, out)
-                parts.append(expected_of_fitted(model, held, target.take(out), self._times))
-                at_edges[out] = hazards_of(model, held)(edges)
+                curves = predicted_curves(model, take(X, out), int(out.sum()))
+                parts.append(expected_of_fitted(curves, target.take(out), self._times))
+                at_edges[out] = cumulative_hazard(curves, edges)
             expected = Expected.joined(parts, folds).held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
             self._find(expected, tables, folds, progress)
         if self.repairs_:

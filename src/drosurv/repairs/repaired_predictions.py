@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from drosurv.insight.effect_columns import EffectColumns
+    from drosurv.metrics.survival_curves import SurvivalCurves
     from drosurv.repairs.baseline_factor import BaselineFactor
     from drosurv.repairs.repair import Repair
 
@@ -60,16 +62,14 @@ class RepairedPredictions(BaseEstimator):
         features : (n, d') DataFrame, optional
             Columns that rules speak about, if ``fit`` was given some.
         """
-        self._check(X)
-        return self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
+        return self._ratios(X, features, log_risk(self._base_curves(X), self._times))
 
     def predict(self, X: Any, features: Any = None) -> FloatArray:
         """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
 
         For a base without proportional hazards: log of the mean cumulative hazard at the quartiles of event times.
         """
-        self._check(X)
-        risk = log_risk(self.base_, X, len(X), self._times)
+        risk = log_risk(self._base_curves(X), self._times)
         own: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
         return own + self._ratios(X, features, risk)
 
@@ -120,7 +120,7 @@ class RepairedPredictions(BaseEstimator):
 
         return float(concordance_index(y, self.predict(X, features)))
 
-    def _check(self, X: Any) -> None:
+    def _base_curves(self, X: Any) -> SurvivalCurves:
         check_is_fitted(self)
         if self.base_ is None:
             raise ValueError(
@@ -128,6 +128,7 @@ class RepairedPredictions(BaseEstimator):
                 "these patients to correct((times, survival), X)."
             )
         validate_data(self, X, skip_check_array=True, reset=False)
+        return predicted_curves(self.base_, X, len(X))
 
     def _ratios(self, X: Any, features: Any, risk: FloatArray) -> FloatArray:
         n = len(X)
@@ -154,10 +155,10 @@ class RepairedPredictions(BaseEstimator):
         times: ArrayLike | None,
         shown: Callable[[FloatArray], FloatArray],
     ) -> NDArray[Any]:
-        self._check(X)
+        curves = self._base_curves(X)
         at = self._curve_times if times is None else checked_times(times)
-        ratios = self._ratios(X, features, log_risk(self.base_, X, len(X), self._times))
-        hazard = hazards_of(self.base_, X)
+        ratios = self._ratios(X, features, log_risk(curves, self._times))
+        hazard = partial(cumulative_hazard, curves)
         found = hazard(at) if self._factor is None else self._factor.applied(hazard, at)
         values = shown(found * np.exp(ratios)[:, None])
         return values if return_array or times is not None else step_functions(at, values)
@@ -168,10 +169,10 @@ def is_proportional(model: Any) -> bool:
     return hasattr(final_step(model), "cum_baseline_hazard_")
 
 
-def hazards_of(model: Any, X: Any) -> Callable[[FloatArray], FloatArray]:
-    """Cumulative hazards (n, T) of a model's patients, as a function of times (T,)."""
-    curves = predicted_curves(model, X, len(X))
-    return lambda times: -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
+def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
+    """Cumulative hazards (n, T) at the times (T,)."""
+    hazard: FloatArray = -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
+    return hazard
 
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
