@@ -111,5 +111,5 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     control = shrinkage_control(sampled)
     assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
-    drawn = sampled.overall(sampled.sheet(0))
-    assert drawn["individual_disparity"].estimate == pytest.approx(of_all)
+    drawn = sampled.numbers(sampled.sheet(0))
+    assert drawn[key].estimate == pytest.approx(of_all)

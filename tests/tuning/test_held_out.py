@@ -23,7 +23,7 @@ def test_every_attribute_gets_the_interval_it_would_get_alone(patients):
     found = held_out.measure(risk, metrics=["concordance_imparity"], replicates=30, random_state=5)
     for name in labels:
         alone = concordance_imparity_intervals(y, risk, labels[name], replicates=30, random_state=5).gap
-        ours = found.by_attribute[name]["concordance_imparity"].interval(0.95)
+        ours = found[name, "concordance_imparity"].interval(0.95)
         assert (ours.low, ours.high) == pytest.approx((alone.low, alone.high))
         assert ours.standard_error == pytest.approx(alone.standard_error)
 
@@ -33,7 +33,7 @@ def test_the_interval_of_the_c_index_is_the_bootstraps(patients):
     measured = HeldOut(y, risk[:, None], y).measure(
         risk, metrics=["concordance_index"], replicates=30, random_state=5
     )
-    found = measured.overall["concordance_index"].interval(0.95)
+    found = measured["overall", "concordance_index"].interval(0.95)
     draws = bootstrap(lambda weight: concordance_index(y, risk, weight), 120, replicates=30, random_state=5)
     assert found.low == pytest.approx(draws.interval().low)
     assert found.standard_error == pytest.approx(draws.interval().standard_error)
@@ -42,28 +42,25 @@ def test_the_interval_of_the_c_index_is_the_bootstraps(patients):
 def test_only_what_is_asked_for_is_computed(patients):
     risk, y, labels = patients
     held_out = HeldOut(y, risk[:, None], y, labels)
-    assert set(held_out.measure(risk, metrics=["dynamic_auc"]).overall) == {"dynamic_auc"}
-    imparity = held_out.measure(risk, metrics=["concordance_imparity"])
-    assert imparity.overall == {}
-    assert {name: set(found) for name, found in imparity.by_attribute.items()} == {
-        "sex": {"concordance_imparity"},
-        "site": {"concordance_imparity"},
-    }
+    everywhere = {(who, "dynamic_auc") for who in ("overall", "sex", "site")}
+    assert set(held_out.measure(risk, metrics=["dynamic_auc"])) == everywhere
+    imparity = {("sex", "concordance_imparity"), ("site", "concordance_imparity")}
+    assert set(held_out.measure(risk, metrics=["concordance_imparity"])) == imparity
 
 
 def test_hazards_that_overflow_have_no_disparity_and_keep_their_order(patients):
     risk, y, labels = patients
     found = HeldOut(y, risk[:, None], y, labels).measure(1000 * risk)
-    assert "individual_disparity" not in found.overall
-    assert "group_disparity" not in found.by_attribute["sex"]
-    assert found.overall["concordance_index"].estimate == pytest.approx(concordance_index(y, risk))
+    assert ("overall", "individual_disparity") not in found
+    assert ("sex", "group_disparity") not in found
+    assert found["overall", "concordance_index"].estimate == pytest.approx(concordance_index(y, risk))
 
 
 def test_without_attributes_there_is_nothing_to_compare(patients):
     risk, y, _ = patients
     found = HeldOut(y, risk[:, None], y).measure(risk)
-    assert found.by_attribute == {}
-    assert "intersectional_disparity" not in found.overall
+    assert {attribute for attribute, _ in found} == {"overall"}
+    assert ("overall", "intersectional_disparity") not in found
 
 
 def test_breslow_curves_are_those_of_the_model_with_these_scores(patients):

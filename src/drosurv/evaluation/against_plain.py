@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import ALL, EVERYONE, Panel
+from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.evaluation.sheet import ALL, EVERYONE, Place, Sheet
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.presentation import (
     Statement,
@@ -250,7 +250,7 @@ def beside(
     # Curves without scores have no slope.
     unknown = Draws(float("nan"), np.empty(0))
     own, other = (
-        panel.overall(sheet).get("calibration_slope", unknown)
+        panel.numbers(sheet).get((EVERYONE, "calibration_slope"), unknown)
         for panel, sheet in zip(panels, sheets, strict=True)
     )
     interval = own.interval(level)

@@ -10,9 +10,9 @@ import numpy as np
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_undefined
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
+from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import Sheet
+from drosurv.evaluation.sheet import ALL, EVERYONE, Key, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, Number, compare_draws
 from drosurv.metrics.pair_disparities import Convention
@@ -142,10 +142,12 @@ def _numbers(
     panel: Panel, sheet: Sheet, min_group: int, min_events: int
 ) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
-    overall = panel.overall(sheet)
-    gaps = panel.gaps(sheet, overall)
-    found: dict[Key, Number] = {(EVERYONE, metric): number for metric, number in overall.items()}
-    found |= {key: number for key, number in gaps.items() if CATALOGUE[key[1]].of == "attribute"}
+    numbers = panel.numbers(sheet)
+    found = {
+        key: number
+        for key, number in numbers.items()
+        if key[0] == EVERYONE or CATALOGUE[key[1]].of == "attribute"
+    }
     worst: dict[Key, str] = {}
     for attribute in panel.attributes:
         counts = {label: panel.counts[attribute.name, label] for label in attribute.labels}
@@ -153,7 +155,7 @@ def _numbers(
             label for label, count in counts.items() if count.n >= min_group and count.events >= min_events
         ]
         for metric in _WORST:
-            if (attribute.name, metric) in gaps and large:
+            if (attribute.name, metric) in numbers and large:
                 values, draws = sheet.groups(attribute.name, large, metric)
                 key = attribute.name, f"worst_group_{metric}"
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))

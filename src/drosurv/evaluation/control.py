@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.evaluation.engine import EVERYONE, Key, Panel
+from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import hazards_exist
+from drosurv.evaluation.sheet import Key
 from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
@@ -87,10 +88,7 @@ def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
     Those without features or groups are left out.
     """
     scored = panel.rescored(risk, DISPARITIES, _pairs(panel))
-    sheet = scored.sheet()
-    overall = scored.overall(sheet)
-    found = {(EVERYONE, name): overall[name].estimate for name in DISPARITIES if name in overall}
-    return found | {key: number.estimate for key, number in scored.gaps(sheet, overall).items()}
+    return {key: number.estimate for key, number in scored.numbers(scored.sheet()).items()}
 
 
 def _pairs(panel: Panel) -> Pairs:

@@ -107,7 +107,7 @@ def individual_disparity(between: Between) -> Draws:
 def average_disparity(between: Between) -> Draws:
     """F_A."""
     names = ("individual_disparity", "group_disparity", "intersectional_disparity")
-    parts = [between.known[name] for name in names]
+    parts = [between.number(name) for name in names]
     draws: FloatArray = np.sum([part.draws for part in parts], axis=0) / 3
     return Draws(sum(part.estimate for part in parts) / 3, draws, lowest=0.0)
 

@@ -12,16 +12,11 @@ import numpy as np
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import Between, Place, Sheet
+from drosurv.evaluation.sheet import ALL, EVERYONE, Between, Key, Place, Sheet
 from drosurv.inference import Draws, Number, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray
-
-EVERYONE = "overall"
-ALL = "all"
-# Attribute and metric.
-Key = tuple[str, str]
 
 
 class _Computed(NamedTuple):
@@ -137,30 +132,23 @@ class Panel:
             advance()
         return Sheet(places, values[0], values[1:], weights[1:])
 
-    def overall(self, sheet: Sheet) -> dict[str, Number]:
-        """Metric to its number of everybody."""
-        found: dict[str, Number] = {
-            metric.name: self.number(sheet, Place(EVERYONE, ALL, metric.name))
-            for metric in self.of("patients")
-        }
-        for metric in self.of("everybody"):
-            found[metric.name] = metric.function(self._between(None, sheet, found))
-        return found
-
-    def gaps(self, sheet: Sheet, overall: Mapping[str, Number]) -> dict[Key, Number]:
-        """Attribute and metric to the number that compares its groups."""
+    def numbers(self, sheet: Sheet) -> dict[Key, Number]:
+        """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
+        for metric in self.of("patients"):
+            found[EVERYONE, metric.name] = self.number(sheet, Place(EVERYONE, ALL, metric.name))
+        for metric in self.of("everybody"):
+            found[EVERYONE, metric.name] = metric.function(self._between(None, sheet, found))
         for attribute in self.attributes:
-            known = dict(overall)
             for metric in self.metrics:
                 if metric.of == "attribute":
-                    known[metric.name] = metric.function(self._between(attribute, sheet, known))
+                    number = metric.function(self._between(attribute, sheet, found))
                 elif metric.of == "patients" and metric.by_group and metric.resampled:
                     values, draws = sheet.groups(attribute.name, attribute.labels, metric.name)
-                    known[metric.name] = largest_difference(values, draws, metric.widest)
+                    number = largest_difference(values, draws, metric.widest)
                 else:
                     continue
-                found[attribute.name, metric.name] = known[metric.name]
+                found[attribute.name, metric.name] = number
         return found
 
     def number(self, sheet: Sheet, place: Place) -> Draws:
@@ -237,7 +225,7 @@ class Panel:
         everybody = len(attribute.kept) == len(self.everyone)
         return self.everyone if everybody else self.everyone.take(attribute.kept)
 
-    def _between(self, attribute: Attribute | None, sheet: Sheet, known: Mapping[str, Number]) -> Between:
+    def _between(self, attribute: Attribute | None, sheet: Sheet, known: Mapping[Key, Number]) -> Between:
         if attribute is None:
             return Between(EVERYONE, self.intersection, self.everyone, sheet, known)
         return Between(attribute.name, attribute, self.kept[attribute.name], sheet, known)

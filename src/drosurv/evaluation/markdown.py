@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.engine import EVERYONE
+from drosurv.evaluation.sheet import EVERYONE
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:

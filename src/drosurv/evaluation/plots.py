@@ -12,7 +12,7 @@ import numpy as np
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import disparity_column
-from drosurv.evaluation.engine import ALL, EVERYONE
+from drosurv.evaluation.sheet import ALL, EVERYONE
 
 if TYPE_CHECKING:
     import pandas as pd

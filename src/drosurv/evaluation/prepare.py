@@ -9,10 +9,11 @@ from typing import Any
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import EVERYONE, Panel
+from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import predict_risk, training_follow_up
+from drosurv.evaluation.sheet import EVERYONE
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, sampled_individual_disparity
 from drosurv.metrics.pair_disparities import Convention

@@ -10,8 +10,8 @@ import numpy as np
 
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.engine import ALL, EVERYONE, Key, Panel
-from drosurv.evaluation.sheet import Place, Sheet
+from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.sheet import ALL, EVERYONE, Key, Place, Sheet
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.presentation import with_interval
 
@@ -71,9 +71,8 @@ def rows_of(
 
     The p-values are those of permutation tests; small groups are given by attribute and label.
     """
-    overall = panel.overall(sheet)
-    gaps = panel.gaps(sheet, overall)
-    judged = _judged(overall, gaps, p_values, level)
+    numbers = panel.numbers(sheet)
+    judged = _judged(numbers, p_values, level)
 
     def row(place: Place, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
         gap = None if kind == "group" else judged.get((place.attribute, place.metric))
@@ -97,7 +96,9 @@ def rows_of(
 
     everyone = Count.of(panel.everyone.target)
     rows = [
-        row(Place(EVERYONE, ALL, metric), "overall", number, everyone) for metric, number in overall.items()
+        row(Place(EVERYONE, ALL, metric), "overall", number, everyone)
+        for (attribute, metric), number in numbers.items()
+        if attribute == EVERYONE
     ]
     shown = [metric for metric in panel.metrics if metric.label]
     for attribute in panel.attributes:
@@ -108,21 +109,18 @@ def rows_of(
             rows += [row(at, "group", panel.number(sheet, at), count, few) for at in places if at in sheet]
         count = Count.of(panel.kept[name].target)
         for metric in shown:
-            if (name, metric.name) in gaps:
+            if (name, metric.name) in numbers:
                 sides = _sides(sheet, attribute, metric)
                 place = Place(name, " vs ".join(sides) or ALL, metric.name)
                 few = any((name, side) in small for side in sides)
-                rows.append(row(place, "gap", gaps[name, metric.name], count, few))
+                rows.append(row(place, "gap", numbers[name, metric.name], count, few))
     return tuple(rows)
 
 
-def _judged(
-    overall: Mapping[str, Number], gaps: Mapping[Key, Number], p_values: Mapping[Key, float], level: float
-) -> dict[Key, Gap]:
+def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
     """Gaps with their tests; those of one metric, over all attributes, are one family."""
     families: dict[tuple[str, bool], dict[Key, Extreme]] = {}
-    everything = {**{(EVERYONE, metric): number for metric, number in overall.items()}, **gaps}
-    for key, number in everything.items():
+    for key, number in numbers.items():
         if isinstance(number, Extreme):
             families.setdefault((key[1], key[0] == EVERYONE), {})[key] = number
     found: dict[Key, Gap] = {}

@@ -13,6 +13,7 @@ from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attr
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.sheet import EVERYONE
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target
 
@@ -195,7 +196,7 @@ def _values(panel: Panel, score: Score) -> dict[str, float]:
                 attribute.labels, sheet.groups(attribute.name, attribute.labels, metric)[0], strict=True
             )
         }
-    overall = panel.overall(sheet)
-    if metric in overall:
-        return {"all": overall[metric].estimate}
-    return {attribute: number.estimate for (attribute, _), number in panel.gaps(sheet, overall).items()}
+    numbers = panel.numbers(sheet)
+    if (EVERYONE, metric) in numbers:
+        return {"all": numbers[EVERYONE, metric].estimate}
+    return {attribute: number.estimate for (attribute, _), number in numbers.items()}

@@ -15,6 +15,11 @@ from drosurv.evaluation.patients import Patients
 from drosurv.inference import Draws, Number
 from drosurv.target import FloatArray
 
+#: What tables call the attribute, and the group, of all patients.
+EVERYONE, ALL = "overall", "all"
+# Attribute and metric.
+Key = tuple[str, str]
+
 
 class Place(NamedTuple):
     """Which number it is: the metric of a group of an attribute."""
@@ -70,7 +75,12 @@ class Between:
     attribute: Attribute | None
     patients: Patients
     sheet: Sheet
-    known: Mapping[str, Number]
+    known: Mapping[Key, Number]
+
+    def number(self, metric: str) -> Number:
+        """The attribute's own number, or else that of everybody."""
+        own = self.name, metric
+        return self.known[own if own in self.known else (EVERYONE, metric)]
 
     def values(self, metric: str) -> tuple[FloatArray, FloatArray]:
         """Values (k,) of the groups and their replicates (replicates, k)."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.evaluation.sheet import EVERYONE
 from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.misaligned import misaligned_brier_score
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
@@ -91,13 +92,15 @@ def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dic
     measured = held_out.measure(
         risk, curves, metrics=(*STORED_METRICS, "calibration_slope", "gain_over_null")
     )
-    overall = {name: number.estimate for name, number in measured.overall.items()}
-    overall["null_log_partial_likelihood"] = overall["log_partial_likelihood"] - overall.pop("gain_over_null")
-    by_attribute = {
-        attribute: {name: number.estimate for name, number in numbers.items() if name not in overall}
-        for attribute, numbers in measured.by_attribute.items()
-    }
-    return {EVERY: overall, **by_attribute}
+    found: dict[str, dict[str, float]] = {EVERY: {}}
+    for (attribute, metric), number in measured.items():
+        if attribute == EVERYONE:
+            found[EVERY][metric] = number.estimate
+        elif metric not in found[EVERY]:
+            found.setdefault(attribute, {})[metric] = number.estimate
+    silent = found[EVERY]["log_partial_likelihood"] - found[EVERY].pop("gain_over_null")
+    found[EVERY]["null_log_partial_likelihood"] = silent
+    return found
 
 
 def _misaligned(cohort: Cohort, scores: Mapping[str, FloatArray]) -> dict[str, float]:
@@ -115,8 +118,8 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
         risk, metrics=[metric], replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
     )
     found = {}
-    for attribute, numbers in drawn.by_attribute.items():
-        interval = numbers[metric].interval(0.95)
+    for (attribute, _), number in drawn.items():
+        interval = number.interval(0.95)
         ends = {"se": interval.standard_error, "low": interval.low, "high": interval.high}
         found[attribute] = {f"{metric}_{name}": value for name, value in ends.items()}
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import predict_curves
+from drosurv.evaluation.sheet import EVERYONE, Key
 from drosurv.inference import Number
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
-from drosurv.tuning.held_out import HeldOut, Measured
+from drosurv.tuning.held_out import HeldOut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,27 +99,24 @@ class Trials:
 
     def _row(self, held_out: HeldOut, risk: FloatArray, curves: Any) -> dict[str, Any]:
         measured = held_out.measure(risk, curves, metrics=self.metrics)
-        found = dict.fromkeys(self.metrics, float("nan"))
-        found |= {name: n.estimate for name, n in measured.overall.items() if name in found}
-        for metric in attribute_metrics():
-            if metric in found:
-                found[metric] = _worst(measured, metric)[1]
-            if metric in found and len(measured.by_attribute) > 1:
-                for attribute, numbers in measured.by_attribute.items():
-                    found[f"{metric}_{attribute}"] = _value(numbers.get(metric))
+        found = {metric: _value(_of_all(measured, metric)) for metric in self.metrics}
+        if len(held_out.attributes) > 1:
+            found |= {
+                f"{metric}_{attribute.name}": _value(measured.get((attribute.name, metric)))
+                for metric in attribute_metrics()
+                if metric in self.metrics
+                for attribute in held_out.attributes
+            }
         if not self.replicates:
             return found
         drawn = held_out.measure(risk, curves, metrics=self.compared, replicates=self.replicates)
         return found | self._intervals(drawn)
 
-    def _intervals(self, drawn: Measured) -> dict[str, Any]:
+    def _intervals(self, drawn: Mapping[Key, Number]) -> dict[str, Any]:
         """Standard error, interval and replicates of what settings are compared by."""
         found: dict[str, Any] = {DRAWS: {}}
         for metric in self.compared:
-            number = drawn.overall.get(metric)
-            if metric in attribute_metrics():
-                # The attribute with the largest disparity stands for all, with its own interval.
-                number = drawn.by_attribute.get(_worst(drawn, metric)[0], {}).get(metric)
+            number = _of_all(drawn, metric)
             if number is not None:
                 interval = number.interval(0.95)
                 found |= {
@@ -134,11 +132,16 @@ def _value(number: Number | None) -> float:
     return float("nan") if number is None else number.estimate
 
 
-def _worst(measured: Measured, metric: str) -> tuple[str, float]:
-    """The attribute with the largest disparity, and its value; NaN where none has one."""
-    values = {name: _value(numbers.get(metric)) for name, numbers in measured.by_attribute.items()}
-    known = {name: value for name, value in values.items() if np.isfinite(value)}
-    return max(known.items(), key=lambda item: item[1]) if known else ("", float("nan"))
+def _of_all(measured: Mapping[Key, Number], metric: str) -> Number | None:
+    """The number of everybody; of a disparity between groups, that of the attribute where it is largest."""
+    if (EVERYONE, metric) in measured:
+        return measured[EVERYONE, metric]
+    found = [number for (_, name), number in measured.items() if name == metric]
+    return max(
+        (number for number in found if np.isfinite(number.estimate)),
+        key=lambda number: number.estimate,
+        default=None,
+    )
 
 
 def _runaway(scores: tuple[FloatArray, FloatArray] | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +13,12 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import intersection_of, parse_attributes
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.sheet import Key
 from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, parse_target
-
-
-class Measured(NamedTuple):
-    """Numbers of one setting: of all patients together, by metric; between groups, by attribute and metric."""
-
-    overall: dict[str, Number]
-    by_attribute: dict[str, dict[str, Number]]
 
 
 class HeldOut:
@@ -60,8 +54,8 @@ class HeldOut:
         metrics: Collection[str] | None = None,
         replicates: int = 0,
         random_state: int = 0,
-    ) -> Measured:
-        """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`.
+    ) -> dict[Key, Number]:
+        """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Panel.numbers`.
 
         Metrics of curves have no value without curves. The same seed draws the same patients for every setting, so
         that settings compare paired.
@@ -77,11 +71,7 @@ class HeldOut:
         panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics)
         # One thread: settings and folds are what runs in parallel.
         sheet = panel.sheet(replicates, random_state=random_state, threads=1)
-        overall = panel.overall(sheet)
-        by_attribute: dict[str, dict[str, Number]] = {attribute.name: {} for attribute in self.attributes}
-        for (attribute, metric), number in panel.gaps(sheet, overall).items():
-            by_attribute[attribute][metric] = number
-        return Measured(overall, by_attribute)
+        return panel.numbers(sheet)
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""
