@@ -43,9 +43,8 @@ class CoxPH(NetworkEstimator):
         Train on random batches of this many patients, whose risk sets are those of the batch; None uses everyone.
     early_stopping : bool or "auto"
         Whether a part of the patients is not trained on, but says when to stop; the best step is kept. "auto" does so
-        for networks that are not linear, on the processor, where ``solver`` is "auto" and there are events enough:
-        trained for ``max_iter`` steps, they learn their patients by heart. The paper's training is
-        ``solver="adam"``.
+        for networks that are not linear where ``solver`` is "auto" and there are events enough: trained for
+        ``max_iter`` steps, they learn their patients by heart. The paper's training is ``solver="adam"``.
     validation_fraction : float
         That part, with events and censored patients alike.
     n_iter_no_change : int
@@ -61,7 +60,7 @@ class CoxPH(NetworkEstimator):
     random_state : int, RandomState or None
         Seed of the initial parameters.
     device : str
-        Where networks train: "auto", "cpu" or "cuda".
+        Where to train: "cpu", "cuda", or "auto", which is the faster of the two for the size of the work.
     verbose : bool
         Show a progress bar over Adam's steps (none where they are one compiled loop: linear, a chi-square ball).
 
