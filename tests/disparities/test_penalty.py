@@ -207,7 +207,7 @@ def test_training_sets_of_one_batch_have_each_its_own_penalty(name):
     criteria = [
         Criterion(
             CoxPartial(target),
-            Mean,
+            Mean(),
             uniform_mass(90),
             penalty=prepared(name, X, target, codes),
             penalty_weight=np.linspace(0.0, 3.0, 4),

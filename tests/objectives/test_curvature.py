@@ -15,8 +15,8 @@ OBJECTIVES = {
     "priced chi2, ball decides": lambda: ChiSquare(0.3).smoothed(0.01),
     "priced chi2, price decides": lambda: ChiSquare(0.3).smoothed(5.0),
     "smoothed cvar": lambda: CVaR(0.3).smoothed(0.5),
-    "blocks of chi2": lambda: Blocks(lambda: ChiSquare(0.3), HALVES),
-    "blocks of smoothed cvar": lambda: Blocks(lambda: CVaR(0.3).smoothed(0.5), HALVES),
+    "blocks of chi2": lambda: Blocks(ChiSquare(0.3), HALVES),
+    "blocks of smoothed cvar": lambda: Blocks(CVaR(0.3).smoothed(0.5), HALVES),
 }
 
 

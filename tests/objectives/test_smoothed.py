@@ -86,9 +86,9 @@ def test_a_new_price_replaces_the_old_one_and_the_mean_has_nothing_to_smooth():
 def test_smoothed_blocks_sum_their_smoothed_parts():
     losses, mass = losses_of("spread"), uniform_mass(40)
     rows = [np.arange(10), np.arange(10, 40)]
-    blocks = Blocks(lambda: CVaR(0.2), rows)
+    blocks = Blocks(CVaR(0.2), rows)
     assert not blocks.smooth
     found = blocks.smoothed(0.1)
     parts = [CVaR(0.2).smoothed(0.1)(losses[None, r], uniform_mass(len(r))).value[0] for r in rows]
     assert found(losses[None, :], mass).value[0] == pytest.approx(sum(parts), rel=1e-12)
-    assert Blocks(lambda: ChiSquare(0.2), rows).smooth
+    assert Blocks(ChiSquare(0.2), rows).smooth

@@ -56,7 +56,7 @@ def test_linear_training_equals_torchs_adam(name, l2):
     X, target = sample()
     make, in_torch = OBJECTIVES[name]
     module = build(linear, D, seed=1).double()
-    criterion = Criterion(CoxPartial(target), make, uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), make(), uniform_mass(N))
     network = Linear(X, coefficients(module))
     history = adam(network, criterion, np.array([0.05]), STEPS, l2)
     wanted = by_torch(module, X, in_torch, target, 0.05, l2)
@@ -70,7 +70,7 @@ def test_perceptron_training_equals_torchs_adam(name):
     make, in_torch = OBJECTIVES[name]
     module = build(lambda d: mlp(d, (6,)), D, seed=1).double()
     network = ModuleBatch([copy.deepcopy(module)], X)
-    history = adam(network, Criterion(CoxPartial(target), make, uniform_mass(N)), np.array([0.02]), STEPS)
+    history = adam(network, Criterion(CoxPartial(target), make(), uniform_mass(N)), np.array([0.02]), STEPS)
     wanted = by_torch(module, X, in_torch, target, 0.02)
     np.testing.assert_allclose(history[0], wanted, rtol=1e-8)
     for own, theirs in zip(network.trained()[0].parameters(), module.parameters(), strict=True):
@@ -83,11 +83,11 @@ def test_a_batch_of_settings_is_its_models_one_by_one():
     starts = np.random.default_rng(0).normal(size=(3, D)) / 10
     loss = CoxPartial(target)
     together = Linear(X, starts.copy())
-    history = adam(together, Criterion(loss, lambda: ChiSquare(alphas), uniform_mass(N)), lr, STEPS)
+    history = adam(together, Criterion(loss, ChiSquare(alphas), uniform_mass(N)), lr, STEPS)
     assert history.shape == (3, STEPS)
     for b in range(3):
         alone = Linear(X, starts[b : b + 1].copy())
-        criterion = Criterion(loss, lambda b=b: ChiSquare(alphas[b]), uniform_mass(N))
+        criterion = Criterion(loss, ChiSquare(alphas[b]), uniform_mass(N))
         np.testing.assert_allclose(adam(alone, criterion, lr[b : b + 1], STEPS)[0], history[b], rtol=1e-9)
         np.testing.assert_allclose(alone.parameters[0][0], together.parameters[0][b], rtol=1e-7, atol=1e-10)
 
@@ -96,7 +96,7 @@ def test_a_batch_of_perceptrons_is_its_models_one_by_one():
     X, target = sample()
     modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(3)]
     lr = np.array([0.01, 0.05, 0.1])
-    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(N))
     together = ModuleBatch([copy.deepcopy(m) for m in modules], X)
     history = adam(together, criterion, lr, STEPS, l2=0.1)
     for b in range(3):
@@ -124,7 +124,7 @@ def test_the_compiled_loop_is_the_plain_one(name, weighted, l2):
     alphas, lr = np.array([0.2, 0.5, 1.0]), np.array([0.01, 0.05, 0.1])
     starts = np.random.default_rng(0).normal(size=(3, D)) / 10
     prepare, blocks = COMPILED[name]
-    criterion = Criterion(prepare(target, weight), lambda: ChiSquare(alphas), mass, blocks)
+    criterion = Criterion(prepare(target, weight), ChiSquare(alphas), mass, blocks)
     plain, compiled = Linear(X, starts.copy()), Linear(X, starts.copy())
     assert compiles(compiled, criterion)
     wanted = adam(plain, criterion, lr, STEPS, l2)
@@ -135,7 +135,7 @@ def test_the_compiled_loop_is_the_plain_one(name, weighted, l2):
 def test_the_compiled_loop_takes_a_half_without_any_event():
     X, target = sample()
     target = Target(target.event & HALF, target.time)
-    criterion = Criterion(CoxSplit(target, HALF), lambda: ChiSquare(0.3), uniform_mass(N), HALVES)
+    criterion = Criterion(CoxSplit(target, HALF), ChiSquare(0.3), uniform_mass(N), HALVES)
     plain, compiled = Linear(X, np.full((1, D), 0.1)), Linear(X, np.full((1, D), 0.1))
     wanted = adam(plain, criterion, np.array([0.05]), STEPS)
     np.testing.assert_allclose(
@@ -146,16 +146,16 @@ def test_the_compiled_loop_takes_a_half_without_any_event():
 
 def test_the_compiled_loop_knows_what_it_cannot_do():
     X, target = sample()
-    network, chi = Linear(X, np.zeros((1, D))), (lambda: ChiSquare(0.3))
+    network, chi = Linear(X, np.zeros((1, D))), ChiSquare(0.3)
     mass, split = uniform_mass(N), CoxSplit(target, HALF)
     penalty = type("Penalty", (), {"__call__": lambda self, scores: (np.zeros(1), 0 * scores)})()
     module = ModuleBatch([build(linear, D, seed=0)], X)
-    assert not compiles(network, Criterion(CoxPartial(target), Mean, mass))
+    assert not compiles(network, Criterion(CoxPartial(target), Mean(), mass))
     assert not compiles(network, Criterion(CoxPartial(target, "efron"), chi, mass))
     assert not compiles(network, Criterion(split, chi, mass))
     assert not compiles(network, Criterion(split, chi, mass, HALVES[:1]))
     assert not compiles(network, Criterion(split, chi, mass, HALVES[::-1]))
-    assert not compiles(network, Criterion(split, Mean, mass, HALVES))
+    assert not compiles(network, Criterion(split, Mean(), mass, HALVES))
     assert not compiles(network, Criterion(CoxPartial(target), chi, mass, penalty=penalty))
     assert not compiles(network, Criterion(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
     assert not compiles(module, Criterion(CoxPartial(target), chi, mass))
@@ -167,7 +167,7 @@ def test_split_training_equals_torchs_adam():
     rows = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
     module = build(linear, D, seed=1).double()
     network = Linear(X, coefficients(module))
-    criterion = Criterion(CoxSplit(target, in_first), lambda: ChiSquare(0.3), uniform_mass(N), rows)
+    criterion = Criterion(CoxSplit(target, in_first), ChiSquare(0.3), uniform_mass(N), rows)
     history = adam(network, criterion, np.array([0.05]), STEPS)
     optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
     features, (event, time) = torch.as_tensor(X), tensors(target)
@@ -189,7 +189,7 @@ def test_training_through_autograd_is_the_same_training():
     modules = [build(lambda d: mlp(d, (4,)), D, seed=s).double() for s in range(2)]
     lr = np.array([0.02, 0.05])
     alphas = np.array([0.2, 0.5])
-    criterion = Criterion(CoxPartial(target), lambda: ChiSquare(alphas), uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), ChiSquare(alphas), uniform_mass(N))
     on_device = TorchCriterion([criterion], 2, "cpu")
     found = adam(ModuleBatch([copy.deepcopy(m) for m in modules], X, "cpu"), on_device, lr, STEPS)
     wanted = adam(ModuleBatch(modules, X), criterion, lr, STEPS)
@@ -209,9 +209,11 @@ def test_penalties_are_added_times_their_weight_on_either_path():
             return (scores**2).sum(-1)
 
     weights, penalty, scores = np.array([0.5, 2.0]), Spread(), np.random.default_rng(0).normal(size=(2, N))
-    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(N), penalty=penalty, penalty_weight=weights)
+    criterion = Criterion(
+        CoxPartial(target), Mean(), uniform_mass(N), penalty=penalty, penalty_weight=weights
+    )
     value, gradient, _ = criterion(scores)
-    bare = Criterion(CoxPartial(target), Mean, uniform_mass(N))
+    bare = Criterion(CoxPartial(target), Mean(), uniform_mass(N))
     plain, slope, _ = bare(scores)
     np.testing.assert_allclose(value, plain + weights * (scores**2).sum(-1), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope + 2 * weights[:, None] * scores, rtol=1e-12)
@@ -222,7 +224,7 @@ def test_penalties_are_added_times_their_weight_on_either_path():
 
 def test_every_finished_step_is_told_and_none_may_be_asked_for():
     X, target = sample()
-    criterion, told = Criterion(CoxPartial(target), Mean, uniform_mass(N)), []
+    criterion, told = Criterion(CoxPartial(target), Mean(), uniform_mass(N)), []
     adam(Linear(X, np.zeros((1, D))), criterion, np.array([0.1]), 5, on_step=told.append)
     assert told == [1, 2, 3, 4, 5]
     assert adam(Linear(X, np.zeros((2, D))), criterion, np.array([0.1, 0.1]), 0).shape == (2, 0)

@@ -42,7 +42,7 @@ class Patients:
 
     def criterion(self, objective, around=None):
         around = self.around if around is None else around
-        return Criterion(self.loss, lambda: objective, self.mass, neighborhoods=around, offset=self.offset)
+        return Criterion(self.loss, objective, self.mass, neighborhoods=around, offset=self.offset)
 
     def problem(self, objective, l2=0.0, around=None):
         return LinearProblem(self.X, self.criterion(objective, around), l2)

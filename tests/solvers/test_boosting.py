@@ -35,7 +35,7 @@ def test_the_criterion_falls_round_by_round(name, make):
     X, target = patients()
     loss = LOSSES[name](target)
     blocks = loss.halves if name == "split" else None
-    found = boost(X, Criterion(loss, make, uniform(len(X)), blocks), rounds=30, lr=0.05)
+    found = boost(X, Criterion(loss, make(), uniform(len(X)), blocks), rounds=30, lr=0.05)
     assert found.rounds == 30
     assert (np.diff(found.history) < 1e-12).all()
     assert found.history[-1] < found.history[0] - 0.01
@@ -45,8 +45,8 @@ def test_a_patient_of_weight_two_is_two_patients():
     X, target = patients()
     weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
     copies = np.repeat(np.arange(len(X)), weight.astype(int))
-    by_weight = Criterion(CoxPartial(target, weight=weight), lambda: ChiSquare(0.5), weight / weight.sum())
-    by_copy = Criterion(CoxPartial(target.take(copies)), lambda: ChiSquare(0.5), uniform(len(copies)))
+    by_weight = Criterion(CoxPartial(target, weight=weight), ChiSquare(0.5), weight / weight.sum())
+    by_copy = Criterion(CoxPartial(target.take(copies)), ChiSquare(0.5), uniform(len(copies)))
     one = boost(X, by_weight, rounds=20, lr=0.1, weight=weight)
     other = boost(X[copies], by_copy, rounds=20, lr=0.1)
     np.testing.assert_allclose(one.trees.scores(X), other.trees.scores(X), atol=1e-6)
@@ -61,7 +61,7 @@ def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
     X = np.random.default_rng(5).integers(0, 9, (len(target), 3)).astype(float)
     loss = PiecewiseExponential(target, n_intervals=1)
     loss.extra_ridge = 1e12  # holds the baseline where it starts
-    found = boost(X, Criterion(loss, Mean, uniform(len(X))), rounds=15, lr=0.1)
+    found = boost(X, Criterion(loss, Mean(), uniform(len(X))), rounds=15, lr=0.1)
     exposure = np.exp(loss.start[0]) * target.time
     data = lightgbm.Dataset(X, target.event.astype(float), init_score=np.log(exposure))
     settings = {"objective": "poisson", "poisson_max_delta_step": 1e-9, "boost_from_average": False}
@@ -73,7 +73,7 @@ def test_watched_patients_say_when_to_stop():
     X, target = patients(600)
     held = np.arange(600) % 3 == 0
     train, watched = np.flatnonzero(~held), np.flatnonzero(held)
-    criterion = Criterion(CoxPartial(target), Mean, uniform(600))
+    criterion = Criterion(CoxPartial(target), Mean(), uniform(600))
     watch = Watched(X[watched], criterion.take(watched), 10)
     found = boost(X[train], criterion.take(train), rounds=1000, lr=0.1, watched=watch)
     assert 1 <= found.rounds < 990

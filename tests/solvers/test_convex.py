@@ -40,7 +40,7 @@ def halves(target, both):
 
 def problem_of(X, target, loss="breslow", make=Mean, l2=0.0):
     prepared, blocks = LOSSES[loss](target)
-    return LinearProblem(X, Criterion(prepared, make, uniform_mass(len(X)), blocks), l2)
+    return LinearProblem(X, Criterion(prepared, make(), uniform_mass(len(X)), blocks), l2)
 
 
 def best_by_scipy(problem, start):
@@ -286,7 +286,7 @@ def test_a_sample_that_misses_a_tiny_half_is_not_used():
     in_first[np.random.default_rng(linear_problem_module._SAMPLE_SEED).permutation(n)[-14:]] = True
     blocks = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
     target = Target(np.ones(n, bool), time)
-    criterion = Criterion(CoxSplit(target, in_first), Mean, uniform_mass(n), blocks)
+    criterion = Criterion(CoxSplit(target, in_first), Mean(), uniform_mass(n), blocks)
     found = minimise(LinearProblem(X, criterion, 0.01), tol=1e-8, max_iter=200)
     assert found.status == "converged"
 

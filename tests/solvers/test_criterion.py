@@ -37,14 +37,14 @@ def test_value_gradient_and_weights_are_those_of_all_patients_one_by_one(blocks,
     weight = weight if weighted else None
     mass = uniform_mass(N) if weight is None else weight / weight.sum()
     loss = losses_of(target, blocks, weight)
-    criterion = Criterion(loss, OBJECTIVES[name], mass, blocks)
+    criterion = Criterion(loss, OBJECTIVES[name](), mass, blocks)
     value, gradient, _ = criterion(scores)
     at = criterion.objective(criterion.entries(scores), criterion.mass)
 
     full = np.zeros((3, N))
     full[:, loss.rows] = loss(scores)
     make = OBJECTIVES[name]
-    wanted = (make() if blocks is None else Blocks(make, blocks))(full, mass)
+    wanted = (make() if blocks is None else Blocks(make(), blocks))(full, mass)
     np.testing.assert_allclose(value, wanted.value, rtol=1e-12)
     np.testing.assert_allclose(at.eta, wanted.eta, rtol=1e-9)
     loss(scores)
@@ -58,20 +58,20 @@ def test_fewer_patients_are_the_criterion_among_them(blocks):
     target, scores, weight = sample()
     mass = weight / weight.sum()
     rows = np.sort(np.random.default_rng(1).permutation(N)[:25])
-    part = Criterion(losses_of(target, blocks, weight), lambda: ChiSquare(0.4), mass, blocks).take(rows)
+    part = Criterion(losses_of(target, blocks, weight), ChiSquare(0.4), mass, blocks).take(rows)
     if blocks is None:
         loss, own = CoxPartial(target.take(rows), "breslow", weight[rows]), None
     else:
         loss = CoxSplit(target.take(rows), np.isin(rows, HALVES[0]), weight[rows])
         own = [np.flatnonzero(np.isin(rows, half)) for half in HALVES]
-    wanted = Criterion(loss, lambda: ChiSquare(0.4), mass[rows] / mass[rows].sum(), own)
+    wanted = Criterion(loss, ChiSquare(0.4), mass[rows] / mass[rows].sum(), own)
     for found, right in zip(part(scores[:, rows].copy()), wanted(scores[:, rows].copy()), strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-12)
 
 
 def test_gradient_follows_finite_differences():
     target, scores, _ = sample()
-    criterion = Criterion(CoxPartial(target), lambda: ChiSquare(0.3), uniform_mass(N))
+    criterion = Criterion(CoxPartial(target), ChiSquare(0.3), uniform_mass(N))
     _, gradient, _ = criterion(scores[:1])
     step = 1e-6
     moves = step * np.eye(N)

@@ -71,7 +71,7 @@ CONVEX = ["partial", "split", "full"]
 def criterion_of(name, objective, offset=None):
     make, blocks = OBJECTIVES[objective]
     around = Partitions(LABELS)
-    return Criterion(LOSSES[name][0](), make, MASS, blocks, neighborhoods=around, offset=offset)
+    return Criterion(LOSSES[name][0](), make(), MASS, blocks, neighborhoods=around, offset=offset)
 
 
 def slopes(function, at, step=1e-6):
@@ -86,7 +86,7 @@ def test_any_objective_takes_the_averages_of_any_loss(name, objective):
     scores, start = RNG.normal(size=N), criterion.loss.start
     extra = start + 0.3 * RNG.normal(size=len(start))
     make, blocks = OBJECTIVES[objective]
-    scalar = make() if blocks is None else Blocks(make, blocks)
+    scalar = make() if blocks is None else Blocks(make(), blocks)
 
     def value(joint):
         losses = LOSSES[name][1](joint[:N], joint[N:])

@@ -50,13 +50,13 @@ def test_the_order_follows_the_seed():
 def test_a_step_trains_on_the_loss_among_its_patients():
     rng = np.random.default_rng(0)
     X, target = rng.normal(size=(12, 2)), Target(np.ones(12, bool), rng.random(12))
-    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(12))
+    criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(12))
     network = Linear(X, rng.normal(size=(1, 2)))
     batches = MiniBatches(network, criterion.take, 12, 4, seed=0)
     scores = batches.scores()
     value, gradient, _ = batches(scores)
     rows = np.array_split(np.random.default_rng(0).permutation(12), 3)[0]
-    own = Criterion(CoxPartial(target.take(rows)), Mean, uniform_mass(4))
+    own = Criterion(CoxPartial(target.take(rows)), Mean(), uniform_mass(4))
     wanted, slope, _ = own((X[rows] @ network.parameters[0][0])[None, :])
     assert value == pytest.approx(wanted, rel=1e-12)
     np.testing.assert_allclose(batches.pullback(gradient)[0], slope @ X[rows], rtol=1e-10)
@@ -66,7 +66,7 @@ def test_many_small_steps_go_downhill():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     target = Target(np.ones(200, bool), rng.exponential(size=200) * np.exp(-X[:, 0]))
-    criterion = Criterion(CoxPartial(target), Mean, uniform_mass(200))
+    criterion = Criterion(CoxPartial(target), Mean(), uniform_mass(200))
     network = Linear(X, np.zeros((1, 2)))
     before = criterion(network.scores())[0][0]
     batches = MiniBatches(network, criterion.take, 200, 50, seed=0)

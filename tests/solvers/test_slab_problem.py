@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.objectives import tilt
+from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.device_slabs import device_slabs
 from drosurv.solvers.slab import Scheme
@@ -25,25 +25,13 @@ def patients(n=400, seed=0):
 
 
 MODELS = {
-    "cox": (CoxPH(), lambda s, p: tilt.mean(s), True),
-    "chi2": (DROCox(alpha=0.3, tol=1e-11), lambda s, p: tilt.chi_square(s, 0.3**-0.5, p), True),
-    "paper": (
-        DROCox(alpha=0.7, ball="paper", tol=1e-11),
-        lambda s, p: tilt.chi_square(s, (2 * (1 / 0.7 - 1) ** 2 + 1) ** 0.5, p),
-        True,
-    ),
-    "cvar": (DROCox(alpha=0.3, ball="cvar", tol=1e-10), lambda s, p: tilt.cvar(s, 0.3, p), False),
-    "split": (
-        DROCoxSplit(alpha=0.3, shuffle=False, tol=1e-11),
-        lambda s, p: tilt.chi_square(s, 0.3**-0.5, p),
-        True,
-    ),
-    "efron": (CoxPH(ties="efron"), lambda s, p: tilt.mean(s), True),
-    "efron chi2": (
-        DROCox(alpha=0.3, ties="efron", tol=1e-11),
-        lambda s, p: tilt.chi_square(s, 0.3**-0.5, p),
-        True,
-    ),
+    "cox": (CoxPH(), Mean()),
+    "chi2": (DROCox(alpha=0.3, tol=1e-11), ChiSquare(0.3)),
+    "paper": (DROCox(alpha=0.7, ball="paper", tol=1e-11), ChiSquare(0.7, "paper")),
+    "cvar": (DROCox(alpha=0.3, ball="cvar", tol=1e-10), CVaR(0.3)),
+    "split": (DROCoxSplit(alpha=0.3, shuffle=False, tol=1e-11), ChiSquare(0.3)),
+    "efron": (CoxPH(ties="efron"), Mean()),
+    "efron chi2": (DROCox(alpha=0.3, ties="efron", tol=1e-11), ChiSquare(0.3)),
 }
 
 
@@ -54,10 +42,10 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     sides = [np.ones(n, dtype=bool)] if first is None else [first, ~first]
     totals = [w[own].sum() for own in sides]
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
-    model, tilt_of, smooth = MODELS[name]
+    model, objective = MODELS[name]
     scheme, weight = Scheme(totals, model.ties), weight if weighted else None
     slabs, _, _ = device_slabs(X.astype(dtype), time, event, weight, first, scheme, "cpu", rows)
-    return SlabProblem(slabs, D, rests, tilt_of, smooth=smooth, l2=l2)
+    return SlabProblem(slabs, D, rests, objective, l2=l2)
 
 
 @pytest.mark.parametrize("rows", [10_000, 37])

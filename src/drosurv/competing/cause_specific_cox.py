@@ -177,8 +177,7 @@ class CauseSpecificCox(BaseEstimator):
         objective = ball_objective(self.ball, np.array([self.alpha]))
         criterion = Criterion(loss, objective, mass, offset=loss.null_losses())
         problem = LinearProblem(X - mass @ X, criterion, self.l2)
-        tol = (1e-5 if self.ball == "cvar" else 1e-8) if self.tol is None else self.tol
-        found = minimise(problem, tol=tol, max_iter=self.max_iter)
+        found = minimise(problem, tol=self.tol, max_iter=self.max_iter)
         return found, criterion, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
 
     def _fit_together(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> None:

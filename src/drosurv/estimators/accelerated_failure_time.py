@@ -76,7 +76,7 @@ class AcceleratedFailureTime(RobustEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = LogTime(training.target, self.distribution, training.weight)
         objective = self._objective(batch, [training.mass])
-        return Recipe(loss, objective, baseline=_curves(self.distribution), tol=self._tol)
+        return Recipe(loss, objective, baseline=_curves(self.distribution))
 
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)

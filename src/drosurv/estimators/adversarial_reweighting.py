@@ -11,7 +11,6 @@ from drosurv.estimators.any_loss import AnyLoss
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.neighborhoods import Alone
 from drosurv.objectives import Adversary
 from drosurv.standardise import standardise
 
@@ -60,10 +59,4 @@ class AdversarialReweighting(AnyLoss):
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         (X,) = standardise(training.X)
-        # Every patient has an entry of their own, because the adversary looks at each.
-        return self._plain(
-            training,
-            training.weight,
-            objective=lambda: Adversary(X, self.adversary_lr),
-            neighborhoods=Alone(),
-        )
+        return self._plain(training, training.weight, objective=Adversary(X, self.adversary_lr))

@@ -11,7 +11,7 @@ from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.objectives.tilt import mean
+from drosurv.objectives import Mean
 from drosurv.target import BoolArray
 
 
@@ -34,7 +34,7 @@ class CoxPH(NetworkEstimator):
     max_iter : int
         Adam steps (passes over all patients, with batches), trees, or most iterations of the convex solver.
     tol : float, optional
-        Relative optimality gap at which the convex solver stops (1e-8).
+        Relative optimality gap at which the convex solver stops: 1e-8, or 1e-5 where the objective has kinks.
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
@@ -99,7 +99,7 @@ class CoxPH(NetworkEstimator):
     _is_plain_cox = True
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
-        return SlabPlan(lambda spread, price: mean(spread), True, 1e-8)
+        return SlabPlan(Mean())
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return cox_recipe(training, self.ties)

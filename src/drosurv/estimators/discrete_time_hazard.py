@@ -74,7 +74,7 @@ class DiscreteTimeHazard(RobustEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = DiscreteHazard(training.target, self.n_intervals, self.link, training.weight)
         objective = self._objective(batch, [training.mass])
-        return Recipe(loss, objective, baseline=_curves(loss), tol=self._tol)
+        return Recipe(loss, objective, baseline=_curves(loss))
 
     @property
     def interval_ends_(self) -> FloatArray:

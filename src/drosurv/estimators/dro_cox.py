@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
-from drosurv.objectives.balls import ball_tilt
+from drosurv.objectives import ball_objective
 from drosurv.target import BoolArray
 
 
@@ -64,8 +66,8 @@ class DROCox(RobustEstimator):
     _observes = EVERYTHING
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
-        return SlabPlan(ball_tilt(self.ball, self.alpha), self.ball != "cvar", self._tol)
+        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])))
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         objective = self._objective(batch, [training.mass])
-        return cox_recipe(training, self.ties, objective=objective, tol=self._tol)
+        return cox_recipe(training, self.ties, objective=objective)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit
-from drosurv.objectives import Evaluation
-from drosurv.objectives.balls import ball_tilt
+from drosurv.objectives import ball_objective
 from drosurv.target import BoolArray
 
 
@@ -68,14 +67,11 @@ class DROCoxSplit(RobustEstimator):
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
         both = self.sides == "both"
         in_first = halves(event, self.n1, seed if self.shuffle else None, both=both)
-        return SlabPlan(ball_tilt(self.ball, self.alpha), self.ball != "cvar", self._tol, in_first, both)
+        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])), in_first, both)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         both = self.sides == "both"
         in_first = halves(training.target.event, self.n1, training.seed if self.shuffle else None, both=both)
         loss = CoxSplit(training.target, in_first, training.weight, both=both)
         masses = [training.mass[half] / training.mass[half].sum() for half in loss.halves]
-        return Recipe(loss, self._objective(batch, masses), blocks=loss.halves, tol=self._tol)
-
-    def _eta(self, at: Evaluation) -> Any:
-        return tuple(float(eta) for eta in np.atleast_1d(at.eta[0]))
+        return Recipe(loss, self._objective(batch, masses), blocks=loss.halves)

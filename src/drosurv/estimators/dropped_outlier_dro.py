@@ -61,6 +61,4 @@ class DroppedOutlierDRO(AnyLoss):
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         inner = ball_objective(self.ball, np.array([self.alpha], dtype=np.float64))
-        return self._plain(
-            training, training.weight, objective=lambda: DroppedOutliers(inner(), self.epsilon)
-        )
+        return self._plain(training, training.weight, objective=DroppedOutliers(inner, self.epsilon))

@@ -61,6 +61,11 @@ class Fitted(Solved):
     at: Evaluation
 
     @property
+    def eta(self) -> float | tuple[float, ...]:
+        """The threshold above which losses carry weight; one for each block, where the objectives are summed."""
+        return tuple(map(float, self.at.eta[0])) if self.at.eta.ndim == 2 else float(self.at.eta[0])
+
+    @property
     def worst_case_weights(self) -> FloatArray:
         """Worst-case weights of all rows that the caller gave, summing to one."""
         weights = self.criterion.patient_weights(self.at)[0]

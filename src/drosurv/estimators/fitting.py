@@ -112,19 +112,18 @@ def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[
     how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}[
         schedule.solver
     ]
-    found = how(training, criterion, schedule, recipe.tol)
+    found = how(training, criterion, schedule)
     return _evaluated(found, recipe, training, criterion, schedule)
 
 
-def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
+def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     n, d = training.X.shape
     return [Solved(np.zeros(d), np.zeros(n), criterion.loss.start, 0, "converged", 0.0, np.zeros(0))]
 
 
-def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
+def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     problem = LinearProblem(training.X, criterion, schedule.l2)
-    tol = tol if schedule.tol is None else schedule.tol
-    found = minimise(problem, tol=tol, max_iter=schedule.max_iter)
+    found = minimise(problem, tol=schedule.tol, max_iter=schedule.max_iter)
     if found.status != "converged":
         warnings.warn(
             f"{schedule.name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
@@ -141,7 +140,7 @@ def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule
     return [Solved(theta, training.X @ theta, extra, *rest)]
 
 
-def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
+def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     assert schedule.module is not None, "Adam trains a network"
     d, loss = training.X.shape[1], criterion.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
@@ -179,7 +178,7 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule, tol: 
     return _by_steps(training, criterion, schedule, trained, extra, history, best_pass)
 
 
-def _by_trees(training: Training, criterion: Criterion, schedule: Schedule, tol: float) -> list[Solved]:
+def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     X, grown, watched = training.X, criterion, None
     rows, held = np.arange(len(X)), np.arange(0)
     stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible

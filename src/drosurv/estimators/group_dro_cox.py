@@ -78,4 +78,4 @@ class GroupDROCox(SubgroupEstimator):
             )
         share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(training.codes, sample_weight=training.weight)
-        return self._averaged(training, lambda: CVaR(share), groups, regret=self.regret, tol=1e-5)
+        return self._averaged(training, CVaR(share), groups, regret=self.regret)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.fitting import STATUS
 from drosurv.estimators.slab_baseline import baseline, follow_up
 from drosurv.estimators.training import Training
-from drosurv.objectives.tilt import Spread, Tilt
+from drosurv.objectives import Objective
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.device_slabs import device_slabs
@@ -29,21 +29,15 @@ class SlabPlan:
 
     Attributes
     ----------
-    tilt : callable
-        Spread of the losses and price to the objective there.
-    smooth : bool
-        Whether the objective without a price is differentiable.
-    tol : float
-        Relative gap at which to stop.
+    objective : Objective
+        Of the losses.
     in_first : (n,) bool, optional
         Who is in the first half, where halves are scored against each other.
     both : bool
         Whether both halves are scored.
     """
 
-    tilt: Callable[[Spread, float], Tilt]
-    smooth: bool
-    tol: float
+    objective: Objective
     in_first: BoolArray | None = None
     both: bool = True
 
@@ -118,12 +112,8 @@ def train_over_slabs(
         Who does the work.
     """
     plan = cohort.plan
-    problem = SlabProblem(
-        slabs, len(centre), cohort.rests, plan.tilt, smooth=plan.smooth, l2=estimator.l2, workers=workers
-    )
-    found = minimise(
-        problem, tol=plan.tol if estimator.tol is None else estimator.tol, max_iter=estimator.max_iter
-    )
+    problem = SlabProblem(slabs, len(centre), cohort.rests, plan.objective, l2=estimator.l2, workers=workers)
+    found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
     problem.value(found.x)
     if found.status != "converged":
         warnings.warn(

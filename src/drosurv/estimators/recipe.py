@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drosurv.disparities import Penalty
@@ -24,8 +24,8 @@ class Recipe:
     ----------
     loss : Loss
         Prepared for the n training patients.
-    objective : callable
-        Makes the objective of the losses, for all B models.
+    objective : Objective
+        Of the losses, for all B models.
     mass : (n,) float64, optional
         Shares of the patients; those of the training set if not given.
     blocks : sequence of int arrays, optional
@@ -41,8 +41,6 @@ class Recipe:
         Times the penalty.
     baseline : callable
         (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`.
-    tol : float
-        Relative gap at which the convex solver stops, unless the user says otherwise.
 
     Examples
     --------
@@ -55,7 +53,7 @@ class Recipe:
     """
 
     loss: Loss
-    objective: Callable[[], Objective] = Mean
+    objective: Objective = field(default_factory=Mean)
     mass: FloatArray | None = None
     blocks: Sequence[IntArray] | None = None
     regret: bool = False
@@ -63,7 +61,6 @@ class Recipe:
     penalty: Callable[[Training], Penalty] | None = None
     penalty_weight: FloatArray | None = None
     baseline: Callable[[Training, FloatArray, FloatArray], Curves] = breslow
-    tol: float = 1e-8
 
     @property
     def finds_neighborhoods(self) -> bool:
@@ -72,7 +69,7 @@ class Recipe:
 
     def plain(self) -> Recipe:
         """The recipe of the plain model, from whose regrets neighbourhoods are found."""
-        return replace(self, objective=Mean, blocks=None, regret=True, neighborhoods=None, penalty=None)
+        return replace(self, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
 
     def found(self, regrets: FloatArray) -> Recipe:
         """The recipe with its neighbourhoods, given the plain model's regrets (n,)."""

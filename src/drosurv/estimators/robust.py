@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
-from drosurv.objectives import CVaR, Evaluation, Objective
+from drosurv.objectives import CVaR, Objective
 from drosurv.objectives.balls import alpha_of_reach, ball_objective, check_ball, smallest_reach
 from drosurv.target import FloatArray
 
@@ -31,12 +31,8 @@ class RobustEstimator(NetworkEstimator):
         check_share("alpha", self.alpha)
         check_ball(self.ball)
 
-    @property
-    def _tol(self) -> float:
-        return 1e-5 if self.ball == "cvar" else 1e-8
-
-    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Callable[[], Objective]:
-        """Maker of the batch's objective, given the masses of the patients it is taken over, block by block."""
+    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Objective:
+        """The batch's objective, given the masses of the patients it is taken over, block by block."""
         alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
         if len(batch) == 1 and self.ball != "cvar" and self.alpha != 1.0:
             reach, smallest = smallest_reach(self.ball, self.alpha), [float(mass.min()) for mass in masses]
@@ -44,7 +40,7 @@ class RobustEstimator(NetworkEstimator):
                 self._warn_largest_loss(max(smallest))
             if reach <= min(smallest):
                 # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
-                return lambda: CVaR(min(smallest))
+                return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
 
     def _warn_largest_loss(self, mass: float) -> None:
@@ -60,8 +56,5 @@ class RobustEstimator(NetworkEstimator):
         )
 
     def _describe(self, fitted: Fitted) -> None:
-        self.eta_ = self._eta(fitted.at)
+        self.eta_ = fitted.eta
         self.worst_case_weights_ = fitted.worst_case_weights
-
-    def _eta(self, at: Evaluation) -> Any:
-        return float(at.eta[0])

@@ -117,7 +117,6 @@ class SubgroupRobustCox(SubgroupEstimator):
             ball_objective(self.ball, np.array([self.alpha], dtype=np.float64)),
             lambda regret: self._neighborhoods(training, columns, regret),
             regret=True,
-            tol=1e-5 if self.ball == "cvar" else 1e-8,
         )
 
     def _columns(self, training: Training) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -45,9 +45,7 @@ class SubgroupEstimator(NetworkEstimator):
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         return replace(super()._schedule(batch), device="cpu")
 
-    def _averaged(
-        self, training: Training, objective: Callable[[], Objective], neighborhoods: Any, **parts: Any
-    ) -> Recipe:
+    def _averaged(self, training: Training, objective: Objective, neighborhoods: Any, **parts: Any) -> Recipe:
         """The recipe of full-likelihood losses averaged over neighbourhoods."""
         offset = training.observation.offset
         loss = PiecewiseExponential(training.target, self.n_intervals, training.weight, offset)
@@ -65,7 +63,7 @@ class SubgroupEstimator(NetworkEstimator):
                 UserWarning,
                 stacklevel=5,
             )
-        self.eta_ = float(fitted.at.eta[0])
+        self.eta_ = fitted.eta
         self.worst_case_weights_ = fitted.worst_case_weights
         self.subgroup_regret_ = fitted.training.spread(fitted.entries[0])
         self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())

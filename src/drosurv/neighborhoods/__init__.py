@@ -1,6 +1,5 @@
 """Neighbourhoods: averages of losses over patients whose covariates are alike."""
 
-from drosurv.neighborhoods.alone import Alone
 from drosurv.neighborhoods.contract import Neighborhoods, TakesPatients, as_neighborhoods
 from drosurv.neighborhoods.features import chosen_columns, subgroup_columns
 from drosurv.neighborhoods.forest import forest
@@ -10,7 +9,6 @@ from drosurv.neighborhoods.neighbors import nearest_neighbors
 from drosurv.neighborhoods.partitions import Partitions
 
 __all__ = [
-    "Alone",
     "MatrixAverages",
     "Neighborhoods",
     "Partitions",

@@ -22,6 +22,8 @@ class Adversary(Objective):
         Learning rate of the adversary.
     """
 
+    by_patient = True
+
     def __init__(self, X: FloatArray, lr: float) -> None:
         self.X: FloatArray = np.column_stack([X, np.ones(len(X))])
         self.lr, self.step = lr, 0

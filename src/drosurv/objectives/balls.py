@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drosurv.errors import ArgumentError
-from drosurv.objectives import tilt
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
 from drosurv.objectives.mean import Mean
 from drosurv.objectives.objective import Objective
-from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -29,8 +26,8 @@ def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
         raise ArgumentError.must("ball", f"be one of {allowed}", ball)
 
 
-def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], Objective]:
-    """Maker of the objective that protects every subpopulation of at least mass alpha; the mean where that is all.
+def ball_objective(ball: str, alphas: FloatArray) -> Objective:
+    """The objective that protects every subpopulation of at least mass alpha; the mean where that is all.
 
     Parameters
     ----------
@@ -39,20 +36,8 @@ def ball_objective(ball: str, alphas: FloatArray) -> Callable[[], Objective]:
         One for each row of losses.
     """
     if (alphas == 1.0).all():
-        return Mean
-    if ball == "cvar":
-        return lambda: CVaR(alphas)
-    return lambda: ChiSquare(alphas, _CONSTANTS[ball])
-
-
-def ball_tilt(ball: str, alpha: float) -> Callable[[Spread, float], Tilt]:
-    """The same objective from sums alone: spread of the losses and a price to where the worst case lies."""
-    if alpha == 1.0:
-        return lambda spread, price: tilt.mean(spread)
-    if ball == "cvar":
-        return lambda spread, price: tilt.cvar(spread, alpha, price)
-    constant = float(radius_constant(alpha, _CONSTANTS[ball]))
-    return lambda spread, price: tilt.chi_square(spread, constant, price)
+        return Mean()
+    return CVaR(alphas) if ball == "cvar" else ChiSquare(alphas, _CONSTANTS[ball])
 
 
 def smallest_reach(ball: str, alpha: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,22 +16,21 @@ class Blocks(Objective):
 
     Parameters
     ----------
-    make : callable
-        Builds the objective of a block.
+    objective : Objective
+        Of the losses of a block; each block takes a copy, because an objective may remember its last losses.
     rows : sequence of (n_b,) int arrays
         The patients of each block, disjoint.
     """
 
-    def __init__(self, make: Callable[[], Objective], rows: Sequence[IntArray]) -> None:
-        self.make, self.rows = make, list(rows)
-        self.parts = [make() for _ in self.rows]
+    def __init__(self, objective: Objective, rows: Sequence[IntArray]) -> None:
+        self.smooth, self.tol, self.rows = objective.smooth, objective.tol, list(rows)
+        self.parts = [copy.copy(objective) for _ in self.rows]
         self._mass: FloatArray | None = None
         self._own: list[FloatArray] = []
-        self.smooth = all(part.smooth for part in self.parts)
 
     def smoothed(self, smoothing: float) -> Blocks:
         """Every block's objective in its smoothed form."""
-        return Blocks(lambda: self.make().smoothed(smoothing), self.rows)
+        return Blocks(self.parts[0].smoothed(smoothing), self.rows)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Summed value; weights that sum to one in each block; the thresholds side by side, (B, blocks)."""

@@ -10,6 +10,7 @@ stops after a few passes; where it does not, sorting the losses lists every poss
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike
 from drosurv.errors import ArgumentError
 from drosurv.objectives.objective import Curvature, Evaluation, Objective, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
+from drosurv.objectives.tilt import Tilt
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
 from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
@@ -61,9 +63,14 @@ class ChiSquare(Objective):
         self._squares = Placed(self.constant**2)
         self._start: FloatArray = np.full(1, -np.inf)
 
+    @property
+    def tilts(self) -> list[Callable[..., Tilt]]:
+        """From sums alone, one for each constant."""
+        return [partial(tilt_chi_square, constant=float(c)) for c in self.constant]
+
     def smoothed(self, smoothing: float) -> Tilted:
         """The objective without its kinks, at a price."""
-        return Tilted([partial(tilt_chi_square, constant=float(c)) for c in self.constant], smoothing)
+        return Tilted(self.tilts, smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and exact eta; the last eta is where the next search starts."""

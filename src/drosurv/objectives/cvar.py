@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.objectives.objective import Evaluation, Objective, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
+from drosurv.objectives.tilt import Tilt
 from drosurv.objectives.tilt import cvar as tilt_cvar
 from drosurv.objectives.tilted import Tilted
 from drosurv.target import FloatArray
@@ -30,17 +32,25 @@ class CVaR(Objective):
     ----------
     alpha : float or (B,)
         Share of patients, one for all rows or one for each.
+    tol : float
+        See :class:`Objective`. Kinks make every further digit a stage of its own.
     """
 
     smooth = False
 
-    def __init__(self, alpha: ArrayLike) -> None:
+    def __init__(self, alpha: ArrayLike, tol: float = 1e-5) -> None:
+        self.tol = tol
         self.alpha = np.atleast_1d(check_alpha(alpha))
         self._alphas = Placed(self.alpha)
 
+    @property
+    def tilts(self) -> list[Callable[..., Tilt]]:
+        """From sums alone, one for each alpha."""
+        return [partial(tilt_cvar, alpha=float(a)) for a in self.alpha]
+
     def smoothed(self, smoothing: float) -> Tilted:
         """The objective without its kinks, at a price."""
-        return Tilted([partial(tilt_cvar, alpha=float(a)) for a in self.alpha], smoothing)
+        return Tilted(self.tilts, smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and threshold (the value at risk)."""

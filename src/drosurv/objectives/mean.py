@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drosurv.objectives.objective import Evaluation, Objective
+from drosurv.objectives.tilt import Tilt, mean
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ class Mean(Objective):
         # One model is the usual case, and a plain view is much quicker than a broadcast.
         weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
         return Evaluation(value, weights, value)
+
+    @property
+    def tilts(self) -> list[Callable[..., Tilt]]:
+        """From sums alone; a price changes nothing."""
+        return [lambda spread, price: mean(spread)]
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from drosurv.objectives.tilt import Tilt
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +54,17 @@ class Objective(ABC):
     ----------
     smooth : bool
         Whether it has a gradient almost everywhere, so that a solver may try Newton's method on it as it is.
+    tol : float
+        Relative gap to which the convex solver goes, unless it is told another.
+    by_patient : bool
+        Whether it looks at each patient, so that those without a loss may not be taken together.
     radius : (B,) float64 or None
         Constants C of a chi-square ball, which the compiled solver knows; None for every other objective.
     """
 
     smooth: bool = True
+    tol: float = 1e-8
+    by_patient: bool = False
     radius: FloatArray | None = None
 
     @abstractmethod
@@ -69,6 +78,11 @@ class Objective(ABC):
     def smoothed(self, smoothing: float) -> Objective:
         """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
         return self
+
+    @property
+    def tilts(self) -> Sequence[Callable[..., Tilt]]:
+        """The same from sums alone: spread of the losses and ``price`` to the tilt, for all rows or one for each."""
+        raise NotImplementedError(f"{type(self).__name__} needs all losses in one place.")
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""

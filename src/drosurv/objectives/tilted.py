@@ -30,12 +30,12 @@ class Tilted(Objective):
     """
 
     def __init__(self, tilts: Sequence[Callable[..., Tilt]], price: float) -> None:
-        self.tilts, self.price = tilts, price
+        self._tilts, self.price = tilts, price
         self._first = Tilt(*(np.nan,) * 5)
 
     def smoothed(self, smoothing: float) -> Tilted:
         """The same objective with another price."""
-        return Tilted(self.tilts, smoothing)
+        return Tilted(self._tilts, smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and threshold."""
@@ -66,7 +66,7 @@ class Tilted(Objective):
             float(held.min()),
             float(held.max()),
         )
-        return self.tilts[row % len(self.tilts)](spread, price=self.price)
+        return self._tilts[row % len(self._tilts)](spread, price=self.price)
 
 
 def _weights(tilt: Tilt, losses: FloatArray, mass: FloatArray) -> FloatArray:

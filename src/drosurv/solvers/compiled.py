@@ -33,7 +33,7 @@ def _parts(criterion: Criterion) -> list[RiskPart] | None:
     parts = criterion.loss.risk_parts()
     if parts is None or criterion.penalty is not None or not criterion.joins_the_lossless:
         return None
-    if criterion.make_objective().radius is None or len(parts) != len(criterion.blocks):
+    if criterion.of_block.radius is None or len(parts) != len(criterion.blocks):
         return None
     own = all(
         np.array_equal(part.patients, block) for part, block in zip(parts, criterion.blocks, strict=True)
@@ -45,7 +45,7 @@ def compiled_adam(
     network: Linear, criterion: Criterion, lr: FloatArray, steps: int, l2: float = 0.0
 ) -> FloatArray:
     """As :func:`drosurv.solvers.adam`, for the parts that :func:`compiles` names."""
-    parts, radius = _parts(criterion), criterion.make_objective().radius
+    parts, radius = _parts(criterion), criterion.of_block.radius
     assert parts is not None, "compiles() said so"
     assert radius is not None, "compiles() said so"
     # Patients risk set by risk set in order of time: gathers and scatters become plain passes.

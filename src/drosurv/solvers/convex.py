@@ -50,6 +50,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def tol(self) -> float:
+        """Relative gap at which to stop, unless the user says otherwise."""
+        ...
+
+    @property
     def separated(self) -> bool:
         """Whether the point has run off towards an optimum at infinity."""
         ...
@@ -113,20 +118,23 @@ class Solution:
         return max(self.value - self.lower_bound, 0.0) / max(self.scale, np.finfo(float).tiny)
 
 
-def minimise(problem: Problem, *, tol: float, max_iter: int, start: FloatArray | None = None) -> Solution:
+def minimise(
+    problem: Problem, *, tol: float | None = None, max_iter: int, start: FloatArray | None = None
+) -> Solution:
     """Find the global minimum of a convex problem.
 
     Parameters
     ----------
     problem : Problem
-    tol : float
-        Relative gap between the objective and its lower bound at which to stop.
+    tol : float, optional
+        Relative gap between the objective and its lower bound at which to stop; the problem's own if not given.
     max_iter : int
         Most iterations in all.
     start : (size,) float64, optional
         First point; zeros if not given.
     """
     x = np.zeros(problem.size) if start is None else start
+    tol = problem.tol if tol is None else tol
     if not problem.smooth:
         value = problem.value(x)
         first = Solution(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))

@@ -8,7 +8,7 @@ with l one loss per patient, l0 the null model's or zero, W averages over neighb
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -42,16 +42,16 @@ class ScorePenalty(Protocol):
 class Criterion:
     """What training minimises, as a function of scores and extra parameters.
 
-    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Unless losses are averaged
-    over neighbourhoods, each block of patients carries them as one entry that holds their summed mass: exact, and
-    several times less to sort through.
+    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Each block carries them as
+    one entry that holds their summed mass: exact, and several times less to sort through. Not so where losses are
+    averaged over neighbourhoods, or the objective looks at each patient.
 
     Parameters
     ----------
     loss : Loss
         Prepared for the n training patients.
-    make_objective : callable
-        Builds the objective of one block.
+    objective : Objective
+        Of the losses of a block.
     mass : (n,) float64
         Mass of each patient, summing to one.
     blocks : sequence of int arrays or None
@@ -80,7 +80,7 @@ class Criterion:
     def __init__(
         self,
         loss: Loss,
-        make_objective: Callable[[], Objective],
+        objective: Objective,
         mass: FloatArray,
         blocks: Sequence[IntArray] | None = None,
         *,
@@ -89,18 +89,18 @@ class Criterion:
         penalty: ScorePenalty | None = None,
         penalty_weight: FloatArray | None = None,
     ) -> None:
-        self.loss, self.make_objective, self.patient_mass = loss, make_objective, mass
+        self.loss, self.of_block, self.patient_mass = loss, objective, mass
         self.neighborhoods, self.offset = neighborhoods, offset
         self.penalty, self.penalty_weight = penalty, penalty_weight
         self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
         self.whole = blocks is None
-        self.joins_the_lossless = neighborhoods is None and offset is None
+        self.joins_the_lossless = neighborhoods is None and offset is None and not objective.by_patient
         members = self.blocks
         if self.joins_the_lossless:
             self._entry, self.mass, members = _entries(loss, mass, self.blocks)
         else:
             self._entry, self.mass = np.arange(loss.n), mass
-        self.objective: Objective = make_objective() if self.whole else Blocks(make_objective, members)
+        self.objective: Objective = objective if self.whole else Blocks(objective, members)
 
     @property
     def least_scale(self) -> float:
@@ -218,7 +218,7 @@ class Criterion:
             )
         return Criterion(
             self.loss.take(rows),
-            self.make_objective,
+            self.of_block,
             # Where only events have mass, a batch without events has no loss.
             mass / total if total > 0 else mass,
             None if self.whole else [place[b][place[b] >= 0] for b in self.blocks],

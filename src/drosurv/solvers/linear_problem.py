@@ -107,6 +107,11 @@ class LinearProblem:
         """Whether the objective is differentiable."""
         return self.criterion.objective.smooth
 
+    @property
+    def tol(self) -> float:
+        """Relative gap at which to stop, unless the user says otherwise."""
+        return self.criterion.objective.tol
+
     def smoothed(self, smoothing: float) -> Self:
         """The same problem with the smoothed objective."""
         other = copy.copy(self)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from drosurv.objectives import Objective
 from drosurv.objectives.tilt import Moments, Spread, Tilt
 from drosurv.solvers import slab_sums as kernels
 from drosurv.solvers.slab_sums import Bend, Extent
@@ -54,10 +55,8 @@ class SlabProblem:
         Number of features.
     rests : sequence of float
         For each side the mass of its patients without an event.
-    tilt : callable
-        Spread of a side's losses and price to the objective there.
-    smooth : bool
-        Whether the objective without a price is differentiable.
+    objective : Objective
+        Of a side's losses: one that sums alone give.
     l2 : float
         Ridge weight.
     workers : Workers
@@ -71,14 +70,13 @@ class SlabProblem:
         slabs: Sequence[Any],
         size: int,
         rests: Sequence[float],
-        tilt: Callable[[Spread, float], Tilt],
+        objective: Objective,
         *,
-        smooth: bool,
         l2: float = 0.0,
         workers: Workers | None = None,
     ) -> None:
-        self.slabs, self.size, self.rests, self.tilt = list(slabs), size, list(rests), tilt
-        self._differentiable, self.l2, self.price = smooth, l2, 0.0
+        self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
+        self.l2, self.price = l2, 0.0
         self.workers: Workers = Here() if workers is None else workers
         self.theta: FloatArray = np.zeros(size)
         self.tilts: tuple[Tilt, ...] = ()
@@ -91,7 +89,12 @@ class SlabProblem:
     @property
     def smooth(self) -> bool:
         """Whether the objective is differentiable."""
-        return self._differentiable or self.price > 0.0
+        return self.objective.smooth or self.price > 0.0
+
+    @property
+    def tol(self) -> float:
+        """Relative gap at which to stop, unless the user says otherwise."""
+        return self.objective.tol
 
     def smoothed(self, smoothing: float) -> SlabProblem:
         """The same problem with a price on leaving the whole population."""
@@ -121,7 +124,8 @@ class SlabProblem:
             return np.inf
         risks = [tuple(risk * np.exp(each.highest - self.shift) for risk in each.risk) for each in extents]
         self._losses = self._each(kernels.losses, self.scores, self._same(self.shift), _sums_before(risks))
-        self.tilts = tuple(self.tilt(self._side(which), self.price) for which in range(len(self.rests)))
+        (tilt,) = self.objective.tilts
+        self.tilts = tuple(tilt(self._side(which), price=self.price) for which in range(len(self.rests)))
         self._last = sum(tilt.value for tilt in self.tilts) + self._ridge()
         self._first = self._last if np.isnan(self._first) else self._first
         return self._last

@@ -37,7 +37,7 @@ class TorchCriterion:
             raise OnProcessorOnly.must(
                 "device", "be 'auto' or 'cpu': this model trains on the processor", device
             )
-        self.losses, self.objective = losses, lead.make_objective()
+        self.losses, self.objective = losses, lead.of_block
         self.recordable = torch.device(device).type == "cuda" and lead.loss.recordable
         self.shape = (len(criteria), settings)
         self.offset = (
