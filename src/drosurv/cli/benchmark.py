@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drosurv.cli.options import AsJson, listed
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.progress import duration, progress, stoppable
+from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
 from drosurv.cli.rendering import print_json
-from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.benchmark import Benchmark
@@ -58,10 +57,6 @@ def benchmark(
     """
     import os
 
-    if output.exists() and not output.is_dir():
-        raise ArgumentError(
-            Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
-        )
     check_outputs([document], [])
     if data is not None:
         # By the environment, because worker processes inherit it.
@@ -82,24 +77,12 @@ def benchmark(
             report=report,
         )
     if as_json:
-        print_json(_summary(found))
+        told = run_summary(found.outcome, found.unavailable, found.files)
+        print_json({**told, "missing": found.missing})
     else:
         _show(found)
     if found.unavailable or found.missing:
         raise typer.Exit(1)
-
-
-def _summary(found: Benchmark) -> dict[str, Any]:
-    return {
-        "computed": found.outcome.computed,
-        "reused": found.outcome.reused,
-        "missing": found.missing,
-        "failures": [
-            {"unit": str(failure.unit), "error": failure.error} for failure in found.outcome.failures
-        ],
-        "unavailable": found.unavailable,
-        "files": [str(path) for path in found.files],
-    }
 
 
 def _show(found: Benchmark) -> None:
@@ -110,9 +93,6 @@ def _show(found: Benchmark) -> None:
     )
     for path in found.files:
         typer.echo(f"written: {path}")
-    for dataset, reason in found.unavailable.items():
-        typer.echo(f"Error: {dataset} is left out: {reason}", err=True)
-    for failure in found.outcome.failures:
-        typer.echo(f"Error: {failure.unit} failed: {failure.error}", err=True)
+    tell_of_trouble(found.outcome, found.unavailable)
     if found.missing:
         typer.echo("Run the same command again to do what is missing.", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,7 +139,7 @@ def fit(
             unseen=unseen,
             observed=observed,
             bootstrap=bootstrap,
-            verbose=not as_json,
+            verbose=not as_json and sys.stderr.isatty(),
         )
     trained.save(output, data, force=force)
     summary = {"model": str(output), **trained.summary(), "held_out": None, "next": None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drosurv.cli.messages import say
+from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
-    from drosurv.runs import Progress
+    from drosurv.runs import Outcome, Progress
 
 _SECONDS_BETWEEN_LINES = 30.0
 _INTERRUPTED = 130
@@ -25,6 +26,11 @@ def stoppable(output: Path) -> Iterator[None]:
     import shlex
     import signal
     import sys
+
+    if output.exists() and not output.is_dir():
+        raise ArgumentError(
+            Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
+        )
 
     def stop(*_: Any) -> None:
         from rich.console import Console
@@ -62,6 +68,25 @@ def progress(doing: str) -> Iterator[Callable[[Progress], None]]:
                 typer.echo(f"{step.done} of {step.total} units; {_left(step)}", err=True)
 
         yield show
+
+
+def tell_of_trouble(outcome: Outcome, unavailable: Mapping[str, str]) -> None:
+    """Print which datasets could not be had, and which units failed."""
+    for dataset, reason in unavailable.items():
+        say("Error", f"{dataset} is left out: {reason}")
+    for failure in outcome.failures:
+        say("Error", f"{failure.unit} failed: {failure.error}")
+
+
+def run_summary(outcome: Outcome, unavailable: Mapping[str, str], files: Iterable[Path]) -> dict[str, Any]:
+    """What every run tells programs."""
+    return {
+        "computed": outcome.computed,
+        "reused": outcome.reused,
+        "failures": [{"unit": str(failure.unit), "error": failure.error} for failure in outcome.failures],
+        "unavailable": dict(unavailable),
+        "files": [str(path) for path in files],
+    }
 
 
 def _left(step: Progress) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,7 +87,7 @@ def repair(
         max_conditions=max_conditions,
         evidence=evidence,
         random_state=seed,
-        verbose=not as_json,
+        verbose=not as_json and sys.stderr.isatty(),
     )
     if output is not None:
         repaired.save(output, data)
@@ -115,8 +116,6 @@ def _show(repaired: RepairedTable, output: Path | None, corrected: Path | None) 
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
         print_frame(shown, "Everyone's hazard ratios per unit, then the exceptions")
-    for path, what in ((output, "The model"), (corrected, "Repaired predictions")):
+    for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
         if path is not None:
-            typer.echo(
-                f"{what} was saved to {path}." if what == "The model" else f"{what} were saved to {path}."
-            )
+            typer.echo(f"{what} saved to {path}.")

@@ -9,7 +9,7 @@ import typer
 
 from drosurv.cli.options import AsJson, listed
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.progress import duration, progress, stoppable
+from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
 from drosurv.cli.rendering import print_frame, print_json, records
 from drosurv.errors import Argument, ArgumentError
 
@@ -57,10 +57,6 @@ def reproduce(
 
     Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
     """
-    if output.exists() and not output.is_dir():
-        raise ArgumentError(
-            Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
-        )
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
         raise ArgumentError(
@@ -91,18 +87,11 @@ def reproduce(
 
 
 def _summary(found: Reproduction, output: Path) -> dict[str, Any]:
-    agreement = found.agreement
     return {
         "output": str(output),
-        "computed": found.outcome.computed,
-        "reused": found.outcome.reused,
-        "failures": [
-            {"unit": str(failure.unit), "error": failure.error} for failure in found.outcome.failures
-        ],
-        "unavailable": found.unavailable,
+        **run_summary(found.outcome, found.unavailable, found.files),
         "wall_seconds": found.wall_seconds,
-        "agreement": [] if agreement is None else records(agreement),
-        "files": [str(path) for path in found.files],
+        "agreement": [] if found.agreement is None else records(found.agreement),
     }
 
 
@@ -116,9 +105,6 @@ def _show(found: Reproduction, output: Path) -> None:
         f"{outcome.computed} units computed and {outcome.reused} reused in {duration(found.wall_seconds)}; "
         f"{len(found.files)} files written to {output}."
     )
-    for dataset, reason in found.unavailable.items():
-        typer.echo(f"Error: {dataset} is left out: {reason}", err=True)
-    for failure in outcome.failures:
-        typer.echo(f"Error: {failure.unit} failed: {failure.error}", err=True)
+    tell_of_trouble(outcome, found.unavailable)
     if outcome.failures:
         typer.echo("Run the same command again to try the failed units once more.", err=True)

@@ -241,9 +241,10 @@ def _warn_of_zero_times(table: SurvivalTable) -> None:
     if zero.any():
         n, events = int(zero.sum()), int((table.y[table.columns.event][zero] > 0).sum())
         who = "1 patient has" if n == 1 else f"{n:,} patients have"
+        with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
         warnings.warn(
             ArgumentWarning(
-                f"{who} the time 0, {events:,} of them with the event (first in row {int(zero.argmax()) + 1}): check "
+                f"{who} the time 0, {with_event} the event (first in row {int(zero.argmax()) + 1}): check "
                 "that it is not an unknown time."
             ),
             stacklevel=3,
