@@ -17,6 +17,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.insight import Condition, Rule
 from drosurv.presentation import GroupGap, GroupNumber
 
 NAN = float("nan")
@@ -79,6 +80,19 @@ def test_the_gravest_finding_gives_the_verdict(everybody, women, beyond, off, st
     found, text = verdict(Grounds(everybody, [women, MEN], gap(beyond), off, None, against))
     assert found == status
     assert words in text
+
+
+def test_a_group_that_only_the_search_found_is_harmed_too():
+    rule = Rule((Condition("age", ">", 71.0),))
+    for named in ([], [MEN, MEN]):
+        found = Grounds(standing(), named, gap(False), rules=[rule])
+        status, text = verdict(found)
+        assert status == "harm"
+        assert text.startswith("Not fit for patients with age > 71: there, predictions are worse")
+    assert Grounds(standing(), [standing("sex", "f", "worse")], rules=[rule]).harmed == [
+        "sex f",
+        "patients with age > 71",
+    ]
 
 
 def test_a_slope_far_from_1_is_said_in_the_verdict():

@@ -30,6 +30,7 @@ from drosurv.presentation.sentences import chance_text, gap_text
 
 if TYPE_CHECKING:
     from drosurv.evaluation import AgainstPlain
+    from drosurv.insight import Rule
 
 SERVED = {
     "worse": "in groups shown to be worse served",
@@ -45,7 +46,8 @@ class Grounds(NamedTuple):
     """What the verdict is reached from: how all patients stand, and each group.
 
     The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
-    slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference.
+    slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
+    groups that nobody named, found and confirmed to be served worse than by no model.
     """
 
     everybody: Standing
@@ -54,6 +56,12 @@ class Grounds(NamedTuple):
     off: Sequence[GroupNumber] = ()
     slope: Row | None = None
     against: AgainstPlain | None = None
+    rules: Sequence[Rule] = ()
+
+    @property
+    def harmed(self) -> list[str]:
+        """Who is shown to be served worse than by no model, also where nobody named them."""
+        return [*self.stand("worse"), *(f"patients with {rule}" for rule in self.rules)]
 
     def stand(self, status: str) -> list[str]:
         """Names of the groups that stand so against no model."""
@@ -73,6 +81,7 @@ def find(evidence: Evidence) -> Grounds:
         [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
         next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
         evidence.against,
+        [] if evidence.worst_off is None else [group.rule for group in evidence.worst_off.groups],
     )
 
 
@@ -131,9 +140,11 @@ def verdict(found: Grounds) -> tuple[str, str]:
         return "untested", "No intervals were computed, so this page cannot tell a difference from noise."
     if everybody.no_model == "worse":
         return "harm", "Predictions are worse than giving every patient the same curve."
-    if harmed := found.stand("worse"):
-        return "harm", (
-            f"Not fit for {listing(harmed, 3)}: there, predictions are worse than giving every patient the same curve."
+    if found.harmed:
+        whom = listing(found.harmed, 3)
+        return (
+            "harm",
+            f"Not fit for {whom}: there, predictions are worse than giving every patient the same curve.",
         )
     if against is not None and against.dominated:
         lost = [group.name for group in named if group.reference == "worse"]
@@ -208,10 +219,10 @@ def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
 
 def _next_steps(found: Grounds, status: str) -> list[str]:
     steps = []
-    if harmed := found.stand("worse"):
+    if found.harmed:
         steps.append(
-            f"Do not use the predictions for {listing(harmed, 3)} as they are. Correct the model there, then audit it "
-            "again on other patients."
+            f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
+            "audit it again on other patients."
         )
     if status == "dominated" and found.against is not None:
         steps.append(f"Use {found.against.reference}, or write down what this model is preferred for.")
