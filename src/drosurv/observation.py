@@ -46,21 +46,27 @@ class Observation:
         return Target(target.event, target.time, self.entry, self.stratum)
 
     def patients(self, target: Target) -> Target:
-        """The target with one row per patient: seen from the first entry to the last time, with or without event."""
+        """The target with one row per patient: seen from the first entry to the first event, or the last time."""
         if self.patient is None:
             return target
-        order = np.lexsort((target.time, self.patient))
-        last = order[np.flatnonzero(np.diff(self.patient[order], append=-1))]
-        first = order[np.flatnonzero(np.diff(self.patient[order], prepend=-1))]
-        event = np.bincount(self.patient, target.event) > 0
+        first, until = ends_of_patients(self.patient, target)
         entry = None if target.entry is None else target.entry[first]
-        return Target(event[self.patient[last]], target.time[last], entry)
+        return Target(target.event[until], target.time[until], entry)
 
     def take(self, rows: NDArray[Any]) -> Observation:
         """The observation of the given rows; strata keep their numbers."""
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
         entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
         return Observation(entry, stratum, self.strata, clusters, offset, patient)
+
+
+def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntArray]:
+    """First row of each patient, and the row that the first event, or else the end of observation, stands in."""
+    event = target.event
+    first = np.lexsort((target.time, patient))
+    until = np.lexsort((np.where(event, target.time, -target.time), ~event, patient))
+    begins = np.flatnonzero(np.diff(patient[first], prepend=-1))
+    return first[begins], until[begins]
 
 
 def parse_observation(

@@ -115,7 +115,7 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     )
 
 
-def test_several_rows_of_a_patient_train_a_model_but_are_not_judged(drosurv, data, tmp_path):
+def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, data, tmp_path):
     _, table = data
     half = table.assign(patient=np.arange(len(table)), since=0.0).drop(columns=["hospital", "team"])
     cut = (half["months"] / 2).round(3)
@@ -124,8 +124,20 @@ def test_several_rows_of_a_patient_train_a_model_but_are_not_judged(drosurv, dat
     target = ("--time", "months", "--event", "died", "--entry", "since", "--id", "patient")
     drosurv.ok("fit", tmp_path / "rows.csv", *target, "--model", "cox", "-o", tmp_path / "model")
     assert library.load(tmp_path / "model")[-1].n_patients_ == len(table)
-    rows.tail(-1).to_csv(tmp_path / "others.csv", index=False)
-    message = drosurv.fails("evaluate", tmp_path / "model", tmp_path / "others.csv")
-    assert "several rows of patient 1" in message
-    half.to_csv(tmp_path / "first.csv", index=False)
-    drosurv.ok("evaluate", tmp_path / "model", tmp_path / "first.csv", "--bootstrap", "0")
+    shuffled = rows.assign(heart=1).sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "others.csv", index=False)
+    half.assign(heart=1).to_csv(tmp_path / "first.csv", index=False)
+    asked = ("--bootstrap", "0", "--json")
+    split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
+    assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())
+    whole = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "first.csv", *asked)
+    found, wanted = (
+        {
+            row["metric"]: row["value"]
+            for row in json.loads(said.stdout)["metrics"]
+            if row["kind"] == "overall"
+        }
+        for said in (split, whole)
+    )
+    assert found["concordance_index"] == pytest.approx(wanted["concordance_index"])
+    assert found["brier_skill"] == pytest.approx(wanted["brier_skill"])

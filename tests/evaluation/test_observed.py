@@ -87,6 +87,47 @@ def test_an_offset_alone_is_added_to_the_scores():
     assert found == pytest.approx(concordance_index(y, X.to_numpy() @ model.coef_ + offset))
 
 
+def test_patients_of_several_rows_are_judged_once_by_what_was_known_first():
+    X, y, entry, strata = TEST
+    model = CoxPH().fit(X, y, strata=strata)
+    groups = pd.DataFrame({"stratum": strata})
+    cut = (entry + y["time"]) / 2
+    # Later features say nothing that could have been known at the first row; after an event more may follow.
+    rows = pd.concat([X, X + 5, X[:30] - 5], ignore_index=True)
+    event = np.r_[np.zeros(len(X), bool), y["event"], np.zeros(30, bool)]
+    both = Surv.from_arrays(event, np.r_[cut, y["time"], y["time"][:30] + 1])
+    stopped = Surv.from_arrays(
+        y["event"], np.where(y["event"] | (np.arange(len(y)) >= 30), y["time"], y["time"] + 1)
+    )
+    again = {
+        "entry": np.r_[entry, cut, y["time"][:30]],
+        "strata": np.r_[strata, strata, strata[:30]],
+        "id": np.r_[: len(X), : len(X), :30],
+    }
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    whole = evaluate(model, X, stopped, entry=entry, strata=strata, sensitive_features=groups, n_bootstrap=0)
+    split = evaluate(
+        model,
+        rows.iloc[shuffled],
+        both[shuffled],
+        **{name: values[shuffled] for name, values in again.items()},
+        sensitive_features=pd.concat([groups, groups, groups[:30]]).iloc[shuffled],
+        n_bootstrap=0,
+    )
+    assert any("510 rows are of 240 patients" in note for note in split.notes)
+    columns = ["metric", "attribute", "group", "value"]
+    pd.testing.assert_frame_equal(split.to_frame()[columns], whole.to_frame()[columns], rtol=1e-9)
+
+
+def test_the_score_compares_patients_at_risk_in_one_stratum():
+    X, y, entry, strata = TEST
+    offset = np.linspace(-1, 1, len(X))
+    model = CoxPH().fit(X, y, strata=strata, offset=offset)
+    risk = X.to_numpy() @ model.coef_ + offset
+    found = model.score(X, y, entry=entry, strata=strata, offset=offset)
+    assert found == pytest.approx(concordance_index(y, risk, entry=entry, strata=strata))
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -16,7 +16,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.observed import given_of, seen_from_entry
+from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
     gives_curves,
@@ -44,6 +44,7 @@ def audit(
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
+    id: Any = None,
     folds: Folds | None = None,
     alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
     reference: Any = None,
@@ -78,9 +79,9 @@ def audit(
         Training target; not needed for a model of this library, which keeps what is needed of it.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
-    entry, strata, offset : (n,) arrays, optional
-        As in :func:`drosurv.evaluate`: patients are judged from their entry on. Models that are trained here (of the
-        slider, plain Cox, in folds) have no definition beside them.
+    entry, strata, offset, id : (n,) arrays, optional
+        As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models that are trained
+        here (of the slider, plain Cox, in folds) have no definition beside them.
     folds : int, or sequence of pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
         so that every patient is audited by a model that has not seen him. Or the rows to train on and those to predict,
@@ -129,6 +130,13 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
+    once: tuple[str, ...] = ()
+    if id is not None:
+        rows, y, once = one_row_each(y, entry, id)
+        model, X, sensitive_features, reference, features, entry, strata, offset = (
+            of_rows(part, rows)
+            for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
+        )
     how: dict[str, Any] = {
         "sensitive_features": sensitive_features,
         "reference_name": reference_name,
@@ -152,7 +160,7 @@ def audit(
             raise ValueError(
                 f"{what} has no definition beside models trained here: leave out folds, alpha_path and X_train."
             )
-        return report_on(_observed_case(model, X, y, given, y_train, reference, how))
+        return report_on(_observed_case(model, X, y, given, y_train, reference, once, how))
     if folds is not None:
         return report_on(_recipe_case(model, X, y, folds, how))
     follow_up = y_train if y_train is not None else training_follow_up(model)
@@ -180,12 +188,19 @@ def audit(
 
 
 def _observed_case(
-    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, reference: Any, how: dict[str, Any]
+    model: Any,
+    X: Any,
+    y: Any,
+    given: dict[str, Any],
+    y_train: Any,
+    reference: Any,
+    once: tuple[str, ...],
+    how: dict[str, Any],
 ) -> Case:
     """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
     estimator = final_step(model)
     seen = seen_from_entry(model, X, y, given, y_train=y_train)
-    notes = list(seen.notes)
+    notes = [*once, *seen.notes]
     if has_causes(y):
         groups, level = how["sensitive_features"], how["level"]
         by_cause = evaluate_by_cause(model, X, y, sensitive_features=groups, level=level, **given)

@@ -263,9 +263,9 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         features: FloatArray = validate_data(self, given, dtype=np.float64, reset=False)
         return features
 
-    def score(self, X: Any, y: Any) -> float:
-        """Harrell's c-index of the predicted risks."""
-        return float(concordance_index(y, self.predict(X)))
+    def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
+        """Harrell's c-index of the predicted risks, among those at risk in one stratum where these are given."""
+        return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and fitted attributes, a network as plain arrays, which can be saved in any way."""

@@ -15,7 +15,7 @@ from drosurv.evaluation.group_tables import (
     d_calibration_table,
     survival_table,
 )
-from drosurv.evaluation.observed import given_of, seen_from_entry
+from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import gives_curves, model_name
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.proportionality import hazards_statement
@@ -40,6 +40,7 @@ def evaluate(
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
+    id: Any = None,
     horizons: Any = None,
     convention: Convention = "paper",
     scale: float = 0.01,
@@ -87,6 +88,9 @@ def evaluate(
     strata, offset : (n,) arrays, optional
         Of the patients, for a model that was fitted with them. Patients of different strata are ranked by their
         predicted cumulative hazard at the middle horizon.
+    id : (n,) array, optional
+        The patient each row (entry, time] belongs to, where some have several. Each patient is judged once, by what was
+        known at the first row, until the first event or the end of the last row.
     horizons : (h,) array, optional
         When calibration is looked at; by default the quartiles of the training event times. Metrics at one
         horizon use the middle one.
@@ -139,6 +143,12 @@ def evaluate(
     """
     replicates, named = _count("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = _count("n_permutations", replicates if n_permutations is None else n_permutations)
+    once: tuple[str, ...] = ()
+    if id is not None:
+        rows, y, once = one_row_each(y, entry, id)
+        model, X, sensitive_features, reference, entry, strata, offset = (
+            of_rows(part, rows) for part in (model, X, sensitive_features, reference, entry, strata, offset)
+        )
     given, told = given_of(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
     causes = has_causes(y)
@@ -187,11 +197,11 @@ def evaluate(
     with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
         sheet = panel.sheet(replicates, advance=advance, **resampling)
         p_values = panel.p_values(permutations, advance=advance, **resampling)
-    rows = rows_of(panel, sheet, p_values, small, level)
-    _warn_of_undefined(rows)
+    table = rows_of(panel, sheet, p_values, small, level)
+    _warn_of_undefined(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     return EvaluationResult(
-        rows=rows,
+        rows=table,
         calibration=calibration_table(panel, scoring.calibration_times, level),
         d_calibration=d_calibration_table(panel),
         survival=survival_table(panel, scoring.curve_times, level),
@@ -199,7 +209,12 @@ def evaluate(
         control=control,
         said=said,
         by_cause=by_cause,
-        notes=(*(seen.notes if seen else ()), *panel.notes, *(() if control is None else control.notes)),
+        notes=(
+            *once,
+            *(seen.notes if seen else ()),
+            *panel.notes,
+            *(() if control is None else control.notes),
+        ),
         settings=Settings(
             model=model_name(model),
             reference="plain Cox" if reference is None else named,

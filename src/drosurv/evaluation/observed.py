@@ -10,6 +10,7 @@ are ranked by the logarithm of their predicted cumulative hazard at the middle h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -20,8 +21,8 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
-from drosurv.observation import parse_observation
-from drosurv.target import FloatArray, Target, has_causes, of_any_cause, parse_target
+from drosurv.observation import ends_of_patients, parse_observation
+from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 # So many times are enough for curves that are averaged and compared.
 _TIMES = 300
@@ -37,6 +38,34 @@ class Seen(NamedTuple):
     y: NDArray[Any]
     follow_up: FollowUp
     notes: tuple[str, ...]
+
+
+def one_row_each(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tuple[str, ...]]:
+    """Of patients with several rows (entry, time]: their first rows, their targets, and a note on it.
+
+    What was known at the first row is what a prediction can be made from. It is judged until the patient's first event
+    or the end of the last row.
+    """
+    target = parse_target(of_any_cause(y))
+    observation = parse_observation(target, entry=entry, id=id)
+    assert observation.patient is not None, "parsed from an id"
+    first, until = ends_of_patients(observation.patient, target)
+    note = (
+        f"the {len(target):,} rows are of {len(first):,} patients: each is judged by what was known at the first row, "
+        "until the first event or the end of the last row."
+    )
+    return first, np.asarray(y)[until], (note,) if len(first) < len(target) else ()
+
+
+def of_rows(given: Any, rows: IntArray) -> Any:
+    """What was given for each row, for some of them; a model, which takes any rows, and None stay as they are."""
+    if given is None or hasattr(given, "predict"):
+        return given
+    if isinstance(given, Predictions):
+        return Predictions(of_rows(given.risk, rows), of_rows(given.survival, rows), given.times)
+    if isinstance(given, Mapping):
+        return {name: of_rows(values, rows) for name, values in given.items()}
+    return take(given, rows)
 
 
 def given_of(**observed: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
+from drosurv.presentation import first_upper
 from drosurv.tables import SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import require_columns
+from drosurv.tables.target_columns import TableNote
 from drosurv.target import FloatArray
 
 
@@ -205,10 +208,12 @@ class OpenedModel:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         causes = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"), causes)
-        self._check_one_row_each(frame, id, columns.entry)
         table = SurvivalTable.parse(
             frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
         )
+        patient = id or self.notes.get("observed", {}).get("id")
+        if table.entry is not None and patient is not None and patient in table.frame.columns:
+            table = _one_row_each(table, patient)
         if not table.y[event].any():
             raise ArgumentError(
                 f"event column {event!r} holds no event, so there is nothing to judge a model by: pass ",
@@ -216,19 +221,6 @@ class OpenedModel:
                 " if another value means the event, or more patients.",
             )
         return table
-
-    def _check_one_row_each(self, frame: pd.DataFrame, id: str | None, entry: str | None) -> None:
-        """Raise for several rows (entry, time] of one patient: they would be judged, and drawn, as several patients."""
-        patient = id or self.notes.get("observed", {}).get("id")
-        if entry is None or patient is None or patient not in frame.columns:
-            return
-        again = frame[patient].duplicated().to_numpy()
-        if again.any():
-            name = frame[patient].iloc[int(again.argmax())]
-            raise ArgumentError(
-                f"the table holds several rows of patient {name} (column {patient!r}), but patients are judged, not "
-                "rows: keep the row of each that was known when predicting, such as the first."
-            )
 
     def warn_if_trained_on(self, data: Path) -> None:
         """Say so if the table is the one the model was trained on: every number is then too good."""
@@ -247,3 +239,11 @@ def _numbers(texts: Sequence[str]) -> list[float]:
         return [float(text) for text in texts]
     except ValueError as error:
         raise ArgumentError.must("times", "be numbers separated by commas", ",".join(texts)) from error
+
+
+def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
+    """Of patients with several rows (entry, time] the first ones, with what happened to the patients."""
+    first, y, notes = one_row_each(table.y, table.entry, table.frame[patient])
+    for note in notes:
+        warnings.warn(TableNote(first_upper(note)), stacklevel=3)
+    return replace(table.take(first), y=y)
