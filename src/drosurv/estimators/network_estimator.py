@@ -181,7 +181,8 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             return checked_tensor(self, X, fit=True) if self._solves_over_slabs else super()._features(X, y)
         given = enter(self, X, y, fit=True)
         # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
-        precisions = (np.float64, np.float32) if self._solves_there(np.shape(given)) else np.float64
+        there = self._solves_there(getattr(given, "shape", ()))
+        precisions = (np.float64, np.float32) if there else np.float64
         return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
 
     def _trains_elsewhere(self, training: Training) -> bool:
