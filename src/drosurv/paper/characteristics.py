@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from drosurv.paper.plan import DATASET_LABELS
-from drosurv.presentation import Table, text
+from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,15 +51,15 @@ def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
 
 def characteristics_table(frame: pd.DataFrame) -> Table:
     """Table 1, ours / published, from :func:`characteristics`."""
-    header = tuple(map(text, ("dataset", "sensitive attributes", "samples", "features", "censoring rate")))
+    header = ("dataset", "sensitive attributes", "samples", "features", "censoring rate")
     rows = tuple(
         (
-            text(DATASET_LABELS[row["dataset"]]),
-            text(row["sensitive_attributes"]),
-            text(f"{row['samples']:,} / {row['published_samples']:,}"),
-            text(f"{row['features']} / {row['published_features']}"),
-            text(f"{row['censoring']:.3f} / {row['published_censoring']:.3f}"),
+            DATASET_LABELS[row["dataset"]],
+            row["sensitive_attributes"],
+            f"{row['samples']:,} / {row['published_samples']:,}",
+            f"{row['features']} / {row['published_features']}",
+            f"{row['censoring']:.3f} / {row['published_censoring']:.3f}",
         )
         for row in frame.to_dict("records")
     )
-    return Table.of_cells("Basic dataset characteristics", header, rows, ("Ours / published.",))
+    return Table.of_markdown("Basic dataset characteristics", header, rows, ("Ours / published.",))

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.published import load_published
-from drosurv.presentation import Table, text
+from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,11 +96,11 @@ def _imparity(cells: _Cells) -> Claim | None:
         published = [cells.published.get((experiment, name, "concordance_imparity")) for name in methods[:2]]
         table.append(
             (
-                text(EXPERIMENTS[experiment].title),
-                text(network),
-                text(_with_interval(plain)),
-                text(_with_interval(robust)),
-                *(text("–" if value is None else f"{value:.2f}") for value in published),
+                EXPERIMENTS[experiment].title,
+                network,
+                _with_interval(plain),
+                _with_interval(robust),
+                *("–" if value is None else f"{value:.2f}" for value in published),
             )
         )
     header = ("table", "network", "Cox or DeepSurv", "DRO-COX", "published, plain", "published, DRO-COX")
@@ -109,7 +109,7 @@ def _imparity(cells: _Cells) -> Claim | None:
         f"Lower in {lower} of {len(rows)} comparisons, and by more than the sampling error in {outside or 'none'}.",
         "By more than the sampling error: the whole bootstrap interval of its own value, in brackets, on the one test "
         "set that all repeats share, lies below the unregularised model's value.",
-        Table.of_cells("Concordance imparity (%)", tuple(map(text, header)), tuple(table)),
+        Table.of_markdown("Concordance imparity (%)", header, table),
     )
 
 
@@ -134,11 +134,11 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
     ]
     table = [
         (
-            text(EXPERIMENTS[row["experiment"]].title),
-            text(METHODS[row["method"]].label),
-            text(f"{row['published_mean']:.2f} ({row['published_sd']:.2f})"),
-            text(f"{row['mean']:.2f} ({row['difference_in_sds']:+.1f})"),
-            text(f"{row['mean_test']:.2f} ({row['difference_in_sds_test']:+.1f})"),
+            EXPERIMENTS[row["experiment"]].title,
+            METHODS[row["method"]].label,
+            f"{row['published_mean']:.2f} ({row['published_sd']:.2f})",
+            f"{row['mean']:.2f} ({row['difference_in_sds']:+.1f})",
+            f"{row['mean_test']:.2f} ({row['difference_in_sds_test']:+.1f})",
         )
         for row in both.loc[robust].to_dict("records")
     ]
@@ -150,7 +150,7 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
         f"{near[3]}.",
         "Choosing on the test set is no way to get a result: it is shown to see how the published values may have "
         "come about. In parentheses: the difference from the published value in published standard deviations.",
-        Table.of_cells("Published CI (%) and the choice of settings", tuple(map(text, header)), tuple(table)),
+        Table.of_markdown("Published CI (%) and the choice of settings", header, table),
     )
 
 
@@ -170,7 +170,7 @@ def _average_disparity(cells: _Cells) -> Claim | None:
             else "–"
             for value, name in zip(values, methods, strict=True)
         )
-        table.append((text(EXPERIMENTS[experiment].title), text(network), *map(text, shown)))
+        table.append((EXPERIMENTS[experiment].title, network, *shown))
     header = ("table", "network", "unregularised", "DRO-COX", "DRO-COX (SPLIT)", "unregularised x c")
     return Claim(
         "Tuned by the average disparity F_A, DRO-COX has a lower one at nearly the same c-index.",
@@ -179,7 +179,7 @@ def _average_disparity(cells: _Cells) -> Claim | None:
         "Shrinking multiplies all scores by one number c < 1, tuned under the same budget: that changes neither the "
         "c-index nor who is ranked above whom. In parentheses: the gain in log partial likelihood over no model, as "
         "a share of plain Cox's; near 0, the model has next to nothing left to say.",
-        Table.of_cells("Average disparity F_A, tuned by F_A", tuple(map(text, header)), tuple(table)),
+        Table.of_markdown("Average disparity F_A, tuned by F_A", header, table),
     )
 
 
@@ -202,10 +202,10 @@ def _brier(cells: _Cells) -> Claim | None:
         ]
         table.append(
             (
-                text(EXPERIMENTS[experiment].title),
-                text(network),
-                *(text(f"{value:.4f}" if np.isfinite(value) else "–") for value in values),
-                *(text("–" if value is None else f"{value:.4f}") for value in published),
+                EXPERIMENTS[experiment].title,
+                network,
+                *(f"{value:.4f}" if np.isfinite(value) else "–" for value in values),
+                *("–" if value is None else f"{value:.4f}" for value in published),
             )
         )
     header = (
@@ -217,7 +217,7 @@ def _brier(cells: _Cells) -> Claim | None:
         f"Higher (worse) in {worse} of {len(seen)} comparisons.",
         "Predictions and outcomes are those of the same patients. The published values pair predictions sorted by "
         "time with labels in another order.",
-        Table.of_cells("Integrated Brier score", tuple(map(text, header)), tuple(table)),
+        Table.of_markdown("Integrated Brier score", header, table),
     )
 
 

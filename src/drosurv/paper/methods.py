@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
+from drosurv.presentation import Text
 from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS
 
 Network = Literal["linear", "mlp"]
+Origin = Literal["paper", "ablation", "beyond", "as published"]
 
 # Starts at 1: CI and the c-index do not change when scores are scaled, so a rule that looks only at them
 # ties and takes the first, which must be the plain model.
@@ -50,23 +52,23 @@ class Method:
     parameters: tuple[tuple[str, Any], ...]
     grid: tuple[tuple[str, tuple[float, ...]], ...]
     factors: tuple[float, ...] = (1.0,)
-    origin: Literal["paper", "ablation", "beyond", "as published"] = "paper"
+    origin: Origin = "paper"
     stands_for: str | None = None
 
     @property
-    def penalty(self) -> str | None:
-        """Name of the fairness penalty in training, if there is one."""
-        return dict(self.parameters).get("penalty")
+    def heading(self) -> Text:
+        """What its row is called."""
+        return Text(self.label, self.latex)
 
     @property
     def trains_by_attribute(self) -> bool:
         """Whether training sees the sensitive attribute, so that each attribute needs its own training."""
-        return self.penalty in ("keya_group", "rp_group")
+        return dict(self.parameters).get("penalty") in ("keya_group", "rp_group")
 
     @property
     def reference(self) -> str:
         """Name of the unregularised method with the same network, whose c-index sets the accuracy budget."""
-        return "cox" if self.network == "linear" else "deepsurv"
+        return _PLAIN[self.network][0]
 
     @property
     def is_reference(self) -> bool:
@@ -106,6 +108,8 @@ class Method:
 
 
 _LR = ("lr", LEARNING_RATES)
+# The unregularised method of each network: its name and its heading.
+_PLAIN: dict[Network, tuple[str, str]] = {"linear": ("cox", "Cox"), "mlp": ("deepsurv", "DeepSurv")}
 _PENALTIES = (
     ("keya-individual", "keya_individual", "_I (Keya et al.)", r"$_I$(Keya~et~al.)"),
     ("rp-individual", "rp_individual", "_I (R&P)", r"$_I$(R\&P)"),
@@ -116,32 +120,37 @@ _PENALTIES = (
 
 
 def _baselines(network: Network) -> Iterator[Method]:
-    name, label = ("cox", "Cox") if network == "linear" else ("deepsurv", "DeepSurv")
+    name, label = _PLAIN[network]
     yield Method(name, label, label, "CoxPH", network, (), (_LR,))
     for suffix, penalty, plain, latex in _PENALTIES:
+        parameters, grid = (("penalty", penalty),), (("weight", WEIGHTS), _LR)
         yield Method(
-            f"{name}-{suffix}",
-            label + plain,
-            label + latex,
-            "RegularizedCox",
-            network,
-            (("penalty", penalty),),
-            (("weight", WEIGHTS), _LR),
+            f"{name}-{suffix}", label + plain, label + latex, "RegularizedCox", network, parameters, grid
         )
 
 
-def _dro(network: Network, ball: str, suffix: str, note: str, origin: Literal["paper", "beyond"]) -> Method:
-    deep = network == "mlp"
-    return Method(
-        f"{'deep-' if deep else ''}dro-cox{suffix}",
-        f"{'Deep ' if deep else ''}DRO-COX{note}",
-        f"{'Deep ' if deep else ''}\\textsc{{DRO-COX}}{note}",
-        "DROCox",
-        network,
-        (("ball", ball),),
-        (("alpha", ALPHAS), _LR),
-        origin=origin,
-    )
+def _scaled(network: Network) -> Method:
+    name, label = _PLAIN[network]
+    heading = f"{label} x c", rf"{label} $\times$ c"
+    return Method(f"{name}-scaled", *heading, "CoxPH", network, (), (_LR,), factors=FACTORS, origin="beyond")
+
+
+def _robust(
+    network: Network,
+    suffix: str,
+    heading: tuple[str, str],
+    estimator: str,
+    parameters: tuple[tuple[str, Any], ...],
+    origin: Origin,
+) -> Method:
+    deep, word = ("deep-", "Deep ") if network == "mlp" else ("", "")
+    names = f"{deep}dro-cox{suffix}", word + heading[0], word + heading[1]
+    return Method(*names, estimator, network, parameters, (("alpha", ALPHAS), _LR), origin=origin)
+
+
+def _dro(network: Network, ball: str, suffix: str = "", note: str = "", origin: Origin = "paper") -> Method:
+    heading = f"DRO-COX{note}", rf"\textsc{{DRO-COX}}{note}"
+    return _robust(network, suffix, heading, "DROCox", (("ball", ball),), origin)
 
 
 def _split(
@@ -151,49 +160,24 @@ def _split(
     *,
     n1: float = 0.5,
     sides: str = "both",
-    origin: Literal["paper", "ablation"] = "paper",
+    origin: Origin = "paper",
 ) -> Method:
-    deep = network == "mlp"
+    heading = f"DRO-COX (SPLIT{note})", rf"\textsc{{DRO-COX (SPLIT{note})}}"
     # The rows were already shuffled by the train/validation split, so the first rows are a random half.
     parameters = (("ball", "paper"), ("n1", n1), ("sides", sides), ("shuffle", False))
-    return Method(
-        f"{'deep-' if deep else ''}dro-cox-split{suffix}",
-        f"{'Deep ' if deep else ''}DRO-COX (SPLIT{note})",
-        f"{'Deep ' if deep else ''}\\textsc{{DRO-COX (SPLIT{note})}}",
-        "DROCoxSplit",
-        network,
-        parameters,
-        (("alpha", ALPHAS), _LR),
-        origin=origin,
-    )
-
-
-def _scaled(network: Network) -> Method:
-    name, label = ("cox", "Cox") if network == "linear" else ("deepsurv", "DeepSurv")
-    return Method(
-        f"{name}-scaled",
-        f"{label} x c",
-        rf"{label} $\times$ c",
-        "CoxPH",
-        network,
-        (),
-        (_LR,),
-        factors=FACTORS,
-        origin="beyond",
-    )
+    return _robust(network, f"-split{suffix}", heading, "DROCoxSplit", parameters, origin)
 
 
 def _all_methods() -> Iterator[Method]:
-    networks: tuple[Network, ...] = ("linear", "mlp")
-    for network in networks:
+    for network in _PLAIN:
         yield from _baselines(network)
-        yield _dro(network, "paper", "", "", "paper")
+        yield _dro(network, "paper")
         yield _split(network)
-    for network in networks:
+    for network in _PLAIN:
         yield _dro(network, "chi2", "-chi2", " (chi2)", "beyond")
         yield _dro(network, "cvar", "-cvar", " (CVaR)", "beyond")
         yield _scaled(network)
-    for network in networks:
+    for network in _PLAIN:
         for n2 in (0.1, 0.2, 0.3, 0.4):
             n1 = round(1 - n2, 1)
             yield _split(network, f"-n2-{n2}", f", n2 = {n2}n", n1=n1, origin="ablation")

@@ -87,19 +87,19 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
         z = cells["nearest_difference_in_sds"].abs()
         rows.append(
             (
-                text(EXPERIMENTS[str(experiment)].title),
-                Text(method.label, method.latex),
-                text(_setting(row)),
-                text(f"{int((z <= AGREEMENT).sum())} of {len(z)}"),
-                text(f"{z.max():.1f}"),
-                text(_brier(row)),
+                EXPERIMENTS[str(experiment)].title,
+                method.heading,
+                _setting(row),
+                f"{int((z <= AGREEMENT).sum())} of {len(z)}",
+                f"{z.max():.1f}",
+                _brier(row),
             )
         )
     header = ("table", "method", "setting", "cells that agree", "largest difference (sds)", _BRIER)
-    return Table.of_cells(
+    return Table.of_markdown(
         "The setting nearest to each published row (DIAGNOSTIC: found with the published numbers, not a result)",
-        tuple(map(text, header)),
-        tuple(rows),
+        header,
+        rows,
         (
             "The one setting of the grid that, kept in all repeats, agrees in most cells of the row, IBS aside. Where "
             "it agrees in all, a difference of ours comes from the choice of a setting, not from training; in a row "
@@ -110,25 +110,25 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
 
 def published_gradient_table(nearest: pd.DataFrame) -> Table:
     """Published rows of the split methods beside the nearest setting trained with the published gradient."""
-    rows = []
+    rows: list[tuple[str | Text, ...]] = []
     trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
     for (experiment, name), cells in trained_so.groupby(["experiment", "trained"], sort=False):
         method, row = METHODS[str(name)], cells.iloc[0]
         by_metric = cells.set_index("metric").to_dict("index")
         rows.append(
             (
-                text(EXPERIMENTS[str(experiment)].title),
-                Text(method.label, method.latex),
-                text(_setting(row)),
+                EXPERIMENTS[str(experiment)].title,
+                method.heading,
+                _setting(row),
                 *(_beside(by_metric[metric]) for metric in _SCALE),
-                text(_brier(row)),
+                _brier(row),
             )
         )
     labels = [metric.label for metric in TABLE_METRICS if metric.name in _SCALE]
-    return Table.of_cells(
+    return Table.of_markdown(
         "DRO-COX (SPLIT) trained with the published gradient (DIAGNOSTIC: settings found with the published numbers)",
-        tuple(map(text, ("table", "method", "setting", *labels, _BRIER))),
-        tuple(rows),
+        ("table", "method", "setting", *labels, _BRIER),
+        rows,
         (
             "The log term of the loss counts as a constant in the gradient, and features are standardised by D1. "
             "Ours / published (difference in published standard deviations), at the nearest setting, kept in all "

@@ -136,7 +136,7 @@ def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
 
 def _row_head(name: str, mark: str = "") -> tuple[Text, Text]:
     method = METHODS[name]
-    label = Text(method.label, method.latex)
+    label = method.heading
     return label.marked(mark) if mark else label, text(_NETWORKS[method.network])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,18 @@ class Table:
             for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
         ]
         return cls(key, caption, tuple(columns), tuple(plain_rows(frame)))
+
+    @classmethod
+    def of_markdown(
+        cls,
+        caption: str,
+        header: Sequence[str | Text],
+        rows: Iterable[Sequence[str | Text]],
+        notes: Sequence[str] = (),
+    ) -> Table:
+        """From cells that are Markdown already."""
+        cells = [[cell if isinstance(cell, Text) else text(cell) for cell in row] for row in (header, *rows)]
+        return cls.of_cells(caption, cells[0], cells[1:], notes)
 
     @classmethod
     def of_cells(
