@@ -23,13 +23,13 @@ HALF = np.arange(N) % 3 == 0
 HALVES = [np.flatnonzero(HALF), np.flatnonzero(~HALF)]
 WEIGHT, MASS, ALPHAS = np.arange(N) % 4 + 1.0, uniform_mass(N), np.array([0.2, 0.6])
 CRITERIA = {
-    "mean": lambda: Criterion(CoxPartial(TARGET), Mean, MASS),
-    "chi2": lambda: Criterion(CoxPartial(TARGET, "breslow", WEIGHT), lambda: ChiSquare(ALPHAS), MASS),
-    "efron, cvar": lambda: Criterion(CoxPartial(TARGET, "efron"), lambda: CVaR(ALPHAS), MASS),
-    "split": lambda: Criterion(CoxSplit(TARGET, HALF), lambda: ChiSquare(ALPHAS), MASS, HALVES),
-    "regrets": lambda: Criterion(CoxPartial(TARGET), lambda: CVaR(ALPHAS), MASS, offset=np.linspace(0, 1, N)),
-    "full": lambda: Criterion(PiecewiseExponential(TARGET, 4), Mean, MASS),
-    "deviance": lambda: Criterion(PoissonDeviance(TARGET, 4), lambda: ChiSquare(ALPHAS), MASS),
+    "mean": lambda: Criterion(CoxPartial(TARGET), Mean(), MASS),
+    "chi2": lambda: Criterion(CoxPartial(TARGET, "breslow", WEIGHT), ChiSquare(ALPHAS), MASS),
+    "efron, cvar": lambda: Criterion(CoxPartial(TARGET, "efron"), CVaR(ALPHAS), MASS),
+    "split": lambda: Criterion(CoxSplit(TARGET, HALF), ChiSquare(ALPHAS), MASS, HALVES),
+    "regrets": lambda: Criterion(CoxPartial(TARGET), CVaR(ALPHAS), MASS, offset=np.linspace(0, 1, N)),
+    "full": lambda: Criterion(PiecewiseExponential(TARGET, 4), Mean(), MASS),
+    "deviance": lambda: Criterion(PoissonDeviance(TARGET, 4), ChiSquare(ALPHAS), MASS),
 }
 
 
@@ -60,7 +60,7 @@ def test_no_step_reads_a_number(name, network):
 @pytest.mark.parametrize("name", sorted(PENALTIES))
 def test_no_step_of_a_penalty_reads_a_number(name):
     penalty = PENALTIES[name].prepare(X, TARGET, np.arange(N) % 3, 3, 0.1)
-    penalised = Criterion(CoxPartial(TARGET), Mean, MASS, penalty=penalty, penalty_weight=np.ones(SETTINGS))
+    penalised = Criterion(CoxPartial(TARGET), Mean(), MASS, penalty=penalty, penalty_weight=np.ones(SETTINGS))
     criterion = TorchCriterion([penalised], SETTINGS, "meta")
     assert step_without_numbers(NETWORKS["linear"](), criterion) == [(SETTINGS,)] * 2
 
@@ -71,7 +71,7 @@ def test_a_function_that_reads_a_number_is_noticed_and_never_recorded():
 
     loss = TorchLoss(reading, TARGET)
     assert not loss.recordable
-    criterion = TorchCriterion([Criterion(loss, Mean, MASS)], SETTINGS, "meta")
+    criterion = TorchCriterion([Criterion(loss, Mean(), MASS)], SETTINGS, "meta")
     with pytest.raises((RuntimeError, NotImplementedError)):
         step_without_numbers(NETWORKS["linear"](), criterion)
 
@@ -103,7 +103,7 @@ def test_first_calls_count_and_the_recording_is_repeated(monkeypatch):
             # As a graph does, into the tensor that the recording gave.
             replayed._out.copy_(work())
 
-    def record(graph, stream):
+    def record(graph, **_):
         recordings.append(graph)
         return nullcontext()
 
@@ -123,7 +123,7 @@ def test_a_watch_on_tensors_is_the_watch_on_arrays():
     found = []
     for device in (None, "cpu"):
         network, rows, held = perceptrons(device), np.arange(0, N, 2), np.arange(1, N, 2)
-        plain = [Criterion(CoxPartial(TARGET), Mean, MASS).take(part) for part in (rows, held)]
+        plain = [Criterion(CoxPartial(TARGET), Mean(), MASS).take(part) for part in (rows, held)]
         training, watching = (
             plain if device is None else [TorchCriterion([c], SETTINGS, device) for c in plain]
         )

@@ -49,7 +49,9 @@ class Replay:
         import torch
 
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=torch.cuda.current_stream()):
+        # Other threads may go on with what they do on the device.
+        stream, errors = torch.cuda.current_stream(), "thread_local"
+        with torch.cuda.graph(self._graph, stream=stream, capture_error_mode=errors):
             self._out = self.work()
 
 
