@@ -39,6 +39,9 @@ def test_a_number_and_its_interval_have_the_same_decimals():
     assert with_interval(0.01, -0.000842, 0.021) == "0.010 (−0.001 to 0.021)"
     assert with_interval(0.00444, -0.0003, 0.033) == "0.004 (0.000 to 0.033)"
     assert with_interval(0.0012, 0.0004, 0.0021) == "0.0012 (0.0004 to 0.0021)"
+    assert with_interval(-1.47e-5, -0.000663, 0.000634) == "−0.000015 (−0.000663 to 0.000634)"
+    assert with_interval(1e-9, -0.005, 0.005) == "0 (−0.005 to 0.005)"
+    assert with_interval(1e-8, 2e-9, 3e-8) == "1e−08 (2e−09 to 3e−08)"
     assert with_interval(0.5, np.nan, np.nan) == "0.500"
     assert with_interval(np.nan, 0.1, 0.2) == NOTHING
 

@@ -10,6 +10,8 @@ Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
 NOTHING = "–"
 # From here on a power of ten reads better than digits.
 HUGE = 1e9
+# Below this it does again.
+_TINY = 1e-6
 # Below this a number is the rounding error of a zero.
 _ZERO = 1e-12
 # Digits of numbers in files.
@@ -132,7 +134,10 @@ def _decimal(value: float, largest: float) -> str:
         return f"{value:,.0f}"
     if largest >= 0.01 or largest < _ZERO:
         return _fixed(value, 3)
-    return f"{value:.3g}" if abs(value) >= _ZERO else "0"
+    if largest < _TINY:
+        return f"{value:.3g}" if abs(value) >= _ZERO else "0"
+    # Three digits of the largest: 0.000015 beside 0.000663, where 1.47e-05 would have to be counted out.
+    return _fixed(value, 2 - math.floor(math.log10(largest))).rstrip("0").rstrip(".")
 
 
 def _fixed(value: float, digits: int) -> str:
