@@ -1,12 +1,19 @@
 """Boosted Cox beside XGBoost's survival:cox, both stopped early by the same patients, where a minority is hidden.
 
-PYTHONPATH=.venv/bench-peers python -m studies.boosters    # writes its table into docs/guide/flexible_models.md
+export PYTHONPATH=.venv/bench-peers                               # where `make bench` puts XGBoost
+python -m studies.boosters --jobs 16 --output results/boosters    # resumable: what is measured is kept
+python -m studies.boosters --render results/boosters              # writes docs/guide/flexible_models.md
 """
 
 import argparse
+import json
+from itertools import chain, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from drosurv import CoxPH
 from drosurv.metrics import concordance_index
@@ -14,13 +21,15 @@ from drosurv.solvers import Stopping
 from studies.pages import mean_se, table, write_part
 from studies.subgroup_robust import SETTINGS, patient_gains, setting_name, synthetic
 
-STOPPING = Stopping(fraction=0.1, patience=CoxPH.n_iter_no_change)
+# As CoxPH does by default.
+STOPPING = Stopping(CoxPH.validation_fraction, CoxPH.n_iter_no_change)
 ROUNDS = 500
+STORE = "rows.jsonl"
 
 
 def ours(train, seed):
     """Scores of patients by our trees."""
-    model = CoxPH("trees", max_iter=ROUNDS, validation_fraction=STOPPING.fraction, random_state=seed)
+    model = CoxPH("trees", max_iter=ROUNDS, random_state=seed)
     return model.fit(train.X.to_numpy(), train.y).predict
 
 
@@ -79,14 +88,13 @@ def measured(setting, seed):
 def text(found):
     """The table: means of both, and the mean difference seed by seed."""
     lines = []
-    for name, rows in found.items():
-        seen = pd.DataFrame(rows)
+    for name in map(setting_name, SETTINGS):
+        seen = found[found["setting"] == name]
         cells = []
         for what in ("gain", "minority"):
             one, other = seen[f"ours {what}"], seen[f"xgboost {what}"]
             cells += [f"{one.mean():.3f}", f"{other.mean():.3f}", mean_se(one - other, 4)]
         lines.append([name, *cells, mean_se(seen["ours c"] - seen["xgboost c"], 4)])
-    seeds = len(next(iter(found.values())))
     header = [
         "setting",
         "gain",
@@ -97,21 +105,58 @@ def text(found):
         "difference",
         "of c-index",
     ]
+    seeds = found.groupby("setting").size().min()
     return "\n".join(
         [f"{seeds} seeds, standard errors of the mean differences in parentheses:", "", *table(header, lines)]
     )
 
 
+def work(unit):
+    """One setting and one seed, on one thread."""
+    setting, seed = unit
+    with threadpool_limits(1):
+        return {"setting": setting_name(setting), "seed": seed, **measured(setting, seed)}
+
+
+def load(store):
+    """What was measured so far."""
+    lines = store.read_text().splitlines() if store.exists() else []
+    return pd.DataFrame(map(json.loads, lines), columns=["setting", "seed"] if not lines else None)
+
+
 def main():
-    """Measure, and write the page's table after every seed, so that it can be stopped."""
-    parser = argparse.ArgumentParser(prog="python -m studies.boosters", description=__doc__)
+    """Measure what is missing, or write the page's table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.boosters",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--output", type=Path, default=Path("results/boosters"))
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=50, help="draws of patients")
-    found = {setting_name(setting): [] for setting in SETTINGS}
-    for seed in range(parser.parse_args().seeds):
-        for rows, setting in zip(found.values(), SETTINGS, strict=True):
-            rows.append(measured(setting, seed))
-        write_part("guide/flexible_models.md", "python -m studies.boosters", text(found))
-    print(text(found))
+    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
+    parser.add_argument("--render", type=Path, help="write the table from this folder into the page and stop")
+    options = parser.parse_args()
+    if options.render:
+        write_part(
+            "guide/flexible_models.md", "python -m studies.boosters", text(load(options.render / STORE))
+        )
+        return
+    options.output.mkdir(parents=True, exist_ok=True)
+    store = options.output / STORE
+    kept = load(store)
+    done = set(zip(kept["setting"], kept["seed"], strict=True))
+    seeds = range(options.first, options.first + options.seeds)
+    wanted = [unit for unit in product(SETTINGS, seeds) if (setting_name(unit[0]), unit[1]) not in done]
+    # Seed by seed, so that whatever is finished is balanced.
+    wanted.sort(key=lambda unit: unit[1])
+    pool = Parallel(options.jobs, return_as="generator_unordered")
+    with store.open("a") as file:
+        # One unit alone, so that kernels are compiled once before the workers load them.
+        for row in chain(map(work, wanted[:1]), pool(delayed(work)(unit) for unit in wanted[1:])):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+    print(text(load(store)))
 
 
 if __name__ == "__main__":
