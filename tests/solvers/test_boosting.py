@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
 from drosurv.objectives import ChiSquare, Mean
-from drosurv.solvers import Criterion, Watched, boost
+from drosurv.solvers import Criterion, Growth, best_round, boost
 from drosurv.solvers.boosting import DEFAULTS
 from drosurv.target import Target
 
@@ -35,8 +35,8 @@ def test_the_criterion_falls_round_by_round(name, make):
     X, target = patients()
     loss = LOSSES[name](target)
     blocks = loss.halves if name == "split" else None
-    found = boost(X, Criterion(loss, make(), uniform(len(X)), blocks), rounds=30, lr=0.05)
-    assert found.rounds == 30
+    found = boost(Growth(X, Criterion(loss, make(), uniform(len(X)), blocks), lr=0.05), 30)
+    assert len(found.history) == 30
     assert (np.diff(found.history) < 1e-12).all()
     assert found.history[-1] < found.history[0] - 0.01
 
@@ -47,8 +47,8 @@ def test_a_patient_of_weight_two_is_two_patients():
     copies = np.repeat(np.arange(len(X)), weight.astype(int))
     by_weight = Criterion(CoxPartial(target, weight=weight), ChiSquare(0.5), weight / weight.sum())
     by_copy = Criterion(CoxPartial(target.take(copies)), ChiSquare(0.5), uniform(len(copies)))
-    one = boost(X, by_weight, rounds=20, lr=0.1, weight=weight)
-    other = boost(X[copies], by_copy, rounds=20, lr=0.1)
+    one = boost(Growth(X, by_weight, lr=0.1, weight=weight), 20)
+    other = boost(Growth(X[copies], by_copy, lr=0.1), 20)
     np.testing.assert_allclose(one.trees.scores(X), other.trees.scores(X), atol=1e-6)
     np.testing.assert_allclose(one.scores, one.trees.scores(X), atol=1e-12)
 
@@ -61,7 +61,7 @@ def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
     X = np.random.default_rng(5).integers(0, 9, (len(target), 3)).astype(float)
     loss = PiecewiseExponential(target, n_intervals=1)
     loss.extra_ridge = 1e12  # holds the baseline where it starts
-    found = boost(X, Criterion(loss, Mean(), uniform(len(X))), rounds=15, lr=0.1)
+    found = boost(Growth(X, Criterion(loss, Mean(), uniform(len(X))), lr=0.1), 15)
     exposure = np.exp(loss.start[0]) * target.time
     data = lightgbm.Dataset(X, target.event.astype(float), init_score=np.log(exposure))
     settings = {"objective": "poisson", "poisson_max_delta_step": 1e-9, "boost_from_average": False}
@@ -71,17 +71,22 @@ def test_a_known_baseline_gives_the_trees_of_lightgbms_poisson_regression():
 
 def test_watched_patients_say_when_to_stop():
     X, target = patients(600)
-    held = np.arange(600) % 3 == 0
-    train, watched = np.flatnonzero(~held), np.flatnonzero(held)
+    watched = np.arange(600) % 3 == 0
+    rows, held = np.flatnonzero(~watched), np.flatnonzero(watched)
     criterion = Criterion(CoxPartial(target), Mean(), uniform(600))
-    watch = Watched(X[watched], criterion.take(watched), 10)
-    found = boost(X[train], criterion.take(train), rounds=1000, lr=0.1, watched=watch)
-    assert 1 <= found.rounds < 990
-    # Rounds after the best are gone from the scores that LightGBM keeps, too.
-    np.testing.assert_allclose(found.scores, found.trees.scores(X[train]), atol=1e-12)
-    np.testing.assert_allclose(found.watched_scores, found.trees.scores(X[watched]), atol=1e-12)
-    values = [
-        float(criterion.take(watched)(scores[None])[0][0])
-        for scores in (found.trees.scores(X[watched]), np.zeros(len(watched)))
-    ]
-    assert values[0] < values[1]
+    part, theirs = criterion.take(rows), criterion.take(held)
+    found = best_round(Growth(X[rows], part, lr=0.1), X[held], theirs, 10, 1000)
+    assert 1 <= found < 990
+    # Trees grown anew, round after round: none of the next serves the watched better.
+    growth, values = Growth(X[rows], part, lr=0.1), []
+    for _ in range(found + 10):
+        growth.grow()
+        values.append(float(theirs(growth.trees().scores(X[held])[None])[0][0]))
+    assert int(np.argmin(values)) + 1 == found
+
+
+def test_a_feature_that_says_nothing_grows_nothing():
+    X, target = patients()
+    found = boost(Growth(np.zeros_like(X), Criterion(CoxPartial(target), Mean(), uniform(300)), lr=0.1), 5)
+    np.testing.assert_array_equal(found.scores, np.zeros(300))
+    np.testing.assert_array_equal(found.trees.scores(X), np.zeros(300))

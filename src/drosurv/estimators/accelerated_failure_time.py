@@ -20,7 +20,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import LogTime
-from drosurv.losses.log_time import DISTRIBUTIONS, log_survival
+from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_quantile
 from drosurv.target import FloatArray
 
 
@@ -91,6 +91,9 @@ class AcceleratedFailureTime(RobustEstimator):
         scores = super().predict(X, offset=offset)
         # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
+
+    def _quantile(self, X: Any, q: float, given: dict[str, Any]) -> FloatArray:
+        return np.exp(self.scale_ * log_time_quantile(self.distribution, q) - self.predict(X, **given))
 
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""

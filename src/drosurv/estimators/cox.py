@@ -42,9 +42,10 @@ class CoxPH(NetworkEstimator):
     batch_size : int, optional
         Train on random batches of this many patients, whose risk sets are those of the batch; None uses everyone.
     early_stopping : bool or "auto"
-        Whether a part of the patients is not trained on, but says when to stop; the best step is kept. "auto" does so
-        for networks that are not linear where ``solver`` is "auto" and there are events enough: trained for
-        ``max_iter`` steps, they learn their patients by heart. The paper's training is ``solver="adam"``.
+        Whether a part of the patients is not trained on, but says when to stop; the best step is kept. Trees are then
+        grown anew on everybody, for as many rounds. "auto" does so for networks that are not linear where
+        ``solver`` is "auto" and there are events enough: trained for ``max_iter`` steps, they learn their patients by
+        heart. The paper's training is ``solver="adam"``.
     validation_fraction : float
         That part, with events and censored patients alike.
     n_iter_no_change : int

@@ -66,6 +66,7 @@ class DeepHit(RobustEstimator):
 
     _no_ties = "a likelihood on intervals"
     _own_curves = "has probabilities of its own on intervals"
+    _hazard_grows_evenly = True
     _convex = False
 
     def _check_parameters(self) -> None:

@@ -65,6 +65,7 @@ class DiscreteTimeHazard(RobustEstimator):
 
     _no_ties = "a likelihood on intervals"
     _own_curves = "has hazards of its own on intervals"
+    _hazard_grows_evenly = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,16 @@ from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
 from drosurv.solvers import (
     Criterion,
+    Growth,
     LinearProblem,
     MiniBatches,
     Watch,
-    Watched,
     adam,
+    best_round,
     boost,
     compiled_adam,
     compiles,
+    held_out,
     minimise,
 )
 from drosurv.target import FloatArray, IntArray
@@ -157,7 +160,8 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
     if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
         rows, held = parts
         trainee, minimised = network.take(rows), criterion.take(rows)
-        watch = Watch(network.take(held), criterion.take(held), stopping.patience, extra=extra)
+        theirs = held_out(criterion, rows, held, trainee.evaluated)
+        watch = Watch(network.take(held), theirs, stopping.patience, extra=extra)
     n = minimised.loss.n
     if schedule.batch_size is not None and schedule.batch_size < n:
         trainee = minimised = MiniBatches(trainee, minimised.take, n, schedule.batch_size, training.seed)
@@ -179,30 +183,20 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
 
 
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
-    X, grown, watched = training.X, criterion, None
-    rows, held = np.arange(len(X)), np.arange(0)
+    X, weight, rounds, status = training.X, training.weight, schedule.max_iter, "steps_done"
+    growth = partial(Growth, lr=float(schedule.lr[0]), parameters=schedule.tree_params, seed=training.seed)
     stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible
-    if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
-        rows, held = parts
-        grown = criterion.take(rows)
-        watched = Watched(X[held], criterion.take(held), stopping.patience)
-    with bar(schedule.name, schedule.max_iter, shown=schedule.verbose) as on_round:
-        boosted = boost(
-            X[rows],
-            grown,
-            rounds=schedule.max_iter,
-            lr=float(schedule.lr[0]),
-            weight=None if training.weight is None else training.weight[rows],
-            parameters=schedule.tree_params,
-            seed=training.seed,
-            watched=watched,
-            on_round=on_round,
-        )
-    status = "steps_done" if watched is None else "stopped_early"
-    scores = np.empty(len(X))
-    scores[rows], scores[held] = boosted.scores, boosted.watched_scores
-    rest = (boosted.rounds, status, np.nan, boosted.history)
-    return [Solved(boosted.trees, scores, boosted.extra, *rest)]
+    with bar(schedule.name, rounds, shown=schedule.verbose) as on_round:
+        if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
+            rows, held = parts
+            part = growth(X[rows], criterion.take(rows), weight=None if weight is None else weight[rows])
+            theirs = held_out(criterion, rows, held, lambda: part.scores()[None])
+            # The watched say how many rounds; the trees that are kept are grown on them too.
+            rounds = best_round(part, X[held], theirs, stopping.patience, rounds, on_round)
+            status = "stopped_early"
+        boosted = boost(growth(X, criterion, weight=weight), rounds, on_round)
+    rest = (len(boosted.history), status, np.nan, boosted.history)
+    return [Solved(boosted.trees, boosted.scores, boosted.extra, *rest)]
 
 
 def _by_steps(

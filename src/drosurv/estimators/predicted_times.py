@@ -19,6 +19,8 @@ class PredictedTimes:
     """Times read off the survival curves of ``predict_survival_function``; ``given`` goes on to that method."""
 
     predict_survival_function: Callable[..., Any]
+    # Whether between times of the curves the cumulative hazard grows evenly; else curves are steps.
+    _hazard_grows_evenly = False
 
     @property
     @abstractmethod
@@ -48,13 +50,25 @@ class PredictedTimes:
         """
         if not 0 < q < 1:
             raise ArgumentError.must("q", "lie between 0 and 1", q)
+        return self._quantile(X, q, given)
+
+    def _quantile(self, X: Any, q: float, given: dict[str, Any]) -> FloatArray:
         times = self.unique_times_
+        return np.concatenate([self._first(q, times, curves) for curves in self._in_parts(X, times, given)])
+
+    def _first(self, q: float, times: FloatArray, curves: FloatArray) -> FloatArray:
+        """First times (n,) at which curves (n, K) are at 1 - q or below."""
         # A curve that should just reach 1 - q must not miss it by rounding.
-        reached = [curves <= (1.0 - q) * (1.0 + 1e-12) for curves in self._in_parts(X, times, given)]
-        found = np.concatenate(
-            [np.where(hit.any(axis=1), times[hit.argmax(axis=1)], np.inf) for hit in reached]
-        )
-        return np.asarray(found, dtype=np.float64)
+        reached = curves <= (1.0 - q) * (1.0 + 1e-12)
+        ever, first = reached.any(axis=1), reached.argmax(axis=1)
+        found: FloatArray = times[first]
+        if self._hazard_grows_evenly:
+            rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = -np.log(curves[rows, before]), -np.log(curves[rows, first])
+                share = np.nan_to_num((-np.log1p(-q) - low) / (high - low), nan=1.0)
+            found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
+        return np.where(ever, found, np.inf)
 
     def predict_expectation(self, X: Any, until: float | None = None, **given: Any) -> FloatArray:
         """Mean times (n,) up to a horizon: the area under S(t | x) from 0 to ``until``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, logit, ndtri
 
 from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, ConvexLoss
@@ -126,6 +126,12 @@ class LogTime(OnePerPatient, ConvexLoss):
 def log_survival(distribution: str, z: FloatArray) -> FloatArray:
     """Log S(z) of the standard distribution of log times."""
     return -_TERMS[distribution](z, 0.0)[0]
+
+
+def log_time_quantile(distribution: str, q: float) -> float:
+    """The z with S(z) = 1 - q."""
+    by_distribution = {"weibull": np.log(-np.log1p(-q)), "lognormal": ndtri(q), "loglogistic": logit(q)}
+    return float(by_distribution[distribution])
 
 
 # Each gives -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.

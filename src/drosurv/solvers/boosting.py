@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from drosurv.losses import ConvexLoss
 from drosurv.networks.trees import Trees, bin_edges, binned, lightgbm
 from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.held_out import AroundTrained
 from drosurv.target import FloatArray, IntArray
 
 # What practitioners set for survival data: shallow trees, and leaves that hold the curvature of about one event.
@@ -46,37 +47,20 @@ class Boosted:
     trees : Trees
     scores : (n,) float64
         Of the patients they were grown on.
-    watched_scores : (m,) float64
-        Of those who were watched.
     extra : (K,) float64
         The loss's extra parameters.
     history : (rounds,) float64
         The criterion before each round.
-    rounds : int
-        That are kept.
     """
 
     trees: Trees
     scores: FloatArray
-    watched_scores: FloatArray
     extra: FloatArray
     history: FloatArray
-    rounds: int
 
 
-def boost(
-    X: FloatArray,
-    criterion: Criterion,
-    *,
-    rounds: int,
-    lr: float,
-    weight: FloatArray | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    watched: Watched | None = None,
-    on_round: Callable[[int], None] | None = None,
-) -> Boosted:
-    """Grow trees on the criterion's gradient and curvature in the scores.
+class Growth:
+    """Trees that grow round by round on the criterion's gradient and curvature in the scores.
 
     The partial likelihood's second derivatives couple all patients; LightGBM takes one number for each, the diagonal.
     Extra parameters, such as a baseline hazard, take one step of Newton's method before each round.
@@ -86,8 +70,6 @@ def boost(
     X : (n, d) float64
     criterion : Criterion
         Of one model.
-    rounds : int
-        Trees.
     lr : float
         Shrinkage of each tree.
     weight : (n,) float64, optional
@@ -96,58 +78,119 @@ def boost(
         Handed to LightGBM beside the defaults above.
     seed : int
         Of whatever LightGBM draws.
-    watched : Watched, optional
-        Patients whose criterion decides when to stop; the best round is kept.
-    on_round : callable, optional
-        Told the number of rounds after each.
+
+    Attributes
+    ----------
+    extra : (K,) float64
+        The loss's extra parameters.
+    history : list of float
+        The criterion before each round.
     """
-    library = lightgbm()
-    settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr, "objective": "none"}
-    edges, codes = bin_edges(X, weight)
-    copies = _copies(weight, len(X))
-    if copies is not None:
-        rows, first = np.repeat(np.arange(len(X)), copies), np.cumsum(copies) - copies
-        codes = codes[rows]
-    data = library.Dataset(codes)
-    # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
-    total = float(len(X)) if weight is None else float(weight.sum())
-    extra, history = criterion.loss.start.copy(), []
 
-    def derivatives(scores: FloatArray, _: Any) -> tuple[Any, Any]:
-        nonlocal extra
-        scores = (scores if copies is None else scores[first])[None]
-        value, slope, by_extra = criterion(scores, extra[None])
+    def __init__(
+        self,
+        X: FloatArray,
+        criterion: Criterion,
+        *,
+        lr: float,
+        weight: FloatArray | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._library, self._criterion = lightgbm(), criterion
+        settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr, "objective": "none"}
+        self._edges, codes = bin_edges(X, weight)
+        self._copies = _copies(weight, len(X))
+        # Which patient each of LightGBM's rows is, and a row of each patient.
+        self._patient: IntArray | slice = slice(None)
+        self._row: IntArray | slice = slice(None)
+        if self._copies is not None:
+            self._patient = np.repeat(np.arange(len(X)), self._copies)
+            self._row = np.cumsum(self._copies) - self._copies
+        # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
+        self._total = float(len(X)) if weight is None else float(weight.sum())
+        self._data = self._library.Dataset(codes[self._patient])
+        self._booster = self._library.Booster(settings, self._data)
+        self.extra: FloatArray = criterion.loss.start.copy()
+        self.history: list[float] = []
+
+    def grow(self) -> bool:
+        """Add a tree; False where no cut is worth making."""
+        # LightGBM has no words for features of one value each.
+        return any(map(len, self._edges)) and not self._booster.update(fobj=self._derivatives)
+
+    def _derivatives(self, scores: FloatArray, _: Any) -> tuple[Any, Any]:
+        criterion, scores = self._criterion, scores[self._row][None]
+        value, slope, by_extra = criterion(scores, self.extra[None])
         if criterion.loss.n_extra:
-            extra = _moved(criterion, scores, extra, value, by_extra)
-            value, slope, by_extra = criterion(scores, extra[None])
-        history.append(float(value[0]))
+            self.extra = _moved(criterion, scores, self.extra, value, by_extra)
+            value, slope, by_extra = criterion(scores, self.extra[None])
+        self.history.append(float(value[0]))
         slopes, bends = slope[0], criterion.own_curvature()[0]
-        if copies is not None:
-            slopes, bends = (slopes / copies)[rows], (bends / copies)[rows]
-        return _times(total, slopes), _times(total, bends)
+        if self._copies is not None:
+            slopes, bends = (slopes / self._copies)[self._patient], (bends / self._copies)[self._patient]
+        return _times(self._total, slopes), _times(self._total, bends)
 
-    booster = library.Booster(settings, data)
-    watch = None if watched is None else _Watch(library, booster, data, binned(watched.X, edges), watched)
-    for _ in range(rounds):
-        finished = booster.update(fobj=derivatives)
-        if finished or (watch is not None and watch.has_seen_enough(extra)):
+    def scores(self) -> FloatArray:
+        """Scores (n,) of the patients, as LightGBM keeps them: to predict them anew takes as long as many rounds."""
+        return _scores_of(self._booster.eval_train)[self._row]
+
+    def watch(self, X: FloatArray) -> Callable[[], FloatArray]:
+        """A function that gives the scores (m,) of other patients so far; call it before the first round."""
+        codes = binned(X, self._edges)
+        self._booster.add_valid(self._library.Dataset(codes, reference=self._data), "watched")
+        return lambda: _scores_of(self._booster.eval_valid)
+
+    def trees(self) -> Trees:
+        """All that was grown so far."""
+        text = np.frombuffer(self._booster.model_to_string().encode(), dtype=np.uint8)
+        ends = np.cumsum([len(own) for own in self._edges])
+        return Trees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
+
+
+def boost(growth: Growth, rounds: int, on_round: Callable[[int], None] | None = None) -> Boosted:
+    """So many rounds of trees, or fewer where no more cut is worth making; ``on_round`` is told after each."""
+    for done in range(1, rounds + 1):
+        if not growth.grow():
             break
         if on_round is not None:
-            on_round(booster.current_iteration())
-    kept = booster.current_iteration() if watch is None else watch.best + 1
-    while booster.current_iteration() > kept:
-        booster.rollback_one_iter()
-    # LightGBM has the scores of its own patients: to predict them anew takes as long as many rounds.
-    scores = _scores_of(booster.eval_train)
-    text = np.frombuffer(booster.model_to_string().encode(), dtype=np.uint8)
-    return Boosted(
-        Trees(text.copy(), np.concatenate([*edges, np.zeros(0)]), np.cumsum([len(own) for own in edges])),
-        scores if copies is None else scores[first],
-        np.zeros(0) if watch is None else _scores_of(booster.eval_valid),
-        extra if watch is None else watch.extra,
-        np.array(history[:kept]),
-        kept,
-    )
+            on_round(done)
+    return Boosted(growth.trees(), growth.scores(), growth.extra, np.array(growth.history))
+
+
+def best_round(
+    growth: Growth,
+    X: FloatArray,
+    criterion: Criterion | AroundTrained,
+    patience: int,
+    rounds: int,
+    on_round: Callable[[int], None] | None = None,
+) -> int:
+    """How many rounds serve patients best who are not trained on, of at most so many.
+
+    Parameters
+    ----------
+    growth : Growth
+        Trees on the patients who are trained on.
+    X : (m, d) float64
+        Features of those who are watched.
+    criterion : Criterion or AroundTrained
+        Of those.
+    patience : int
+        Rounds without a better value after which to stop.
+    rounds, on_round
+        As in :func:`boost`.
+    """
+    best, lowest, watched = 0, np.inf, growth.watch(X)
+    for done in range(1, rounds + 1):
+        if not growth.grow() or done - best > patience:
+            break
+        value = float(criterion(watched()[None], growth.extra[None])[0][0])
+        if value < lowest:
+            best, lowest = done, value
+        if on_round is not None:
+            on_round(done)
+    return best
 
 
 def _times(factor: float, values: FloatArray) -> NDArray[np.float32]:
@@ -166,42 +209,6 @@ def _scores_of(evaluate: Callable[[Any], Any]) -> FloatArray:
 
     evaluate(look)
     return seen[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Watched:
-    """Patients whose criterion decides when to stop.
-
-    Attributes
-    ----------
-    X : (m, d) float64
-    criterion : Criterion
-        Among them.
-    patience : int
-        Rounds without a better value after which to stop.
-    """
-
-    X: FloatArray
-    criterion: Criterion
-    patience: int
-
-
-class _Watch:
-    """The watched patients' criterion, round by round, and where it was best."""
-
-    def __init__(self, library: Any, booster: Any, data: Any, codes: Any, watched: Watched) -> None:
-        self.booster, self.watched = booster, watched
-        booster.add_valid(library.Dataset(codes, reference=data), "watched")
-        self.best, self.value, self.extra, self.round = -1, np.inf, watched.criterion.loss.start, -1
-
-    def has_seen_enough(self, extra: FloatArray) -> bool:
-        """Whether the last rounds brought nothing."""
-        self.round += 1
-        scores = _scores_of(self.booster.eval_valid)
-        value = float(self.watched.criterion(scores[None], extra[None])[0][0])
-        if value < self.value:
-            self.best, self.value, self.extra = self.round, value, extra
-        return self.round - self.best >= self.watched.patience
 
 
 def _copies(weight: FloatArray | None, n: int) -> IntArray | None:

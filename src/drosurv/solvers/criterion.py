@@ -112,15 +112,17 @@ class Criterion:
 
     def entries(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
         """What the objective sees (B, m): every patient's averaged regret, or the losses and one zero per block."""
-        losses = self.loss(scores, self.loss.start[None] if extra is None else extra)
         if self.joins_the_lossless:
+            losses = self.loss(scores, self.loss.start[None] if extra is None else extra)
             out = np.zeros((len(scores), len(self.mass)))
             out[:, : losses.shape[1]] = losses
             return out
-        losses = self.loss.everyone(losses)
-        if self.offset is not None:
-            losses = losses - self.offset
-        return losses if self.neighborhoods is None else self.neighborhoods.average(losses)
+        return self._averaged(self.regrets(scores, extra))
+
+    def regrets(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
+        """Losses (B, n) of everybody, less the null model's where they are measured against it."""
+        losses = self.loss.everyone(self.loss(scores, self.loss.start[None] if extra is None else extra))
+        return losses if self.offset is None else losses - self.offset
 
     def __call__(
         self, scores: FloatArray, extra: FloatArray | None = None
