@@ -37,7 +37,7 @@ def test_a_frame_of_labels_goes_by_the_order_of_rows_and_keeps_categories():
     frame = label_frame({"sex": sex, "site": ["a", "b"]}, 2)
     assert frame.to_dict("list") == {"sex": ["m", "f"], "site": ["a", "b"]}
     assert [*frame["sex"].cat.categories] == ["m", "f"]
-    with pytest.raises(ValueError, match="sensitive_features must have one row per patient, got 2 for 5"):
+    with pytest.raises(ValueError, match="sensitive_features 'sex' has 2 labels for 5 patients"):
         label_frame({"sex": sex}, 5)
 
 

@@ -151,13 +151,10 @@ def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.D
 
     if features is None:
         return None
-    columns = {key: pd.Series(column) for key, column in named_columns(features, name).items()}
-    for column in columns.values():
-        if len(column) != n:
-            raise ArgumentError(
-                Argument(name), f" must have one row per patient, got {len(column)} for {n} patients."
-            )
-    return pd.DataFrame({key: column.reset_index(drop=True) for key, column in columns.items()})
+    # What is wrong with them is said before any work.
+    parse_attributes(features, n, name=name)
+    columns = named_columns(features, name)
+    return pd.DataFrame({key: pd.Series(column).reset_index(drop=True) for key, column in columns.items()})
 
 
 def warn_of_small_groups(

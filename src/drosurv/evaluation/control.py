@@ -88,7 +88,8 @@ def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
     Those without features or groups are left out.
     """
     scored = panel.rescored(risk, DISPARITIES, _pairs(panel))
-    return {key: number.estimate for key, number in scored.numbers(scored.sheet()).items()}
+    numbers = scored.numbers(scored.sheet())
+    return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}
 
 
 def _pairs(panel: Panel) -> Pairs:
