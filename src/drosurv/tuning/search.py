@@ -39,12 +39,7 @@ if TYPE_CHECKING:
 
 
 # Always measured: accuracy, and what the shrinkage control needs.
-_ALWAYS = (
-    "concordance_index",
-    "log_partial_likelihood",
-    "gain_over_null",
-    "calibration_slope",
-)
+_ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")
 _DISPARITIES = ("concordance_imparity", "group_disparity", "intersectional_disparity")
 # The first is the model itself, the others its shrunk versions.
 FACTORS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
@@ -168,7 +163,9 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         """
         target = parse_target(y)
         labels = label_frame(sensitive_features, len(target))
-        rule = self._rule(labels)
+        rule = self.rule
+        if rule is None:
+            rule = BestScore() if labels is None else CarefulBudget()
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
@@ -176,11 +173,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         folds = parse_folds(self.cv, target.event, self.random_state, groups)
         metrics = self._metrics(rule, labels)
         replicates = self.bootstrap if len(folds) == 1 else 0
-        compared = tuple(
-            name
-            for name in dict.fromkeys(["concordance_index", *_DISPARITIES[:1], getattr(rule, "minimise", "")])
-            if name in metrics
-        )
+        wanted = dict.fromkeys(["concordance_index", "concordance_imparity", getattr(rule, "minimise", "")])
+        compared = tuple(name for name in wanted if name in metrics)
         trials = Trials(X, target.to_structured(), labels, preparation, metrics, compared, replicates)
         scored = self._score([*candidates, *references], trials, folds, len(candidates))
         self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
@@ -202,7 +196,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = points[self.best_index_] if chosen else {}
         if self.refit:
             best = clone(model).set_params(**self.best_params_) if chosen else clone(plain)
-            self.best_estimator_ = self._refitted(best, X, y, labels)
+            self.best_estimator_ = self._refitted(preparation, best, X, y, labels)
         return self
 
     def _steps(self) -> tuple[Any, NetworkEstimator]:
@@ -218,10 +212,11 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             )
         return Pipeline(before) if before else None, last[1]
 
-    def _refitted(self, model: NetworkEstimator, X: Any, y: Any, groups: pd.DataFrame | None) -> Any:
+    def _refitted(
+        self, preparation: Any, model: NetworkEstimator, X: Any, y: Any, groups: pd.DataFrame | None
+    ) -> Any:
         from sklearn.pipeline import Pipeline
 
-        preparation, _ = self._steps()
         if preparation is None:
             fit_grid([model], X, y, sensitive_features=groups)
             return model
@@ -254,11 +249,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
         return references[best], plain.loc[own]
-
-    def _rule(self, groups: pd.DataFrame | None) -> SelectionRule:
-        if self.rule is not None:
-            return self.rule
-        return BestScore() if groups is None else CarefulBudget()
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None) -> tuple[str, ...]:
         read = [
