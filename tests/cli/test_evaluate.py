@@ -1,3 +1,5 @@
+import re
+
 import pandas as pd
 import pytest
 
@@ -77,11 +79,17 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "sex: f",
         "sex: m",
         "Between groups",
-        "p (no gap)",
+        "p alone",
         "of plain Cox's information",
         "[",
     ):
         assert words in output
+
+
+def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_out):
+    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "10").stdout
+    assert re.search(r"p alone +p adjusted", output)
+    assert "allowing for 2 attributes" in " ".join(output.split())
 
 
 def test_every_number_goes_into_the_file(drosurv, held_out, tmp_path):

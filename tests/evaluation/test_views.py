@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
-from drosurv.presentation import literal
+from drosurv.presentation import literal, written
 
 mpl.use("Agg")
 
@@ -101,6 +101,13 @@ def test_markdown_tables_are_whole_and_hold_the_numbers(full):
     row = full.select(metric="brier_skill", attribute="site", kind="group")[1]
     assert row.text in text
     assert literal(full.summary().split("\n")[0]) in text
+
+
+def test_markdown_names_both_p_values_of_a_gap(full):
+    row = full.select(metric="concordance_index", attribute="site", kind="gap")[0]
+    assert row.p_adjusted > row.p_value
+    tested = f"{row.text} | {written(row.p_value)} | {written(row.p_adjusted)} | permutation |"
+    assert f"| c-index | {row.group} | {tested}" in full.to_markdown()
 
 
 def test_names_are_shown_as_they_are(model, train, held_out, axes):

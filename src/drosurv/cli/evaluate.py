@@ -169,7 +169,7 @@ def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    """One row per number, with its interval and, for a gap, the probability of such a gap by chance."""
+    """One row per number, with its interval and, for a gap, the probability of one as large by chance."""
     import pandas as pd
 
     shown = pd.DataFrame(
@@ -177,7 +177,10 @@ def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
     )
     if (rows["kind"] == "gap").all():
         shown.insert(0, "groups", rows["attribute"] + ": " + rows["group"])
-        shown["p (no gap)"] = rows["p_value"].to_numpy()
+        shown["p alone"] = rows["p_value"].to_numpy()
+        # The sentences below say the same of the gaps that they speak of.
+        if len(set(rows["attribute"])) > 1:
+            shown["p adjusted"] = rows["p_adjusted"].to_numpy()
     return shown
 
 

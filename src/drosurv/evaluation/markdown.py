@@ -66,9 +66,16 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
 
 def _gaps(result: EvaluationResult, attribute: str) -> str:
     return markdown_table(
-        ["gap", "between", "size", "p", "test"],
+        ["gap", "between", "size", "p, on its own", "p, all attributes allowed for", "test"],
         [
-            (label_of(row.metric), literal(row.group), row.text, written(row.p_value), row.test)
+            (
+                label_of(row.metric),
+                literal(row.group),
+                row.text,
+                written(row.p_value),
+                written(row.p_adjusted),
+                row.test,
+            )
             for row in result.select(attribute=attribute, kind="gap")
         ],
     )
