@@ -49,7 +49,9 @@ from drosurv.runs import Store, work_through
 def evaluate(unit):
     with open(sys.argv[2], "a") as log:
         log.write(f"{{unit.repeat}} {{os.getpid()}}\\n")
-    time.sleep(float(sys.argv[3]))
+    if sys.argv[3] == "killed" and unit.repeat == 3:
+        os.kill(os.getpid(), 9)
+    time.sleep(0 if sys.argv[3] == "killed" else float(sys.argv[3]))
     return {{"half": unit.repeat / 2}}
 
 if __name__ == "__main__":
@@ -107,6 +109,16 @@ def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks processes up in /proc")
+def test_a_worker_that_is_killed_is_reported_and_its_unit_not_stored(store, command):
+    run = subprocess.run(command("killed", n_jobs=2), capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    # Which the command line prints as one line, as it does every error of the system.
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("ChildProcessError: a worker process was killed")
+    assert last.endswith("run again to continue, with fewer jobs.")
+    assert not (store.folder / "piece-3-0000000000000000.json").exists()
+
+
 def test_workers_end_with_the_run_that_is_killed(store, command):
     slow = command(30, n_jobs=2)
     process = subprocess.Popen(slow)

@@ -168,7 +168,7 @@ def _worked(tasks: Iterator[Any], n_jobs: int, ahead: str) -> Iterator[_End]:
     try:
         yield from pool(tasks)
     except BrokenProcessPool as error:
-        raise RuntimeError(
+        raise ChildProcessError(
             "a worker process was killed, most often for lack of memory. What was finished is stored: run "
             "again to continue, with fewer jobs."
         ) from error
