@@ -1,8 +1,10 @@
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 
+from drosurv import CoxPH, DROCox, Surv
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 
 
@@ -41,3 +43,15 @@ def test_a_warning_is_worded_the_same_way():
     with pytest.warns(UserWarning, match="drop it with drop='id'") as found:
         warnings.warn(ArgumentWarning("drop it with ", Argument("drop", "id"), "."), stacklevel=1)
     assert found[0].message.worded(spelled) == "drop it with --drop id."
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(CoxPH(max_iter=1), "before the optimum"), (DROCox(alpha=0.001), "single largest loss")],
+)
+def test_a_warning_from_deep_inside_names_the_users_line(model, said):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), Surv.from_arrays(rng.random(40) < 0.7, rng.exponential(size=40))
+    with pytest.warns(UserWarning, match=said) as found:
+        model.fit(X, y)
+    assert {one.filename for one in found} == {__file__}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -87,3 +89,11 @@ class ArgumentWarning(Worded, UserWarning):
 
 class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
+
+
+def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside of the package: the user's own, however deep inside the reason is found."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("drosurv."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

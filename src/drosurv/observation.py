@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -155,11 +154,9 @@ def _mention_silent(stratum: IntArray, labels: tuple[Any, ...], target: Target) 
     events = np.bincount(stratum, target.event, minlength=len(labels))
     silent = [str(labels[k]) for k in np.flatnonzero(events == 0)]
     if silent:
-        warnings.warn(
+        warn_caller(
             f"no event in stratum {', '.join(silent)}: its patients say nothing about the coefficients, and no curve "
-            "can be predicted for them.",
-            UserWarning,
-            stacklevel=4,
+            "can be predicted for them."
         )
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.coefficients import CoxTable
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.competing.cumulative_incidence import cumulative_incidence
+from drosurv.errors import warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline, checked_times
-from drosurv.estimators.fitting import STATUS
+from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.losses import CompetingRisks
 from drosurv.metrics import FollowUp, concordance_by_cause
@@ -184,13 +183,7 @@ class CauseSpecificCox(BaseEstimator):
         found, criterion, self.coef_ = self._solved(X, target, weight)
         loss, mass = cast(CompetingRisks, criterion.loss), criterion.patient_mass
         centre = mass @ X
-        if found.status != "converged":
-            warnings.warn(
-                f"CauseSpecificCox stopped before the optimum (status {found.status!r}, relative gap "
-                f"{found.gap:.1e}): {STATUS[found.status]}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_unless_converged("CauseSpecificCox", found)
         scores = (X - centre) @ self.coef_.T
         extra = loss.start + found.x[self.coef_.size :]
         psi = loss.split(extra)
@@ -202,11 +195,9 @@ class CauseSpecificCox(BaseEstimator):
         self.worst_case_weights_ = at.weights[0] / at.weights[0].sum()
         self.objective_, self.status_, self.n_iter_ = found.value, found.status, found.n_iter
         if found.value > -_NOTHING * loss.event_share:
-            warnings.warn(
+            warn_caller(
                 "CauseSpecificCox is the null model: under every other one the worst-off share of the patients is no "
-                f"better served than by no model. Raise alpha (now {self.alpha:g}).",
-                UserWarning,
-                stacklevel=3,
+                f"better served than by no model. Raise alpha (now {self.alpha:g})."
             )
         self._kept_training = X, target, weight
 

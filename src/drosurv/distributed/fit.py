@@ -18,6 +18,7 @@ from drosurv.distributed.shelf import ParquetParts
 from drosurv.distributed.sorting import Layout, Outline, cut_times
 from drosurv.errors import ArgumentError
 from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
+from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 
 Estimator = TypeVar("Estimator")
 
@@ -121,7 +122,7 @@ def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int)
 
 def _check(estimator: Any) -> None:
     """Reject what is not defined over parts of the patients."""
-    if not hasattr(estimator, "_slab_plan"):
+    if not isinstance(estimator, SolvedOverSlabs):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
     for name, wanted in (("network", "linear"), ("recalibrate", False)):
@@ -133,8 +134,6 @@ def _check(estimator: Any) -> None:
         raise ArgumentError.must(
             "solver", "be 'auto' or 'convex' for a fit over parts of the patients", "adam"
         )
-    if estimator._slab_plan(np.array([True, False, True, False]), 0) is None:
-        raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
 
 
 def _client() -> Any:

@@ -98,9 +98,6 @@ class AcceleratedFailureTime(RobustEstimator):
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""
 
-    def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
-        return state
-
     def summary(self, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
         """The table of a plain linear model, as R's ``survreg`` prints it: effects on log time, intercept, log(scale).
 

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.fitted import Fitted
+from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
 from drosurv.estimators.group_labels import with_groups
 from drosurv.estimators.observed_training import observed_training
@@ -24,8 +24,9 @@ from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
-from drosurv.networks import Trees, module_state, network_scores
+from drosurv.networks import network_scores, network_state
 from drosurv.observation import numbers
+from drosurv.solvers import Solution
 from drosurv.tables.front_door import enter
 from drosurv.target import FloatArray, parse_target
 
@@ -125,9 +126,10 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         fit_together([[self]], [self._observed(training, y, observed)])
         return self
 
-    def _trains_elsewhere(self, training: Training) -> bool:
-        """Whether the model was trained on an accelerator instead, to the optimum."""
-        return False
+    def _train(self, training: Training) -> None:
+        """Become the model of the training data."""
+        recipe, schedule = self._recipe(training, [self]), self._schedule([self])
+        self._accept(train([recipe], [training], schedule)[0][0])
 
     def _observed(self, training: Training, y: Any, observed: dict[str, Any]) -> Training:
         """The training data with what fit was told about the rows."""
@@ -216,15 +218,19 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
             self.coef_: FloatArray = fitted.network
         else:
             self.network_ = fitted.network
-        self.n_iter_, self.status_, self.gap_ = fitted.n_iter, fitted.status, fitted.gap
-        self.converged_ = fitted.status in ("converged", "steps_done", "stopped_early")
-        self.history_, self.objective_ = fitted.history, fitted.objective
+        self._tell_training(fitted, fitted.objective)
         training = fitted.training
         self.n_patients_, self.n_events_ = training.n_patients, training.n_events
         self.follow_up_ = training.follow_up
         self._has_offset = training.observation.offset is not None
         self._describe(fitted)
         self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
+
+    def _tell_training(self, found: Solved | Solution, objective: float) -> None:
+        """Set how training ended."""
+        self.n_iter_, self.status_, self.gap_ = found.n_iter, found.status, found.gap
+        self.converged_ = found.status in ("converged", "steps_done", "stopped_early")
+        self.history_, self.objective_ = found.history, objective
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit has ended. The features' names and number are set before that, so they cannot tell."""
@@ -270,8 +276,8 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and fitted attributes, a network as plain arrays, which can be saved in any way."""
         state = dict(super().__getstate__())
-        if "network_" in state and not isinstance(state["network_"], Trees):
-            state["network_"] = module_state(state["network_"])
+        if "network_" in state:
+            state["network_"] = network_state(state["network_"])
         return state
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -288,11 +294,7 @@ def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequ
         # Each has an optimum of its own, so each is trained by itself.
         for batch, training in zip(batches, trainings, strict=True):
             for estimator in batch:
-                if estimator._trains_elsewhere(training):
-                    continue
-                training = training.in_double()
-                recipe, schedule = estimator._recipe(training, [estimator]), estimator._schedule([estimator])
-                estimator._accept(train([recipe], [training], schedule)[0][0])
+                estimator._train(training)
         return
     pairs = zip(batches, trainings, strict=True)
     recipes = [batch[0]._recipe(training, batch) for batch, training in pairs]

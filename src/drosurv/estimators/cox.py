@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.objectives import Mean
 from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
-class CoxPH(NetworkEstimator):
+class CoxPH(SolvedOverSlabs):
     """Cox model trained on the average loss: linear (Cox), a neural network (DeepSurv), or boosted trees.
 
     Parameters
@@ -99,7 +99,7 @@ class CoxPH(NetworkEstimator):
     _observes = EVERYTHING
     _is_plain_cox = True
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
         return SlabPlan(Mean())
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

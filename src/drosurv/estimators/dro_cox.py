@@ -12,13 +12,14 @@ from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.objectives import ball_objective
 from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
-class DROCox(RobustEstimator):
+class DROCox(SolvedOverSlabs, RobustEstimator):
     """Cox model trained on the worst-case loss over every subpopulation of at least mass alpha.
 
     Parameters
@@ -65,7 +66,7 @@ class DROCox(RobustEstimator):
 
     _observes = EVERYTHING
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
         return SlabPlan(ball_objective(self.ball, np.array([self.alpha])))
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

@@ -14,6 +14,7 @@ from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit
 from drosurv.objectives import ball_objective
@@ -21,7 +22,7 @@ from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
-class DROCoxSplit(RobustEstimator):
+class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
     """DRO-COX with sample splitting: D1 is scored against D2 and D2 against D1, each with its own worst case.
 
     Parameters
@@ -64,7 +65,7 @@ class DROCoxSplit(RobustEstimator):
         if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
             raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
+    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
         both = self.sides == "both"
         in_first = halves(event, self.n1, seed if self.shuffle else None, both=both)
         return SlabPlan(ball_objective(self.ball, np.array([self.alpha])), in_first, both)

@@ -5,11 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
+from drosurv.errors import warn_caller
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.objectives import Evaluation
-from drosurv.solvers import Criterion
+from drosurv.solvers import Criterion, Solution
 from drosurv.target import FloatArray
+
+_STOPS = {
+    "max_iter": "it ran out of iterations; raise max_iter or scale the features",
+    "stalled": "no further progress was possible in floating point; scale the features or raise tol",
+    "separated": (
+        "the scores grew without bound, because some combination of features separates early from late events; "
+        "set l2 > 0"
+    ),
+}
+
+
+def warn_unless_converged(name: str, found: Solution) -> None:
+    """Say that the estimator's solver stopped before the optimum, and what helps."""
+    if found.status != "converged":
+        warn_caller(
+            f"{name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
+            f"{_STOPS[found.status]}.",
+            ConvergenceWarning,
+        )
 
 
 @dataclass(eq=False)

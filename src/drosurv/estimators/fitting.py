@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
 from drosurv.estimators.device import resolve_device, train_on_device, worth_moving
-from drosurv.estimators.fitted import Fitted, Solved
+from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
-from drosurv.networks import Linear, ModuleBatch, Trees, coefficients, network_scores, seeded
+from drosurv.networks import Linear, ModuleBatch, coefficients, network_scores, seeded, squared_norm
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
 from drosurv.solvers import (
@@ -35,15 +35,6 @@ from drosurv.solvers import (
     minimise,
 )
 from drosurv.target import FloatArray, IntArray
-
-STATUS = {
-    "max_iter": "it ran out of iterations; raise max_iter or scale the features",
-    "stalled": "no further progress was possible in floating point; scale the features or raise tol",
-    "separated": (
-        "the scores grew without bound, because some combination of features separates early from late events; "
-        "set l2 > 0"
-    ),
-}
 
 
 def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> list[list[Fitted]]:
@@ -127,13 +118,7 @@ def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule) 
 def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     problem = LinearProblem(training.X, criterion, schedule.l2)
     found = minimise(problem, tol=schedule.tol, max_iter=schedule.max_iter)
-    if found.status != "converged":
-        warnings.warn(
-            f"{schedule.name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
-            f"{STATUS[found.status]}.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
+    warn_unless_converged(schedule.name, found)
     theta, loss = found.x[: problem.d], criterion.loss
     extra = loss.start + found.x[problem.d :]
     if loss.shift is not None:
@@ -244,7 +229,7 @@ def _evaluated(
         if criterion.penalty is not None and criterion.penalty_weight is not None:
             values = values + criterion.penalty_weight * criterion.penalty(scores)[0]
         if schedule.l2 > 0:
-            norms = np.array([_squared_norm(model.network) for model in found])
+            norms = np.array([squared_norm(model.network) for model in found])
             values = values + 0.5 * schedule.l2 * norms
     out = []
     for b, model in enumerate(found):
@@ -261,12 +246,3 @@ def _evaluated(
             )
         )
     return out
-
-
-def _squared_norm(network: Any) -> float:
-    """Sum of squares of the parameters that were trained."""
-    if isinstance(network, np.ndarray):
-        return float(network @ network)
-    if isinstance(network, Trees):
-        return 0.0
-    return float(sum((p.detach() ** 2).sum() for p in network.parameters() if p.requires_grad))

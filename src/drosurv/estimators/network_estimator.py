@@ -8,27 +8,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
-from drosurv.estimators.device import check_device, resolve_device, solves_there
+from drosurv.estimators.device import check_device
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import partial_likelihood
-from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
 from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.schedule import Schedule
-from drosurv.estimators.tensors import checked_tensor, is_tensor
 from drosurv.estimators.training import Training
 from drosurv.losses.cox_partial import TIES
-from drosurv.networks import Trees, build, lightgbm, linear, mlp, restored
+from drosurv.networks import build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
-from drosurv.tables.front_door import enter
-from drosurv.target import BoolArray
 
 SOLVERS = ("auto", "adam", "convex")
 NETWORKS = ("linear", "mlp", "trees")
@@ -160,52 +155,6 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
             return self.solver == "auto" and not self._is_linear
         return bool(self.early_stopping)
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan | None:
-        """What is trained over slabs of patients; None where this model cannot be."""
-        return None
-
-    @property
-    def _solves_over_slabs(self) -> bool:
-        """Whether this is the optimum of a model that an accelerator can find."""
-        known = type(self)._slab_plan is not NetworkEstimator._slab_plan
-        return known and self._uses_convex and not self.recalibrate
-
-    def _solves_there(self, shape: tuple[int, ...]) -> bool:
-        """Whether the optimum of (n, d) features is looked for on an accelerator."""
-        if self.device != "auto":
-            return self._solves_over_slabs and self.device != "cpu"
-        return self._solves_over_slabs and len(shape) == 2 and solves_there(*shape)
-
-    def _features(self, X: Any, y: Any) -> Any:
-        if is_tensor(X):
-            return checked_tensor(self, X, fit=True) if self._solves_over_slabs else super()._features(X, y)
-        given = enter(self, X, y, fit=True)
-        # On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
-        there = self._solves_there(getattr(given, "shape", ()))
-        precisions = (np.float64, np.float32) if there else np.float64
-        return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
-
-    def _trains_elsewhere(self, training: Training) -> bool:
-        shape = (training.n_rows, training.X.shape[1])
-        if not (self._solves_over_slabs if is_tensor(training.X) else self._solves_there(shape)):
-            return False
-        plain = training.target.is_plain and training.observation.offset is None
-        plan = self._slab_plan(training.target.event, training.seed) if plain else None
-        if plan is None:
-            if is_tensor(training.X):
-                raise ArgumentError(
-                    "entry, strata, offset and id are not understood beside a tensor: pass ",
-                    Argument("X"),
-                    " as an array.",
-                )
-            return False
-        lies_there = is_tensor(training.X) and self.device == "auto"
-        device = training.X.device if lies_there else resolve_device(self.device, worthwhile=True)
-        fit_on_device(self, plan, training, device)
-        if not is_tensor(training.X):
-            self._keep(training)
-        return True
-
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
         solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
         # Batches are drawn and trees grown on the processor.
@@ -273,5 +222,5 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`__getstate__` gave, with the network built anew."""
         super().__setstate__(state)
-        if "network_" in state and not isinstance(self.network_, Trees):
-            self.network_ = restored(self._module(self.n_features_in_, 0), state["network_"])
+        if "network_" in state:
+            self.network_ = restored(state["network_"], lambda: self._module(self.n_features_in_, 0))

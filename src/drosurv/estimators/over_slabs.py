@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.estimators.baseline import Baseline
-from drosurv.estimators.fitting import STATUS
+from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.slab_baseline import baseline, follow_up
 from drosurv.estimators.training import Training
 from drosurv.objectives import Objective
@@ -115,22 +113,14 @@ def train_over_slabs(
     problem = SlabProblem(slabs, len(centre), cohort.rests, plan.objective, l2=estimator.l2, workers=workers)
     found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
     problem.value(found.x)
-    if found.status != "converged":
-        warnings.warn(
-            f"{type(estimator).__name__} stopped before the optimum (status {found.status!r}, relative gap "
-            f"{found.gap:.1e}): {STATUS[found.status]}.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    warn_unless_converged(type(estimator).__name__, found)
     estimator.coef_ = found.x
-    estimator.n_iter_, estimator.status_, estimator.gap_ = found.n_iter, found.status, found.gap
-    estimator.converged_, estimator.history_ = found.status == "converged", found.history
-    estimator.objective_ = found.value
+    estimator._tell_training(found, found.value)
     estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
     estimator.follow_up_ = follow_up(slabs, cohort.n, workers)
-    if hasattr(estimator, "alpha"):
+    if estimator._weighs_losses:
         etas = tuple(float(tilt.eta) for tilt in problem.tilts)
-        estimator.eta_ = etas if len(etas) > 1 or hasattr(estimator, "sides") else etas[0]
+        estimator.eta_ = etas[0] if plan.in_first is None else etas
     times, hazard = baseline(
         slabs, problem.scores, problem.shift, cohort.n_events, cohort.scheme.ties, workers
     )
@@ -151,7 +141,7 @@ def fit_on_device(estimator: Any, plan: SlabPlan, training: Training, device: An
     )
     problem = train_over_slabs(estimator, cohort, slabs, centre, Here())
     estimator.n_patients_, estimator.n_events_ = training.n_patients, training.n_events
-    if hasattr(estimator, "alpha"):
+    if estimator._weighs_losses:
         estimator.worst_case_weights_ = training.spread(_patient_weights(problem, training, order, plan))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators.baseline import Curves
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
@@ -60,11 +60,9 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
             scores[held] = network_scores(model.network, training.X[held])
     factor = stretch(scores, fold, training, ties)
     if not 0 < factor < np.inf:
-        warnings.warn(
+        warn_caller(
             f"recalibration leaves the scores as they are: on patients not trained on the best factor is {factor:.3g}. "
-            "The model may have learned nothing that holds for others.",
-            UserWarning,
-            stacklevel=6,
+            "The model may have learned nothing that holds for others."
         )
         return 1.0
     return factor

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
+from drosurv.errors import warn_caller
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
@@ -48,11 +48,9 @@ class RobustEstimator(NetworkEstimator):
         named = f"{least:.4g}"
         if float(named) < least:
             named = f"{1.001 * least:.4g}"
-        warnings.warn(
+        warn_caller(
             f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss is "
-            f"trained on; use alpha > {named} or more patients.",
-            UserWarning,
-            stacklevel=6,
+            f"trained on; use alpha > {named} or more patients."
         )
 
     def _describe(self, fitted: Fitted) -> None:

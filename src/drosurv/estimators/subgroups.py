@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.device import resolve_device
 from drosurv.estimators.fitted import Fitted
@@ -57,11 +56,9 @@ class SubgroupEstimator(NetworkEstimator):
             and fitted.recipe.regret
             and fitted.at.value[0] > -_NOTHING * fitted.recipe.loss.event_share
         ):
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} is the null model: under every other one the worst-off share of the patients "
-                f"is no better served than by no model. {self._when_null}",
-                UserWarning,
-                stacklevel=5,
+                f"is no better served than by no model. {self._when_null}"
             )
         self.eta_ = fitted.eta
         self.worst_case_weights_ = fitted.worst_case_weights

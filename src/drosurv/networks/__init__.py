@@ -4,8 +4,7 @@ from drosurv.networks.device_linear import DeviceLinear
 from drosurv.networks.linear import Linear
 from drosurv.networks.mlp import coefficients, linear, mlp
 from drosurv.networks.module import ModuleBatch, build, module_scores, seeded
-from drosurv.networks.scoring import network_scores
-from drosurv.networks.state import module_state, restored
+from drosurv.networks.trained import network_scores, network_state, restored, squared_norm
 from drosurv.networks.trees import Trees, lightgbm
 
 __all__ = [
@@ -19,8 +18,9 @@ __all__ = [
     "linear",
     "mlp",
     "module_scores",
-    "module_state",
     "network_scores",
+    "network_state",
     "restored",
     "seeded",
+    "squared_norm",
 ]
