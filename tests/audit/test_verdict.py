@@ -10,7 +10,7 @@ import pytest
 
 from drosurv import CoxPH, DROCox
 from drosurv.audit import audit
-from drosurv.audit.sections.verdict import Grounds, verdict
+from drosurv.audit.judgement import Grounds, next_steps, verdict
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
@@ -63,6 +63,14 @@ OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
         ),
         (standing(reference="better"), standing("sex", "f", reference="worse"), True, [], "unequal", "sex f"),
         (standing(), standing("sex", "f"), True, [], "unequal", "sex f is served worst"),
+        (
+            standing(reference="better"),
+            standing("sex", "f", reference="worse"),
+            False,
+            [],
+            "unequal",
+            "plain Cox would serve sex f better",
+        ),
         (standing(), standing("sex", "f"), False, [OFF], "miscalibrated", "off for sex f"),
         (standing(), standing("sex", "f", "not shown"), False, [], "unclear", "either for sex f"),
         (
@@ -80,6 +88,9 @@ def test_the_gravest_finding_gives_the_verdict(everybody, women, beyond, off, st
     found, text = verdict(Grounds(everybody, [women, MEN], gap(beyond), off, None, against))
     assert found == status
     assert words in text
+    steps = next_steps(Grounds(everybody, [women, MEN], gap(beyond), off, None, against), status)
+    # What the page speaks against, no step lets pass.
+    assert any("Nothing on this page speaks against" in step for step in steps) == (status == "clear")
 
 
 def test_a_group_that_only_the_search_found_is_harmed_too():

@@ -1,0 +1,163 @@
+"""What the numbers amount to: the gravest finding, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.standing import Standing, standings
+from drosurv.evaluation.against_plain import is_far_from_1
+from drosurv.evaluation.rows import Row
+from drosurv.evaluation.summary import judged_calibration, judged_gaps
+from drosurv.presentation import GroupGap, GroupNumber, first_upper, group_name, listing, written
+
+if TYPE_CHECKING:
+    from drosurv.evaluation import AgainstPlain
+    from drosurv.insight import Rule
+
+
+class Grounds(NamedTuple):
+    """What the verdict is reached from: how all patients stand, and each group.
+
+    The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
+    slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
+    groups that nobody named, found and confirmed to be served worse than by no model.
+    """
+
+    everybody: Standing
+    named: list[Standing]
+    gap: GroupGap | None = None
+    off: Sequence[GroupNumber] = ()
+    slope: Row | None = None
+    against: AgainstPlain | None = None
+    rules: Sequence[Rule] = ()
+
+    @property
+    def harmed(self) -> list[str]:
+        """Who is shown to be served worse than by no model, also where nobody named them."""
+        return [*self.stand("worse"), *(f"patients with {rule}" for rule in self.rules)]
+
+    @property
+    def lost(self) -> list[str]:
+        """Names of the groups that are shown to be served worse than by the reference."""
+        return [group.name for group in self.named if group.reference == "worse"]
+
+    def stand(self, status: str) -> list[str]:
+        """Names of the groups that stand so against no model."""
+        return [group.name for group in self.named if group.no_model == status]
+
+
+def find_grounds(evidence: Evidence) -> Grounds:
+    """Read the findings off the evidence."""
+    result = evidence.audited
+    everybody, *named = standings(evidence)
+    judged = judged_calibration(result)
+    slopes = result.select(metric="calibration_slope", kind="overall")
+    return Grounds(
+        everybody,
+        named,
+        next(iter(judged_gaps(result, "concordance_index")), None),
+        [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
+        next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
+        evidence.against,
+        [] if evidence.worst_off is None else [group.rule for group in evidence.worst_off.groups],
+    )
+
+
+def verdict(found: Grounds) -> tuple[str, str]:
+    """The gravest finding: its code, and what it says."""
+    everybody, named, against = found.everybody, found.named, found.against
+    if named and everybody.no_model == "too few":
+        return "untested", "No intervals were computed, so this page cannot tell a difference from noise."
+    if everybody.no_model == "worse":
+        return "harm", "Predictions are worse than giving every patient the same curve."
+    if found.harmed:
+        whom = listing(found.harmed, 3)
+        return (
+            "harm",
+            f"Not fit for {whom}: there, predictions are worse than giving every patient the same curve.",
+        )
+    if against is not None and against.dominated:
+        who = f"{listing(found.lost, 3)} {'is' if len(found.lost) == 1 else 'are'}"
+        if everybody.reference == "worse":
+            who = "patients as a whole are"
+        better = f"{first_upper(against.reference)} is the better choice"
+        return "dominated", f"{better}: nobody is shown to gain from this model, and {who} served worse."
+    if not named:
+        return "no_groups", "No groups were named, so this page cannot say whom the model serves."
+    if found.gap is None:
+        return "too_few", "Too few patients: no two groups are large enough to be compared."
+    if found.gap.beyond_chance:
+        worst = group_name(found.gap.attribute, found.gap.worst[0])
+        return "unequal", f"Not equally good for all: {worst} is served worst."
+    if found.lost and against is not None:
+        whom = listing(found.lost, 3)
+        return "unequal", f"Not equally good for all: {against.reference} would serve {whom} better."
+    if found.slope is not None:
+        return "miscalibrated", (
+            f"The predicted probabilities are too {_way(found.slope)} for patients as a whole: differences between "
+            f"patients are {'over' if found.slope.value < 1 else 'under'}stated."
+        )
+    if found.off:
+        whom = _some([number.who for number in found.off], named)
+        return "miscalibrated", f"The predicted probabilities are off for {whom}."
+    unclear = found.stand("not shown")
+    if unclear or everybody.no_model == "not shown":
+        whom = _some(unclear, named) if unclear else "all patients together"
+        return "unclear", f"No harm is shown, but a benefit over no model is not shown either for {whom}."
+    return "clear", (
+        "No group is seen to be badly served: every group that can be judged is better served than without a model, "
+        "and no gap is beyond chance."
+    )
+
+
+def next_steps(found: Grounds, status: str) -> list[str]:
+    """At most four things to do, and to audit again."""
+    steps = []
+    if found.harmed:
+        steps.append(
+            f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
+            "audit it again on other patients."
+        )
+    if status == "dominated" and found.against is not None:
+        steps.append(f"Use {found.against.reference}, or write down what this model is preferred for.")
+    elif found.lost and found.against is not None:
+        steps.append(
+            f"Decide whether {listing(found.lost, 3)} may be served worse than by {found.against.reference} for what "
+            "others gain."
+        )
+    if found.off:
+        whom = _some([number.who for number in found.off], found.named)
+        steps.append(f"Recalibrate before anybody is told a probability, above all for {whom}.")
+    if found.slope is not None:
+        steps.append(
+            f"Rescale the risk scores, which are too {_way(found.slope)} on the whole (slope "
+            f"{written(found.slope.value)}; 1 is right)."
+        )
+    if found.gap is not None and found.gap.beyond_chance:
+        worst = group_name(found.gap.attribute, found.gap.worst[0])
+        steps.append(
+            f"Find out why {worst} is ranked less well: what is not measured there, or measured otherwise?"
+        )
+    unsure = [group.name for group in found.named if group.no_model in ("not shown", "too few")]
+    if unsure:
+        whom = _some(unsure, found.named)
+        steps.append(f"Collect more patients of {whom}: no benefit is shown for them yet.")
+    if status == "no_groups":
+        steps.append("Name groups, such as sex and age, and audit again.")
+    if status == "clear":
+        steps.append(
+            "Nothing on this page speaks against use for these groups. It says nothing about other patients."
+        )
+    return [*steps[:4], "Audit again when the model, the patients or their care change."]
+
+
+def _way(slope: Row) -> str:
+    """Of a slope far from 1."""
+    return "bold" if slope.value < 1 else "timid"
+
+
+def _some(names: list[str], groups: list[Standing]) -> str:
+    """The names, or in one word all groups."""
+    return "every group" if len(names) == len(groups) > 1 else listing(names, 3)
