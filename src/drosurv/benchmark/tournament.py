@@ -18,7 +18,7 @@ from drosurv.benchmark.measures import MEASURES
 from drosurv.datasets import DataUnavailableError, available, card, data_fingerprint, load
 from drosurv.errors import ArgumentError
 from drosurv.files import write_file
-from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, work_through
+from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,9 @@ def run_benchmark(
     seconds = time.perf_counter() - start
     log = RunLog(output)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    command = _command(datasets, methods, splits, seed, document)
+    document = None if document is None else Path(document)
+    asked = {"datasets": datasets, "methods": methods, "splits": splits, "seed": seed, "document": document}
+    command = command_line("benchmark", **asked)
     log.add(RunRecord(started, seconds, *counts, jobs, "cpu", memory.megabytes, command=command))
     files = [Path(output) / "results.csv"]
     write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
@@ -164,22 +166,6 @@ def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: S
     return table.sort_values("dataset", key=lambda column: column.map(place), kind="stable").reset_index(
         drop=True
     )
-
-
-def _command(
-    datasets: Sequence[str] | None,
-    methods: Sequence[str] | None,
-    splits: int,
-    seed: int,
-    document: str | Path | None,
-) -> str:
-    """What to type to get the same, without paths of the machine it ran on."""
-    words = ["drosurv benchmark"]
-    words += [f"--datasets {','.join(datasets)}"] if datasets else []
-    words += [f"--methods {','.join(methods)}"] if methods else []
-    words += [f"--splits {splits} --seed {seed}"]
-    words += [f"--document {Path(document).name}"] if document is not None else []
-    return " ".join(words)
 
 
 def _fingerprints(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -98,7 +98,7 @@ def evaluate(
         y_train=None if table.entry is not None else opened.estimator.follow_up_,
         entry=table.entry,
         **opened.observed(frame, strata),
-        sensitive_features=table.sensitive_features if listed(groups) else None,
+        sensitive_features=table.groups,
         reference=held_against,
         intersections=intersections,
         n_bootstrap=bootstrap,

@@ -39,19 +39,9 @@ def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None 
 class Cohort:
     """One repeat's patients.
 
-    Attributes
-    ----------
-    X : dict of part to (n, d) float64
-        Features of "train", "validation" and "test", standardised by the training part, or by as much of it as
-        the method says.
-    unscaled : (n, d) float64
-        Features of the training part as they are.
-    y_train : structured array
-        Target of the training part.
-    sensitive_features : DataFrame
-        Attributes of the training part.
-    held_out : dict of part to HeldOut
-        "validation" and "test", ready to be scored.
+    `X` holds the features of "train", "validation" and "test", standardised by the training part, or by as much of it
+    as the method says; `unscaled` are those of the training part as they are, and `y_train` and `sensitive_features`
+    its target and attributes. `held_out` are "validation" and "test", ready to be scored.
     """
 
     X: dict[str, FloatArray]

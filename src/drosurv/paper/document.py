@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -266,15 +265,3 @@ def _unexplained(cells: pd.DataFrame) -> str:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-
-
-def repeat_command(
-    only: Sequence[str] | None, methods: Sequence[str] | None, repeats: int, seer_file: str | None
-) -> str:
-    """The command line of a run, without paths of the machine it ran on."""
-    words = ["drosurv reproduce"]
-    words += [f"--only {','.join(only)}"] if only else []
-    words += [f"--methods {','.join(methods)}"] if methods else []
-    words += [f"--repeats {repeats}"]
-    words += [f"--seer-file {os.path.basename(seer_file)}"] if seer_file else []
-    return " ".join(words)

@@ -17,20 +17,10 @@ ONE_SETTING_AS_PUBLISHED = "one-setting-as-published"
 
 @dataclass(frozen=True)
 class Reason:
-    """A known reason, and patterns for the cells that it explains.
+    """A known reason: a short and stable code for tables, a sentence or two, and the cells that it explains.
 
-    Parameters
-    ----------
-    code : str
-        Short and stable, for tables.
-    text : str
-        The reason in a sentence or two.
-    is_cause : bool
-        True when it accounts for a difference; False when it only says how much one means.
-    experiment, dataset, method, metric : str
-        Shell-style patterns; alternatives are separated by ``|``.
-    circumstance : str, optional
-        Holds only for runs with this circumstance.
+    It is a cause when it accounts for a difference, and none when it only says how much one means. Cells are told by
+    shell-style patterns, alternatives separated by ``|``, and by a circumstance of the run.
     """
 
     code: str

@@ -20,18 +20,12 @@ FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 
 @dataclass(frozen=True)
 class Method:
-    """One row of a table: what to train, over which grid, and what to call it.
+    """One row of a table: what to train, over which grid, and what to call it in commands, plain text and LaTeX.
 
     Parameters
     ----------
-    name : str
-        What commands and files call it.
-    label, latex : str
-        Heading in plain text and in LaTeX.
     estimator : str
         Class of drosurv that is trained; "PublishedSplit" is this room's own.
-    network : "linear" or "mlp"
-        Its network.
     parameters : tuple of (name, value)
         Parameters of the estimator that differ from its defaults and do not vary.
     grid : tuple of (name, values)

@@ -23,21 +23,10 @@ FIGURE_LEARNING_RATE = 0.01
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure of the paper.
+    """One table or figure of the paper: what commands and readers call it, its rows in order, and the data it shows.
 
-    Parameters
-    ----------
-    name : str
-        What commands and files call it.
-    title : str
-        What tables print above it.
-    cohorts : tuple of (dataset, attribute)
-        The data it shows; all but the figure have one.
-    methods : tuple of str
-        Names in ``METHODS``, in the order of the rows.
-    setting : tuple of (name, value), optional
-        The one grid point it shows, unless :meth:`setting_of` knows another; without it the setting is tuned within
-        the accuracy budget.
+    All but the figure show one cohort (dataset, attribute). With a `setting` it shows that one grid point, unless
+    :meth:`setting_of` knows another; without it the setting is tuned within the accuracy budget.
     """
 
     name: str

@@ -16,7 +16,7 @@ from drosurv.datasets import DataUnavailableError, data_fingerprint
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
-from drosurv.paper.document import repeat_command, write_document
+from drosurv.paper.document import write_document
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
@@ -25,7 +25,7 @@ from drosurv.paper.run import evaluate_trained, evaluate_unit, train_units
 from drosurv.paper.selection import parse_select_on
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol
-from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, work_through
+from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,17 +80,15 @@ def reproduce(
 ) -> Reproduction:
     """Rebuild the paper's tables and figure, or the part asked for.
 
-    Finished units are kept under ``output/units``; a run that was stopped continues where it was, and a
-    changed setting looks for other files.
+    Finished units are kept under ``output/units``; a run that was stopped continues where it was, and a changed
+    setting looks for other files.
 
     Parameters
     ----------
     output : path
         Folder for units, tables, figure and the log of runs.
-    only : sequence of str, optional
-        Names of experiments or datasets, as in :func:`drosurv.paper.find_experiments`.
-    methods : sequence of str, optional
-        Names of ``METHODS``; Cox, and DeepSurv where an MLP is, are always added.
+    only, methods : sequence of str, optional
+        Names of experiments or datasets, and of methods; Cox, and DeepSurv where an MLP is, are always added.
     repeats : int
         How many repeats.
     quick : bool
@@ -150,7 +148,8 @@ def reproduce(
     log = RunLog(output)
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
     held = (memory.megabytes, memory.device_megabytes)
-    command = repeat_command(only, methods, repeats, seer_file)
+    asked = {"only": only, "methods": methods, "repeats": repeats, "seer_file": seer_file and Path(seer_file)}
+    command = command_line("reproduce", **asked)
     log.add(RunRecord(started, seconds, *counts, jobs, device, *held, command))
     if document is not None:
         validated = (

@@ -18,22 +18,10 @@ RESULT_SCHEMA = 2
 class Protocol:
     """How every unit is trained and scored (paper, section 4 and appendix D).
 
-    Parameters
-    ----------
-    as_published : bool
-        Whether data are imputed and ordered as behind the published tables.
-    test_seed : int
-        Draws the test part, the same for every repeat.
-    initial_seed : int
-        Seeds the networks' initial weights, the same for every repeat.
-    max_iter : int
-        Steps of Adam; the last iterate is kept.
-    hidden : tuple of int
-        Hidden units of the MLP.
-    convention : "paper" or "table"
-        Convention of the disparity metrics.
-    bootstrap : int
-        Replicates behind the interval of CI.
+    Data are imputed and ordered `as_published`. `test_seed` draws the test part and `initial_seed` the networks'
+    initial weights, the same for every repeat. Adam takes `max_iter` steps, of which the last iterate is kept; the
+    MLP has `hidden` units. `convention` is that of the disparity metrics, and `bootstrap` counts the replicates
+    behind the interval of CI.
     """
 
     as_published: bool = True

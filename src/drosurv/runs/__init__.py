@@ -1,7 +1,7 @@
 """Runs: long work cut into units, each stored when finished, so that it can be stopped, continued and shared out."""
 
 from drosurv.runs.memory import PeakMemory
-from drosurv.runs.run_log import RunLog, RunRecord
+from drosurv.runs.run_log import RunLog, RunRecord, command_line
 from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
 from drosurv.runs.store import Store, key_of
 from drosurv.runs.task import Task
@@ -16,6 +16,7 @@ __all__ = [
     "RunRecord",
     "Store",
     "Task",
+    "command_line",
     "key_of",
     "one_thread",
     "work_through",

@@ -6,6 +6,23 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+
+def command_line(command: str, **options: Any) -> str:
+    """What to type to get the same again; an option that is None was not given, and of a path only the name counts."""
+    words = [f"drosurv {command}"]
+    for name, value in options.items():
+        if value is not None:
+            text = (
+                value.name
+                if isinstance(value, Path)
+                else value
+                if isinstance(value, str | int)
+                else ",".join(value)
+            )
+            words.append(f"--{name.replace('_', '-')} {text}")
+    return " ".join(words)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return columns
 
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
-        for name, reason in find_leaks(frame[[column.name for column in self._used()]], y).items():
+        for name, reason in find_leaks(frame[self.used_], y).items():
             warnings.warn(
                 LeakWarning(
                     f"column {name!r} may give the outcome away: {reason}. Name it in ",
@@ -171,6 +171,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for column in self._used()
         ]
         return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+    @property
+    def used_(self) -> list[str]:
+        """Columns that features are made of."""
+        return [column.name for column in self._used()]
 
     def describe(self) -> pd.DataFrame:
         """What is done to each column of the training table.
@@ -231,7 +236,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """A table to transform, with every column that is needed."""
         frame = _as_frame(X)
         if isinstance(X, pd.DataFrame):
-            require_columns(frame, [column.name for column in self._used()], "feature")
+            require_columns(frame, self.used_, "feature")
             return frame
         if frame.shape[1] != self.n_features_in_:
             raise ValueError(

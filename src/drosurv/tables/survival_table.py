@@ -83,6 +83,11 @@ class SurvivalTable:
         """Times from which the patients are under observation, (n,); None if from the beginning."""
         return None if self.columns.entry is None else to_floats(self.frame[self.columns.entry])
 
+    @property
+    def groups(self) -> pd.DataFrame | None:
+        """Labels of the groups wanted, (n, J); None if none was."""
+        return self.sensitive_features if self.sensitive_features.shape[1] else None
+
     def __len__(self) -> int:
         return len(self.frame)
 

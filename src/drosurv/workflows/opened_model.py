@@ -112,7 +112,7 @@ class OpenedModel:
         if self.encoder is None:
             used = [str(name) for name in self.estimator.feature_names_in_]
         else:
-            used = [column.name for column in self.encoder.columns_ if column.features]
+            used = self.encoder.used_
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
     def plain_cox(self) -> PlainCox | None:

@@ -57,21 +57,9 @@ def repair_from_table(
 ) -> RepairedTable:
     """Find and repair the groups that a model is wrong about.
 
-    Parameters
-    ----------
-    table : SurvivalTable
-        The patients.
-    estimator : estimator, optional
-        Not fitted; it is trained on the table.
-    opened : OpenedModel, optional
-        A saved model, which stays as it is.
-    predictions : DataFrame, optional
-        Survival probabilities that somebody predicted for the table's patients, one column for each time, named
-        by it (``12`` or ``survival_12``).
-    categorical : sequence of str
-        Columns that are categories although they hold numbers.
-    **options
-        Parameters of :class:`drosurv.RepairedCox`.
+    The model is an `estimator`, trained on the table; or a saved model, `opened`, which stays as it is; or
+    `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
+    named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
     """
     if table.entry is not None:
         raise ArgumentError(Argument("entry"), " is not understood by a repair: leave it out.")
@@ -83,7 +71,7 @@ def repair_from_table(
         return RepairedTable(repair(model, X, table.y, frozen=True, **options), table)
     encoder = table_encoder(table, categorical)
     # Columns that number the rows, or say the same of everyone, are nothing for a rule to speak about.
-    X = table.X[[column.name for column in encoder.fit(table.X).columns_ if column.features]]
+    X = table.X[encoder.fit(table.X).used_]
     if predictions is not None:
         return RepairedTable(repair(predicted_at(predictions), X, table.y, frozen=True, **options), table)
     base = Pipeline(

@@ -38,8 +38,6 @@ class Trained:
 
     Attributes
     ----------
-    leaks : dict
-        Columns used that may give the outcome away, with the reason.
     fit_options : dict
         What the pipeline was fitted with besides features and target, one entry per patient each.
     observed : mapping
@@ -48,7 +46,6 @@ class Trained:
 
     pipeline: Pipeline
     table: SurvivalTable
-    leaks: dict[str, str]
     fit_options: dict[str, Any]
     observed: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,9 +66,10 @@ class Trained:
         The fingerprint of the table `data` is noted. `force` saves even a model that tells the outcome from a column
         that gives it away.
         """
-        if self.leaks and self._separates() and not force:
+        leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
+        if leaks and not force:
             raise ArgumentError(
-                f"the model is not saved: column {next(iter(self.leaks))!r} gives the outcome away, and with it "
+                f"the model is not saved: column {next(iter(leaks))!r} gives the outcome away, and with it "
                 "patients are told apart perfectly. Name it in ",
                 Argument("drop"),
                 ", or pass ",
@@ -113,7 +111,7 @@ class Trained:
         if self.is_plain or observed or not hasattr(self.estimator, "solver"):
             return None, "nobody"
         if held is not None and _can_judge(held):
-            found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, _groups_of(held))
+            found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, held.groups)
             return found, "On the patients held out"
         if not _can_judge(self.table):
             return None, "nobody"
@@ -125,7 +123,7 @@ class Trained:
             if plain is None:
                 return None, "nobody"
             model = cross_fitted(self.pipeline, X, y, parts, seed, self.fit_options)
-        found = beside((model, None), (plain, None), y, _groups_of(self.table), y_train=y)
+        found = beside((model, None), (plain, None), y, self.table.groups, y_train=y)
         return found, f"In {_FOLDS} folds of these patients, by models trained without them"
 
     def summary(self) -> dict[str, Any]:
@@ -157,14 +155,10 @@ def train(
     bootstrap: int = 0,
     verbose: bool = False,
 ) -> Trained:
-    """Train a model on a table.
+    """Train a model on a table. Its groups go to estimators that are trained with groups.
 
     Parameters
     ----------
-    table : SurvivalTable
-        The patients. Their groups go to estimators that are trained with groups.
-    estimator : estimator
-        Not fitted.
     categorical, unseen
         As in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
     observed : mapping, optional
@@ -181,7 +175,7 @@ def train(
     if talks:
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
-    if _groups_of(table) is not None and "model__sensitive_features" not in options:
+    if table.groups is not None and "model__sensitive_features" not in options:
         warnings.warn(
             TableNote(
                 f"{type(estimator).__name__} is trained without groups: ",
@@ -197,8 +191,7 @@ def train(
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
-    used = [column.name for column in encoder.columns_ if column.features]
-    return Trained(pipeline, table, find_leaks(table.X[used], table.y), options, observed or {})
+    return Trained(pipeline, table, options, observed or {})
 
 
 def table_encoder(
@@ -209,10 +202,6 @@ def table_encoder(
     return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
 
 
-def _groups_of(table: SurvivalTable) -> pd.DataFrame | None:
-    return table.sensitive_features if table.sensitive_features.shape[1] else None
-
-
 def _can_judge(table: SurvivalTable) -> bool:
     return bool(len(table) >= _FEWEST_JUDGES and table.y[table.columns.event].sum() >= _EVENTS_PER_FEATURE)
 
@@ -221,8 +210,8 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """What the table holds for training besides features and target."""
     taken = signature(estimator.fit).parameters
     options: dict[str, Any] = {}
-    if getattr(estimator, "_compares_groups", None) is not None and table.sensitive_features.shape[1]:
-        options["model__sensitive_features"] = table.sensitive_features
+    if getattr(estimator, "_compares_groups", None) is not None and table.groups is not None:
+        options["model__sensitive_features"] = table.groups
     if table.entry is not None:
         if not {"entry", "observed"} & set(taken):
             raise ArgumentError(

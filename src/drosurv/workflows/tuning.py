@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.tables import SurvivalTable, find_leaks
+from drosurv.tables import SurvivalTable
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.workflows.training import Trained, fit_options, table_encoder
 
@@ -46,11 +46,9 @@ def tune(
         random_state=random_state,
         verbose=verbose,
     )
-    groups = table.sensitive_features if table.sensitive_features.shape[1] else None
-    search.fit(table.X, table.y, sensitive_features=groups)
+    search.fit(table.X, table.y, sensitive_features=table.groups)
     best = search.best_estimator_
-    used = [column.name for column in best[0].columns_ if column.features]
-    return search, Trained(best, table, find_leaks(table.X[used], table.y), fit_options(best[-1], table))
+    return search, Trained(best, table, fit_options(best[-1], table))
 
 
 def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
