@@ -44,14 +44,15 @@ def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
             f"results has a {FOLD!r} column but no {CANDIDATE!r} column to tell which rows are one setting; "
             f"it has {list(results.columns)}. Number the settings in a {CANDIDATE!r} column."
         )
-    groups = results.groupby(CANDIDATE, sort=False)
     averaged = results.drop_duplicates(CANDIDATE).set_index(CANDIDATE).drop(columns=FOLD)
-    folds = groups.size().reindex(averaged.index).to_numpy(dtype=float)
-    for metric in metrics:
-        finite = groups[metric].agg(lambda values: bool(np.isfinite(values).all())).reindex(averaged.index)
-        mean = groups[metric].mean().reindex(averaged.index)
-        averaged[metric] = mean.where(finite.astype(bool))
-        averaged[f"{metric}_se"] = groups[metric].std(ddof=1).reindex(averaged.index) / np.sqrt(folds)
+    if not len(metrics):
+        return averaged
+    values, setting = results[[*metrics]].astype(float), results[CANDIDATE]
+    by_setting = values.groupby(setting, sort=False)
+    finite = values.apply(np.isfinite).groupby(setting, sort=False).all()
+    averaged[[*metrics]] = by_setting.mean().where(finite)
+    errors = by_setting.std(ddof=1).div(np.sqrt(by_setting.size()), axis=0)
+    averaged[[f"{metric}_se" for metric in metrics]] = errors.to_numpy()
     return averaged
 
 

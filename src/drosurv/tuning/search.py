@@ -231,24 +231,24 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
         Returns that model and its scores by fold.
         """
-        import pandas as pd
-
         plain = fold_table([{"lr": model.lr} for model in references], scored, FACTORS)
-        tables = [setting_table(plain.loc[plain[FACTOR] == factor], metrics) for factor in FACTORS]
-        if tables[0]["concordance_index"].isna().all():
+        as_trained = plain.loc[plain[FACTOR] == 1.0]
+        table = setting_table(as_trained, metrics)
+        if table["concordance_index"].isna().all():
             raise ValueError(
                 f"the unregularised model could not be trained, so nothing can be held against it: "
-                f"{tables[0]['error'].iloc[0]}"
+                f"{table['error'].iloc[0]}"
             )
-        best = int(tables[0]["concordance_index"].argmax())
-        self.control_ = pd.concat([table.iloc[[best]] for table in tables], ignore_index=True)
+        best = int(table["concordance_index"].argmax())
+        # Each factor is a setting of its own.
+        own = plain.loc[plain[CANDIDATE] == best]
+        self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
         for table in (self.results_, self.control_):
             table["gain_share"] = kept_share(
                 table["gain_over_null"], float(self.control_["gain_over_null"].iloc[0])
             )
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
-        own = (plain[FACTOR] == 1.0) & (plain[CANDIDATE] == best)
-        return references[best], plain.loc[own]
+        return references[best], as_trained.loc[as_trained[CANDIDATE] == best]
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None) -> tuple[str, ...]:
         read = [
