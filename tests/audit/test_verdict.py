@@ -106,6 +106,16 @@ def test_a_group_that_only_the_search_found_is_harmed_too():
     ]
 
 
+def test_a_repair_that_passed_is_in_the_verdict_and_among_the_next_steps():
+    found = Grounds(standing(), [MEN, MEN], gap(False), [OFF], repaired=["patients with age > 70"])
+    status, text = verdict(found)
+    assert (status, text) == (
+        "miscalibrated",
+        "The predicted probabilities are off for sex f and patients with age > 70.",
+    )
+    assert next_steps(found, status)[0].startswith("Repair the model for patients with age > 70 (see Remedy)")
+
+
 def test_a_slope_far_from_1_is_said_in_the_verdict():
     slope = SimpleNamespace(value=5.08, low=3.0, high=7.0)
     status, text = verdict(Grounds(standing(), [MEN, MEN], gap(False), slope=slope))

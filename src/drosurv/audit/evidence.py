@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.stops import Stop
+from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -71,6 +72,17 @@ class Case:
     def target(self) -> Target:
         """What happened to the audited patients."""
         return parse_target(self.y)
+
+    @cached_property
+    def repaired(self) -> RepairedCox | None:
+        """The audited model, repaired with the audited patients; None for one without survival curves."""
+        audited = self.stops[self.start]
+        if audited.frozen is None:
+            return None
+        X = self.features if audited.X is None else audited.X
+        return repair(
+            audited.frozen, X, self.y, features=self.features, frozen=True, random_state=self.random_state
+        )
 
     @property
     def start(self) -> int:

@@ -15,6 +15,7 @@ from drosurv.presentation import GroupGap, GroupNumber, first_upper, group_name,
 if TYPE_CHECKING:
     from drosurv.evaluation import AgainstPlain
     from drosurv.insight import Rule
+    from drosurv.repairs import Repair
 
 
 class Grounds(NamedTuple):
@@ -22,7 +23,8 @@ class Grounds(NamedTuple):
 
     The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
     slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
-    groups that nobody named, found and confirmed to be served worse than by no model.
+    groups that nobody named, found and confirmed to be served worse than by no model. Those repaired are whom a repair
+    is for that passed.
     """
 
     everybody: Standing
@@ -32,6 +34,7 @@ class Grounds(NamedTuple):
     slope: Row | None = None
     against: AgainstPlain | None = None
     rules: Sequence[Rule] = ()
+    repaired: Sequence[str] = ()
 
     @property
     def harmed(self) -> list[str]:
@@ -49,8 +52,8 @@ class Grounds(NamedTuple):
 
 
 def find_grounds(evidence: Evidence) -> Grounds:
-    """Read the findings off the evidence."""
-    result = evidence.audited
+    """Read the findings off the evidence; rules and repairs only where they were searched."""
+    result, searched = evidence.audited, evidence.worst_off
     everybody, *named = standings(evidence)
     judged = judged_calibration(result)
     slopes = result.select(metric="calibration_slope", kind="overall")
@@ -61,8 +64,13 @@ def find_grounds(evidence: Evidence) -> Grounds:
         [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
         next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
         evidence.against,
-        [] if evidence.worst_off is None else [group.rule for group in evidence.worst_off.groups],
+        [] if searched is None else [group.rule for group in searched.groups],
+        [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
     )
+
+
+def _whom(repairs: Sequence[Repair]) -> list[str]:
+    return ["patients as a whole" if r.rule is None else f"patients with {r.rule}" for r in repairs]
 
 
 def verdict(found: Grounds) -> tuple[str, str]:
@@ -99,9 +107,12 @@ def verdict(found: Grounds) -> tuple[str, str]:
             f"The predicted probabilities are too {_way(found.slope)} for patients as a whole: differences between "
             f"patients are {'over' if found.slope.value < 1 else 'under'}stated."
         )
-    if found.off:
-        whom = _some([number.who for number in found.off], named)
-        return "miscalibrated", f"The predicted probabilities are off for {whom}."
+    off = [_some([number.who for number in found.off], named)] if found.off else []
+    if off or found.repaired:
+        return (
+            "miscalibrated",
+            f"The predicted probabilities are off for {listing([*off, *found.repaired], 3)}.",
+        )
     unclear = found.stand("not shown")
     if unclear or everybody.no_model == "not shown":
         whom = _some(unclear, named) if unclear else "all patients together"
@@ -126,6 +137,10 @@ def next_steps(found: Grounds, status: str) -> list[str]:
         steps.append(
             f"Decide whether {listing(found.lost, 3)} may be served worse than by {found.against.reference} for what "
             "others gain."
+        )
+    if found.repaired:
+        steps.append(
+            f"Repair the model for {listing(found.repaired, 3)} (see Remedy): patients not used for that gain by it."
         )
     if found.off:
         whom = _some([number.who for number in found.off], found.named)

@@ -7,11 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.evaluation.predictions import Predictions, final_step, prepared
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
 _FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
@@ -30,6 +32,15 @@ class Stop:
     X: Any = None
     X_train: Any = None
     audited: bool = True
+
+    @property
+    def frozen(self) -> Any:
+        """The model, or times and survival of its predictions, as a repair takes them; None without curves."""
+        if not isinstance(self.model, Predictions):
+            return self.model if hasattr(self.model, "predict_survival_function") else None
+        if self.model.survival is None or self.model.times is None:
+            return None
+        return tuple(np.asarray(part, dtype=np.float64) for part in (self.model.times, self.model.survival))
 
 
 def find_stops(

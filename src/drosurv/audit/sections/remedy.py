@@ -9,14 +9,14 @@ import numpy as np
 
 from drosurv.audit.evidence import Case, Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.evaluation.predictions import Predictions, predict_curves
+from drosurv.evaluation.predictions import predict_curves
 from drosurv.inference import draw_folds
 from drosurv.insight import Estimate
 from drosurv.insight.expected_events import Expected, expected_of_frozen, reference_times
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
 from drosurv.metrics import likelihood_gains
 from drosurv.presentation import Column, Statement, Table
-from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs import RepairedCox
 from drosurv.target import BoolArray, FloatArray
 
 FOLDS = 5
@@ -54,27 +54,23 @@ def find_remedy(case: Case) -> Part | None:
     None for a model without survival curves. Everything is learnt and measured on folds of the audited patients, each
     patient by what was learnt without him; models trained more robustly are measured as they are.
     """
-    audited, target, features = case.stops[case.start], case.target, case.features
-    model = _frozen(audited.model)
+    audited, target, repaired = case.stops[case.start], case.target, case.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
-    if model is None or curves is None:
+    if repaired is None or curves is None:
         return None
-    X = features if audited.X is None else audited.X
-    repaired = repair(model, X, case.y, features=features, frozen=True, random_state=case.random_state)
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
     said = [Statement("remedy", text, True) for text in repaired.in_words()]
     if not groups:
         return Part(statements=tuple(said or [Statement("remedy", repaired.status_)]))
-    times = reference_times(target)
-    expected = expected_of_frozen(model, X, target, times)
+    X, times = case.features if audited.X is None else audited.X, reference_times(target)
+    expected = expected_of_frozen(audited.frozen, X, target, times)
     folds = draw_folds(len(target), FOLDS, np.random.default_rng(case.random_state))
-    measured = _corrections(repaired, expected, folds, features)
+    measured = _corrections(repaired, expected, folds, case.features)
     gains = likelihood_gains(case.follow_up, target, curves)
     for stop in case.stops:
         theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
-        other = _frozen(stop.model)
-        if theirs is not None and other is not None:
-            hazard = expected_of_frozen(other, X if stop.X is None else stop.X, target, times).hazard
+        if theirs is not None and stop.frozen is not None:
+            hazard = expected_of_frozen(stop.frozen, X if stop.X is None else stop.X, target, times).hazard
             gained = likelihood_gains(case.follow_up, target, theirs)
             measured[f"robust training, {stop.name}"] = (hazard, gained - gains)
     rows = tuple(
@@ -84,15 +80,6 @@ def find_remedy(case: Case) -> Part | None:
     )
     table = Table("remedies", "Remedies side by side", COLUMNS, rows)
     return Part(statements=tuple(said), tables=(table,), facts={"note": NOTE})
-
-
-def _frozen(model: Any) -> Any:
-    """A model, or predictions, as a repair takes them; None without curves."""
-    if not isinstance(model, Predictions):
-        return model if hasattr(model, "predict_survival_function") else None
-    if model.survival is None or model.times is None:
-        return None
-    return (np.asarray(model.times, dtype=np.float64), np.asarray(model.survival, dtype=np.float64))
 
 
 def _corrections(
