@@ -42,8 +42,7 @@ def test_the_interval_of_the_c_index_is_the_bootstraps(patients):
 def test_only_what_is_asked_for_is_computed(patients):
     risk, y, labels = patients
     held_out = HeldOut(y, risk[:, None], y, labels)
-    everywhere = {(who, "dynamic_auc") for who in ("overall", "sex", "site")}
-    assert set(held_out.measure(risk, metrics=["dynamic_auc"])) == everywhere
+    assert set(held_out.measure(risk, metrics=["dynamic_auc"])) == {("overall", "dynamic_auc")}
     imparity = {("sex", "concordance_imparity"), ("site", "concordance_imparity")}
     assert set(held_out.measure(risk, metrics=["concordance_imparity"])) == imparity
 

@@ -33,7 +33,8 @@ class _Computed(NamedTuple):
 class Panel:
     """One model's patients in all their groups, and the metrics that they can have, or those that are wanted.
 
-    The intersections of all attributes are for F_cap. Notes say what is left out, and why.
+    The intersections of all attributes are for F_cap. Notes say what is left out, and why. Unless it is to look inside
+    groups, what any set of patients has is taken of everybody alone.
     """
 
     everyone: Patients
@@ -41,6 +42,7 @@ class Panel:
     intersection: Attribute | None = None
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
+    inside_groups: bool = True
 
     @cached_property
     def has_hazards(self) -> bool:
@@ -143,7 +145,7 @@ class Panel:
             for metric in self.metrics:
                 if metric.of == "attribute":
                     number = metric.function(self._between(attribute, sheet, found))
-                elif metric.of == "patients" and metric.by_group and metric.resampled:
+                elif self._inside(metric) and metric.resampled:
                     values, draws = sheet.groups(attribute.name, attribute.labels, metric.name)
                     number = largest_difference(values, draws, metric.widest)
                 else:
@@ -202,7 +204,7 @@ class Panel:
     def _parts(self) -> list[_Computed]:
         """What is computed anew for every replicate."""
         sets = self.of("patients")
-        by_group = [metric for metric in sets if metric.by_group]
+        by_group = [metric for metric in sets if self._inside(metric)]
         found = [_of_set(EVERYONE, ALL, self.everyone, sets)]
         for attribute in self.attributes:
             for label in attribute.labels:
@@ -219,6 +221,10 @@ class Panel:
                 if metric.name in read
             ]
         return found
+
+    def _inside(self, metric: Metric) -> bool:
+        """Whether the metric is also taken of every group on its own."""
+        return self.inside_groups and metric.of == "patients" and metric.by_group
 
     def _of(self, attribute: Attribute) -> Patients:
         # Attributes that leave nobody out share the sorted pairs of everyone.

@@ -94,10 +94,8 @@ def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dic
     )
     found: dict[str, dict[str, float]] = {EVERY: {}}
     for (attribute, metric), number in measured.items():
-        if attribute == EVERYONE:
-            found[EVERY][metric] = number.estimate
-        elif metric not in found[EVERY]:
-            found.setdefault(attribute, {})[metric] = number.estimate
+        key = EVERY if attribute == EVERYONE else attribute
+        found.setdefault(key, {})[metric] = number.estimate
     silent = found[EVERY]["log_partial_likelihood"] - found[EVERY].pop("gain_over_null")
     found[EVERY]["null_log_partial_likelihood"] = silent
     return found

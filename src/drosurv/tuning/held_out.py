@@ -68,7 +68,7 @@ class HeldOut:
             convention=self.convention,
             features=self.X,
         )
-        panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics)
+        panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
         sheet = panel.sheet(replicates, random_state=random_state, threads=1)
         return panel.numbers(sheet)
