@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Features = NDArray[np.float64]
 
 
-def standardise(X_train: Features, *others: Features) -> tuple[Features, ...]:
+def standardise(X_train: Features, *others: Features, weight: Features | None = None) -> tuple[Features, ...]:
     """Features scaled to mean 0 and deviation 1 by the training patients; a constant feature becomes 0.
 
     Parameters
@@ -17,12 +17,15 @@ def standardise(X_train: Features, *others: Features) -> tuple[Features, ...]:
         Features of the training patients.
     *others : (..., n, d) arrays
         Features of others, scaled alike.
+    weight : (m,) array, optional
+        Weights of the training patients.
 
     Returns
     -------
     tuple of arrays, the training patients' first
     """
-    centre, spread = X_train.mean(axis=-2, keepdims=True), X_train.std(axis=-2, keepdims=True)
+    centre = np.average(X_train, axis=-2, weights=weight, keepdims=True)
+    spread = np.sqrt(np.average((X_train - centre) ** 2, axis=-2, weights=weight, keepdims=True))
     # A column that only rounding keeps from being constant would be blown up to noise.
     constant = spread <= 1e-12 * np.maximum(np.abs(centre), 1.0)
     spread = np.where(constant, 1.0, spread)

@@ -81,7 +81,9 @@ class AcceleratedFailureTime(RobustEstimator):
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)
         kappa, tau = fitted.extra
-        self.scale_, self.intercept_ = float(1.0 / tau), float(-kappa / tau)
+        loss = fitted.recipe.loss
+        assert isinstance(loss, LogTime)
+        self.scale_, self.intercept_ = float(1.0 / tau), float(loss.centre - kappa / tau)
         if hasattr(self, "coef_"):
             self._errors = _standard_errors(fitted)
             self.coef_ = -self.scale_ * self.coef_
@@ -177,7 +179,7 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     """Of coefficients, intercept and log(scale), (d + 2,): the inverse information, by the delta method.
 
     The information is that of (theta, kappa, tau), with features centred, which only makes it better conditioned; the
-    table speaks of beta = -theta / tau, mu_0 = -kappa / tau and log sigma = -log tau. At the optimum this is the
+    table speaks of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau. At the optimum this is the
     observed information of the table's own parameters.
     """
     training, theta, (kappa, tau) = fitted.training, fitted.network, fitted.extra

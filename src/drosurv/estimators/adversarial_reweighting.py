@@ -58,5 +58,5 @@ class AdversarialReweighting(AnyLoss):
                 )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        (X,) = standardise(training.X)
+        (X,) = standardise(training.X, weight=training.weight)
         return self._plain(training, training.weight, objective=Adversary(X, self.adversary_lr))

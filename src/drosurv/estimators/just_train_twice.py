@@ -13,7 +13,7 @@ from drosurv.estimators.fitting import train
 from drosurv.estimators.parameters import check_number, check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import FloatArray
 
 
 @dataclass(eq=False, repr=False)
@@ -70,13 +70,13 @@ class JustTrainTwice(AnyLoss):
         losses = plain.loss.everyone(plain.loss(first.scores[None], first.extra[None]))[0]
         worst = self._worst(losses - plain.loss.null_losses(), training.mass)
         given = np.ones(len(worst)) if training.weight is None else training.weight
-        weight = np.where(worst, self.upweight, 1.0) * given
+        weight = (1.0 + (self.upweight - 1.0) * worst) * given
         return self._plain(training, weight, mass=weight / weight.sum())
 
-    def _worst(self, regrets: FloatArray, mass: FloatArray) -> BoolArray:
-        """Flags of the patients with the largest regrets who make up the share."""
+    def _worst(self, regrets: FloatArray, mass: FloatArray) -> FloatArray:
+        """One for the patients with the largest regrets who make up the share, a part for the one at its border."""
         order = np.argsort(-regrets, kind="stable")
         reached = np.cumsum(mass[order]) - mass[order]
-        worst = np.zeros(len(regrets), dtype=np.bool_)
-        worst[order[reached < self.share * (1 - 1e-12)]] = True
+        worst = np.empty_like(mass)
+        worst[order] = np.clip((self.share - reached) / mass[order], 0.0, 1.0)
         return worst

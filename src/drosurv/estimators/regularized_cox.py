@@ -22,6 +22,8 @@ from drosurv.standardise import standardise
 class RegularizedCox(NetworkEstimator):
     """Cox model whose loss, averaged over events, is penalised by a disparity of the predicted hazards.
 
+    Weights of patients weigh their losses; a disparity is between rows, and counts each once.
+
     Parameters
     ----------
     penalty : {"keya_individual", "keya_group", "keya_intersectional", "rp_individual", "rp_group"}

@@ -22,13 +22,15 @@ _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 class LogTime(OnePerPatient, ConvexLoss):
     """Negative log likelihood of each patient's log time, prepared for one target.
 
-        log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau log Y_i
+        log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau (log Y_i - centre)
         l_i = -d_i (log g(z_i) + log tau) - (1 - d_i) log S(z_i)
 
     with g and S density and survival of e: the smallest extreme value (Weibull), normal or logistic. The score is
-    f = -(mu - mu_0) / sigma, the extra parameters are kappa = -mu_0 / sigma and tau = 1 / sigma: in these the loss is
-    convex, because g and S are log-concave and z is linear. It is the density of log Y, not of Y: the two differ by
-    log Y_i, which no parameter moves but which a robust objective would weigh, and which depends on the unit of time.
+    f = -(mu - mu_0) / sigma, the extra parameters are kappa = (centre - mu_0) / sigma and tau = 1 / sigma: in these the
+    loss is convex, because g and S are log-concave and z is linear. The centre, the mean log time, frees both of the
+    unit of time, so that steps of Adam are the same in days and in years. The loss is of the density of log Y, not of
+    Y: the two differ by log Y_i, which no parameter moves but which a robust objective would weigh, and which depends
+    on the unit of time.
 
     Parameters
     ----------
@@ -38,6 +40,11 @@ class LogTime(OnePerPatient, ConvexLoss):
         Of the times.
     weight : (n,) float64, optional
         Weights of patients in the null model, where training starts. Losses themselves are never weighted.
+
+    Attributes
+    ----------
+    centre : float
+        Mean log time.
     """
 
     shift = np.array([1.0, 0.0])
@@ -58,17 +65,18 @@ class LogTime(OnePerPatient, ConvexLoss):
             )
         super().__init__(target)
         self.distribution = distribution
-        self._event, self._log_time = target.event.astype(np.float64), np.log(target.time)
+        share = np.full(self.n, 1.0 / self.n) if weight is None else weight / weight.sum()
+        log_time = np.log(target.time)
+        self.centre = float(share @ log_time)
+        self._event, self._log_time = target.event.astype(np.float64), log_time - self.centre
         self._terms: Callable[..., tuple[FloatArray, FloatArray, FloatArray]] = _TERMS[distribution]
         self._z = self._tau = np.empty(0)
-        share = np.full(self.n, 1.0 / self.n) if weight is None else weight / weight.sum()
         self.start = self._null(share)
 
     def _null(self, share: FloatArray) -> FloatArray:
         """Kappa and tau that fit best without scores, by Newton's method."""
-        centre = float(share @ self._log_time)
-        spread = max(float(np.sqrt(share @ (self._log_time - centre) ** 2)), 1e-6)
-        extra = np.array([-centre / spread, 1.0 / spread])
+        spread = max(float(np.sqrt(share @ self._log_time**2)), 1e-6)
+        extra = np.array([0.0, 1.0 / spread])
         scores, X = np.zeros((1, self.n)), np.zeros((self.n, 0))
         value = float((self(scores, extra[None]) @ share)[0])
         for _ in range(100):

@@ -36,6 +36,9 @@ DEFAULTS: dict[str, Any] = {
 
 # Patients of whole-numbered weight are copied unless that makes the data many times larger.
 _MOST_COPIES = 20
+# A step of the extra parameters that gains less is rounding. Before the first round all regrets are zero, and rounding,
+# say from another unit of time, must not pick who is worst off.
+_NOTHING_TO_GAIN = 1e-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +236,8 @@ def _moved(
         step = np.linalg.solve(bend + 1e-9 * np.eye(len(extra)), slope[0])
     else:
         step = slope[0]
+    if slope[0] @ step < _NOTHING_TO_GAIN:
+        return extra
     length = 1.0
     while length > 1e-6:
         moved = extra - length * step

@@ -18,7 +18,8 @@ def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimato
         # Only robust training needs its risks spread out again.
         shared["recalibrate"] = False
         # Like is compared with like: 500 steps of Adam are not the optimum.
-        shared["solver"] = "convex" if candidate._uses_convex else "adam"
+        if candidate.network != "trees":
+            shared["solver"] = "convex" if candidate._uses_convex else "adam"
         if candidate._uses_convex:
             shared["lr"] = known["lr"]
         model = CoxPH(**shared)
