@@ -8,7 +8,7 @@ import torch
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.base import fit_together
-from drosurv.estimators.device import JoinedParameters, resolve_device, worth_moving
+from drosurv.estimators.device import JoinedParameters, resolve_device, worth_moving, worth_solving_there
 from drosurv.estimators.fitting import _device
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids
 from drosurv.networks import ModuleBatch, mlp
@@ -188,16 +188,27 @@ def test_auto_moves_only_what_is_worth_moving(monkeypatch, device, worthwhile, a
 @pytest.mark.parametrize(
     ("rows", "models", "weights", "moves"),
     [
-        # FLC's training set: one perceptron took 2.39 s on an H200 and .67 s on the processor; 180 linear models took
-        # 2.75 s there and 5.3 s on two cores.
-        (5_039, 1, 24 * 9 + 49, False),
+        # Steps on an H200 and on two cores beside it: 253 us and 1.01 ms, 723 us and 10.3 ms, 427 us and 1.35 ms,
+        # 297 us and 51 us, 256 us and 5 us, 373 us and 1.42 ms.
+        (5_039, 1, 24 * 9 + 49, True),
         (5_039, 180, 9, True),
-        (10_000_000, 1, 50, True),
-        (500, 10, 10, False),
+        (5_039, 18, 9, True),
+        (5_039, 1, 9, False),
+        (500, 1, 9, False),
+        (50_000, 1, 9, True),
     ],
 )
 def test_auto_is_the_faster_device_where_both_were_measured(rows, models, weights, moves):
     assert worth_moving(rows, models, weights) is moves
+
+
+def test_auto_starts_no_accelerator_for_what_takes_less_than_that():
+    # 500 steps took .5 s on the processor, and .15 s on an H200 that was in use already.
+    assert not worth_moving(5_039, 1, 24 * 9 + 49, started=False)
+    assert worth_moving(5_039, 180, 9, started=False)
+    assert worth_solving_there(100_000, 10)
+    assert not worth_solving_there(100_000, 10, started=False)
+    assert worth_solving_there(1_000_000, 10, started=False)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +217,7 @@ def test_auto_is_the_faster_device_where_both_were_measured(rows, models, weight
 )
 def test_the_rule_counts_rows_models_and_weights(monkeypatch, network, sets, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     grid = [CoxPH(network, solver="adam", lr=0.01 * (k + 1)) for k in range(sets)]
     one = sample(0)
     training = replace(grid[0]._training(one.X, one.y, None), X=np.zeros((5_039, 9)))
@@ -260,9 +272,10 @@ def test_a_named_device_stops_early_by_default_as_the_processor_does():
     assert [model.status_ for model in models] == ["stopped_early"] * 2
 
 
-@pytest.mark.parametrize(("rows", "moves"), [(100_000, True), (1_000, False)])
+@pytest.mark.parametrize(("rows", "moves"), [(1_000_000, True), (1_000, False)])
 def test_auto_solves_large_models_on_an_accelerator_that_has_room(monkeypatch, rows, moves):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**12, 10**12))
     assert CoxPH()._solves_there((rows, 50)) is moves
     assert not CoxPH(device="cpu")._solves_there((rows, 50))

@@ -39,15 +39,26 @@ def check_device(device: Any) -> None:
         ) from error
 
 
-# Steps of Adam, measured on one H200 and on a core or two of servers (docs/performance.md; to measure them here:
-# python -m bench --only devices). A step on the accelerator takes about 5 ms however small, as its launches do, and a
-# few nanoseconds for each patient and model; on the processor each takes about 20 ns, and 1 ns for each weight of the
-# network. The two meet at about 5e6 patients x models x (10 + weights); at twice that nobody loses.
-_WORTH_MOVING = 1e7
+# Measured on one H200 and on two cores beside it (docs/performance.md; to measure here: python -m bench.devices).
+# A recorded step on the accelerator takes .3 ms however small. On the processor each patient and model takes about
+# 20 ns, and 1 ns for each weight of the network: the two meet at 2e5 patients x models x (10 + weights).
+_WORTH_MOVING = 3e5
 _OF_THE_LOSS = 10
+# Numbers in X from which an optimum is found sooner on the accelerator, the way there included.
+_WORTH_SOLVING_THERE = 2.5e5
+# So many times as much where CUDA has yet to be started in this process, which takes a second or two with torch.
+_STARTING = 30
+# What a fit there needs at most, in sizes of X.
+_ROOM = 4
 
 
-def worth_moving(rows: int, models: int, weights: int) -> bool:
+def cuda_started() -> bool:
+    """Whether CUDA is in use in this process already."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
+
+
+def worth_moving(rows: int, models: int, weights: int, started: bool = True) -> bool:
     """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
 
     Parameters
@@ -58,24 +69,21 @@ def worth_moving(rows: int, models: int, weights: int) -> bool:
         Models that are trained together, all training sets counted.
     weights : int
         Numbers that one model trains: of a linear model, its coefficients.
+    started : bool
+        Whether CUDA is in use already.
     """
-    return rows * models * (_OF_THE_LOSS + weights) >= _WORTH_MOVING
+    border = _WORTH_MOVING if started else _STARTING * _WORTH_MOVING
+    return rows * models * (_OF_THE_LOSS + weights) >= border
 
 
-# Numbers in X from which an optimum is found sooner on the accelerator, the way there included; measured likewise.
-_WORTH_SOLVING_THERE = 1e6
-# What a fit there needs at most, in sizes of X.
-_ROOM = 4
-
-
-def worth_solving_there(rows: int, features: int) -> bool:
+def worth_solving_there(rows: int, features: int, started: bool = True) -> bool:
     """Whether a linear model's optimum is found sooner on an accelerator: the rule of ``device="auto"``."""
-    return rows * features >= _WORTH_SOLVING_THERE
+    return rows * features >= (_WORTH_SOLVING_THERE if started else _STARTING * _WORTH_SOLVING_THERE)
 
 
 def solves_there(rows: int, features: int) -> bool:
     """Whether that is so, and there is an accelerator with room for the features in double precision."""
-    if resolve_device("auto", worth_solving_there(rows, features)) == "cpu":
+    if resolve_device("auto", worth_solving_there(rows, features, cuda_started())) == "cpu":
         return False
     import torch
 

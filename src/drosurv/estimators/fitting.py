@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
-from drosurv.estimators.device import resolve_device, train_on_device, worth_moving
+from drosurv.estimators.device import cuda_started, resolve_device, train_on_device, worth_moving
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
@@ -87,7 +87,7 @@ def _device(trainings: Sequence[Training], schedule: Schedule) -> str:
             return "cpu"
         assert schedule.module is not None, "Adam trains a network"
         weights = sum(p.numel() for p in schedule.module(d, 0).parameters())
-    return resolve_device(schedule.device, worth_moving(n, models, weights))
+    return resolve_device(schedule.device, worth_moving(n, models, weights, cuda_started()))
 
 
 def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:

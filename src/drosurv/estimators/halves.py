@@ -29,10 +29,10 @@ def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> Bool
     else:
         # Event by event and censored by censored, so that both halves see the same share of events.
         shuffled = np.random.default_rng(seed).permutation(n)
-        ordered = shuffled[np.argsort(event[shuffled], kind="stable")]
-        place = np.arange(n)
-        picked = np.floor((place + 1) * n1 + 1e-9) > np.floor(place * n1 + 1e-9)
-        in_first[ordered[picked]] = True
+        had = event[shuffled]
+        ordered = np.concatenate([shuffled[~had], shuffled[had]])
+        reached = np.floor(np.arange(n + 1) * n1 + 1e-9)
+        in_first[ordered[reached[1:] > reached[:-1]]] = True
     share = Argument("n1", n1)
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +14,7 @@ from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
-from drosurv.losses.stacked_targets import StackedTargets
+from drosurv.losses.stacked_targets import InTorch, StackedTargets
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -131,13 +131,13 @@ class CoxPartial(ConvexLoss):
         return type(self)(self.target.take(rows), self.ties, weight, offset)
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
-        """The losses in torch; none for entry times, strata and offsets."""
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
+        """The losses in torch, in order of time; none for entry times, strata and offsets."""
         if not all(loss.target.is_plain and loss.offset is None for loss in losses):
             return None
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         ties, inside = losses[0].ties, TorchRiskSets.of(at.event, at.time)
-        return lambda scores, extra: inside.losses(scores, at.weight, ties)
+        return InTorch(lambda scores, extra: inside.losses(scores, at.weight, ties), inside.order)
 
     def risk_parts(self) -> list[RiskPart] | None:
         """Everybody against everybody, unless ties are corrected or there are entry times, strata or offsets."""
@@ -278,9 +278,13 @@ def cox_partial(
     >>> cox_partial(torch.zeros(3), torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 3.0])).exp()
     tensor([3., 2., 1.])
     """
+    import torch
+
     if ties not in TIES:
         raise ArgumentError.must("ties", f"be one of {TIES}", ties)
-    return TorchRiskSets.of(event, time).losses(log_risk, weight, ties)
+    sets = TorchRiskSets.of(event, time)
+    losses = sets.losses(log_risk, weight, ties)
+    return torch.empty_like(losses).scatter(-1, sets.order.expand(losses.shape), losses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,15 +294,15 @@ class TorchRiskSets:
     Attributes
     ----------
     order : (..., n) int
-        Patients from the shortest to the longest time.
-    first : (..., n) int
-        For each place in that order the first place of its time, where its risk set begins.
+        Patients from the longest to the shortest time: risk sets then begin with the first.
+    last : (..., n) int
+        For each place in that order the last place of its time, where its risk set ends.
     died : (..., n) bool
         Events, in that order.
     """
 
     order: Tensor
-    first: Tensor
+    last: Tensor
     died: Tensor
 
     @classmethod
@@ -307,40 +311,39 @@ class TorchRiskSets:
         import torch
 
         event, time = torch.broadcast_tensors(event.bool(), time)  # type: ignore[no-untyped-call]
-        order = torch.argsort(time, dim=-1, stable=True)
-        rising = time.gather(-1, order).contiguous()
-        return cls(order, torch.searchsorted(rising, rising, side="left"), event.gather(-1, order))
+        order = torch.argsort(time, dim=-1, descending=True, stable=True)
+        rising = -time.gather(-1, order)
+        last = torch.searchsorted(rising, rising, side="right") - 1
+        return cls(order, last, event.gather(-1, order))
 
     def losses(self, log_risk: Tensor, weight: Tensor | None, ties: str) -> Tensor:
-        """As :func:`cox_partial`."""
+        """As :func:`cox_partial`, but in the order of the risk sets."""
         import torch
 
         given = (log_risk, self.order) if weight is None else (log_risk, self.order, weight)
         shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
-        order, first, died = (part.expand(shape) for part in (self.order, self.first, self.died))
+        order, last, died = (part.expand(shape) for part in (self.order, self.last, self.died))
         scores = log_risk.expand(shape).gather(-1, order)
         # Mostly nobody is weighted, and one look at the patients in their order is enough.
         risk = scores
         if weight is not None:
             risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
-        log_sums = torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1).gather(-1, first)
+        log_sums = torch.logcumsumexp(risk, dim=-1).gather(-1, last)
         if ties == "efron":
-            log_sums = log_sums + _efron_correction(risk, log_sums, died, first)
-        losses = torch.where(died, log_sums - scores, torch.zeros_like(scores))
-        return torch.empty_like(losses).scatter(-1, order, losses)
+            log_sums = log_sums + _efron_correction(risk, log_sums, died, last)
+        return torch.where(died, log_sums - scores, torch.zeros_like(scores))
 
 
-def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, first: Tensor) -> Tensor:
+def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, last: Tensor) -> Tensor:
     """Mean over k = 0..m-1 of log(1 - k/m rho) for each patient's tie block, all tensors sorted by time."""
     import torch
 
     share = torch.where(died, torch.exp(risk - log_sums), torch.zeros_like(risk))
-    rho = torch.zeros_like(risk).scatter_add(-1, first, share).gather(-1, first)
+    rho = torch.zeros_like(risk).scatter_add(-1, last, share).gather(-1, last)
     flags = died.to(risk.dtype)
-    count = torch.zeros_like(flags).scatter_add(-1, first, flags).gather(-1, first).clamp(min=1)
+    count = torch.zeros_like(flags).scatter_add(-1, last, flags).gather(-1, last).clamp(min=1)
     # Each event of a block carries one of its m terms; summing them over the block and dividing by m is the mean.
     seen = flags.cumsum(-1)
-    before = (seen - flags).gather(-1, first)
-    k = torch.where(died, seen - 1 - before, torch.zeros_like(seen))
+    k = torch.where(died, seen.gather(-1, last) - seen, torch.zeros_like(seen))
     term = torch.where(died, torch.log1p(-(k / count) * rho), torch.zeros_like(rho))
-    return torch.zeros_like(risk).scatter_add(-1, first, term).gather(-1, first) / count
+    return torch.zeros_like(risk).scatter_add(-1, last, term).gather(-1, last) / count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
@@ -13,7 +13,7 @@ import numpy as np
 from drosurv.losses.cox_partial import block_sums, subtract_at
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
-from drosurv.losses.stacked_targets import StackedTargets, stack
+from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -102,28 +102,35 @@ class CoxSplit(ConvexLoss):
         return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both)
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:
-        """The losses in torch; the halves of all training sets must have the same sizes."""
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch:
+        """The losses in torch, half by half; the halves of all training sets must have the same sizes."""
+        import torch
+
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         first = stack([np.flatnonzero(loss.in_first) for loss in losses], device)
         second = stack([np.flatnonzero(~loss.in_first) for loss in losses], device)
         halves = [(first, second), (second, first)] if losses[0].both else [(first, second)]
         scored = []
         for own, other in halves:
+            # In order of time: then what belongs together lies together.
+            own = own.gather(-1, at.time.gather(-1, own).argsort(dim=-1, descending=True))
             sets = TorchReferenceSets.of(at.time.gather(-1, own), at.time.gather(-1, other))
             reference = other.gather(-1, sets.order)
             weight = None if at.weight is None else at.weight.gather(-1, reference)
-            scored.append((own, at.event.gather(-1, own), reference, weight, sets.first))
+            scored.append((own, at.event.gather(-1, own), reference, weight, sets.size))
+        # Those who are not scored come last, with losses of zero.
+        unscored = [second] if len(scored) == 1 else []
 
         def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
-            losses = scores.new_zeros(scores.shape)
-            for own, event, reference, weight, place in scored:
-                mine, others, first = (p.expand(*scores.shape[:-1], -1) for p in (own, reference, place))
+            found = []
+            for own, event, reference, weight, size in scored:
+                mine, others, at_risk = (p.expand(*scores.shape[:-1], -1) for p in (own, reference, size))
                 risk = weighted_log_risk(scores.gather(-1, others), weight)
-                losses = losses.scatter(-1, mine, _split_losses(scores.gather(-1, mine), event, risk, first))
-            return losses
+                found.append(_split_losses(scores.gather(-1, mine), event, risk, at_risk))
+            found += [scores.new_zeros(*scores.shape[:-1], part.shape[-1]) for part in unscored]
+            return torch.cat(found, dim=-1)
 
-        return in_torch
+        return InTorch(in_torch, torch.cat([*(own for own, *_ in scored), *unscored], dim=-1))
 
     def risk_parts(self) -> list[RiskPart]:
         """Each scored half against the other."""
@@ -254,7 +261,7 @@ def cox_split(
     )
     sets = TorchReferenceSets.of(time.expand(*batch, -1), reference_time.expand(*batch, -1))
     risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, sets.order)
-    return _split_losses(log_risk, event, risk, sets.first)
+    return _split_losses(log_risk, event, risk, sets.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,31 +271,31 @@ class TorchReferenceSets:
     Attributes
     ----------
     order : (..., m) int
-        Reference patients from the shortest to the longest time.
-    first : (..., n) int
-        For each scored patient the first place in that order that is at risk; m where nobody is.
+        Reference patients from the longest to the shortest time.
+    size : (..., n) int
+        How many of them, from the first, are at risk with each scored patient.
     """
 
     order: Tensor
-    first: Tensor
+    size: Tensor
 
     @classmethod
     def of(cls, time: Tensor, reference_time: Tensor) -> TorchReferenceSets:
         """Of times (..., n) and reference times (..., m)."""
         import torch
 
-        order = torch.argsort(reference_time, dim=-1, stable=True)
-        rising = reference_time.gather(-1, order).contiguous()
-        return cls(order, torch.searchsorted(rising, time.contiguous(), side="left"))
+        order = torch.argsort(reference_time, dim=-1, descending=True, stable=True)
+        rising = -reference_time.gather(-1, order)
+        return cls(order, torch.searchsorted(rising, -time, side="right"))
 
 
-def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, first: Tensor) -> Tensor:
-    """Losses (..., n), given the reference patients' log risks (..., m) in order of time."""
+def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, size: Tensor) -> Tensor:
+    """Losses (..., n), given the reference patients' log risks (..., m) in order of time and how many are at risk."""
     import torch
     from torch.nn.functional import pad, softplus
 
     lowest = torch.finfo(risk.dtype).min
-    # One more place at the end stands for the empty risk set of those who outlived every reference patient.
-    log_sums = pad(torch.logcumsumexp(risk.flip(-1), dim=-1).flip(-1), (0, 1), value=lowest)
-    losses = softplus(log_sums.gather(-1, first) - log_risk, threshold=50)
+    # One more place at the front stands for the empty risk set of those who outlived every reference patient.
+    log_sums = pad(torch.logcumsumexp(risk, dim=-1), (1, 0), value=lowest)
+    losses = softplus(log_sums.gather(-1, size) - log_risk, threshold=50)
     return torch.where(event.bool(), losses, torch.zeros_like(losses))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -11,9 +11,8 @@ import numpy as np
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from drosurv.losses.risk_sets import RiskSets
+    from drosurv.losses.stacked_targets import InTorch
 
 NOTHING: FloatArray = np.zeros(0)
 
@@ -100,8 +99,8 @@ class Loss(ABC):
         return out
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
-        """The losses of R training sets of one size, in torch: scores (R, B, n) and extra (R, B, K) to (R, B, n).
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
+        """The losses of R training sets of one size, in torch.
 
         None where there is no such form: such a loss trains on the processor.
         """

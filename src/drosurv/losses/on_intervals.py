@@ -9,6 +9,7 @@ import numpy as np
 
 from drosurv.losses.intervals import Intervals
 from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.stacked_targets import InTorch
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class OnIntervals(OnePerPatient):
         return self.intervals.n_intervals
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor]:
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch:
         """The losses in torch, one training set after the other: each has its own intervals."""
         import torch
 
@@ -121,4 +122,4 @@ class OnIntervals(OnePerPatient):
             ]
             return torch.stack(found)
 
-        return in_torch
+        return InTorch(in_torch)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,22 @@ from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+class InTorch(NamedTuple):
+    """The losses of R training sets of n patients each, for B models of each set.
+
+    Attributes
+    ----------
+    losses : callable
+        Scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n).
+    order : (R, 1, n) int tensor or None
+        Patients in the order in which their losses come, where that is not the order of the scores: to put them back
+        would take as long as to compute them.
+    """
+
+    losses: Callable[[Tensor, Tensor], Tensor]
+    order: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from drosurv.losses.loss import NOTHING
 from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.stacked_targets import InTorch
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -103,10 +104,12 @@ class TorchLoss(OnePerPatient):
         return by_score, by_extra
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """The function itself, one training set after the other."""
         import torch
 
-        return lambda scores, extra: torch.stack(
-            [loss._of(s, e, device) for loss, s, e in zip(losses, scores, extra, strict=True)]
-        )
+        def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
+            found = [loss._of(s, e, device) for loss, s, e in zip(losses, scores, extra, strict=True)]
+            return torch.stack(found)
+
+        return InTorch(in_torch)

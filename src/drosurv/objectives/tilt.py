@@ -22,10 +22,6 @@ class Moments(NamedTuple):
     first: float
     second: float
 
-    def plus(self, other: Moments) -> Moments:
-        """Of both sets of losses together."""
-        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
-
 
 class Tilt(NamedTuple):
     """An objective at the current losses.

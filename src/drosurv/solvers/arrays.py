@@ -54,6 +54,15 @@ def in_numpy(array: Array) -> Any:
     return on_host(double(array))
 
 
+def joined(numbers: list[Array]) -> Array:
+    """Single numbers as one vector."""
+    if is_numpy(numbers[0]) or isinstance(numbers[0], np.floating):
+        return np.array(numbers)
+    import torch
+
+    return torch.stack(numbers)
+
+
 def set_places(flags: Array) -> Array:
     """Places of the flags that are set."""
     return np.flatnonzero(flags) if is_numpy(flags) else flags.nonzero().reshape(-1)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # Patients of a slab: enough to keep the device busy, few enough that what a step holds is small beside the features.
-ROWS = 1 << 20
+ROWS = 1 << 21
 
 
 def device_slabs(
@@ -74,6 +74,8 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
     import torch
 
     if weight is None:
-        return X.sum(0, dtype=torch.float64) / len(X)
+        # A sum in double precision copies what it adds up: not all of X at a time.
+        parts = (X[row : row + ROWS] for row in range(0, len(X), ROWS))
+        return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(X)
     share = torch.as_tensor(weight / weight.sum(), dtype=X.dtype, device=X.device)
     return (share @ X).double()

@@ -138,13 +138,10 @@ class SlabProblem:
             found = self._gathered(
                 kernels.moments, self._losses, *(self._same(value) for value in (which, low, high, base))
             )
-            total = Moments(0.0, 0.0, 0.0, 0.0)
-            if rest > 0.0:
-                mass = rest if low < 0.0 < high else 0.0
-                total = Moments(rest * (high <= 0.0), mass, -mass * base, mass * base**2)
-            for moments in found:
-                total = total.plus(moments)
-            return total
+            mass = rest if low < 0.0 < high else 0.0
+            of_rest = (rest * (high <= 0.0), mass, -mass * base, mass * base**2)
+            summed = sum(found[1:], start=found[0]).tolist()
+            return Moments(*(own + other for own, other in zip(summed, of_rest, strict=True)))
 
         ends = self.workers.gather(self.workers.map(kernels.bounds, self._losses, self._same(which)))
         ends += [(0.0, 0.0)] if rest > 0.0 else []

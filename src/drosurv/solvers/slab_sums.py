@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.objectives.tilt import Moments, Tilt
+from drosurv.objectives.tilt import Tilt
 from drosurv.solvers.arrays import (
     Array,
     double,
@@ -18,6 +18,7 @@ from drosurv.solvers.arrays import (
     flipped,
     in_numpy,
     in_precision_of,
+    joined,
     less,
     log,
     summed_by_place,
@@ -75,18 +76,14 @@ def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) 
 
 def moments(
     slab: StoredSlab, values: list[Losses], which: int, low: float, high: float, base: float
-) -> Moments:
-    """Sums over the losses of one side: mass from `high` on; mass and powers of l - base between the bounds."""
+) -> Array:
+    """Numbers of the moments (4,) of one side's losses, where the slab lies, so that all slabs' are fetched at once."""
     side, l = slab.sides[which], values[which].value
     between = side.mass * ((l > low) & (l < high))
     off = l - base
     first = between * off
-    return Moments(
-        float((side.mass * (l >= high)).sum()),
-        float(between.sum()),
-        float(first.sum()),
-        float((first * off).sum()),
-    )
+    above = side.mass * (l >= high)
+    return joined([above.sum(), between.sum(), first.sum(), (first * off).sum()])
 
 
 def bounds(values: list[Losses], which: int) -> tuple[float, float]:

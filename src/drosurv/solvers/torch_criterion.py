@@ -32,18 +32,20 @@ class TorchCriterion:
         import torch
 
         lead = criteria[0]
-        losses = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
-        if losses is None or any(criterion.neighborhoods is not None for criterion in criteria):
+        found = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
+        if found is None or any(criterion.neighborhoods is not None for criterion in criteria):
             raise OnProcessorOnly.must(
                 "device", "be 'auto' or 'cpu': this model trains on the processor", device
             )
-        self.losses, self.objective = losses, lead.of_block
+        self.losses, order = found
+        self.objective = lead.of_block
         self.recordable = torch.device(device).type == "cuda" and lead.loss.recordable
         self.shape = (len(criteria), settings)
-        self.offset = (
-            None if lead.offset is None else stack([criterion.offset for criterion in criteria], device)
-        )
-        self.blocks = [_entries(criteria, k, device) for k in range(len(lead.blocks))]
+        self.offset = None
+        if lead.offset is not None:
+            offset = stack([criterion.offset for criterion in criteria], device)
+            self.offset = offset if order is None else offset.gather(-1, order)
+        self.blocks = [_in_order(*_entries(criteria, k, device), order) for k in range(len(lead.blocks))]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
@@ -111,6 +113,14 @@ def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor
             shared[count : count + 1] = masses[r][~own].sum()
             members[r], masses[r] = members[r][kept], shared
     return stack(members, device), stack(masses, device)
+
+
+def _in_order(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Places of the rows among losses that come in an order of their own, rising, and their masses."""
+    if order is None:
+        return rows, mass
+    places, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)
+    return places, mass.gather(-1, sorting)
 
 
 def _has_loss(criterion: Criterion) -> BoolArray:
