@@ -7,6 +7,7 @@ import torch
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
+from drosurv.solvers.arrays import STRETCH, running_sums
 from drosurv.solvers.device_slabs import device_slabs
 from drosurv.solvers.slab import Scheme
 from drosurv.solvers.slab_problem import SlabProblem
@@ -111,3 +112,11 @@ def test_features_that_are_not_finite_are_named():
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="column 2"):
         device_slabs(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")
+
+
+@pytest.mark.parametrize("m", [1, STRETCH - 1, STRETCH, 3 * STRETCH + 5])
+def test_running_sums_in_stretches_are_running_sums(m):
+    rows = np.random.default_rng(m).normal(size=(3, m))
+    expected = np.cumsum(rows, axis=1)
+    np.testing.assert_allclose(running_sums(rows), expected)
+    np.testing.assert_allclose(running_sums(torch.as_tensor(rows)).numpy(), expected, atol=1e-9)

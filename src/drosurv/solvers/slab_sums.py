@@ -21,6 +21,7 @@ from drosurv.solvers.arrays import (
     joined,
     less,
     log,
+    running_sums,
     summed_by_place,
     vector_beside,
 )
@@ -157,7 +158,7 @@ def curvature(
         q = _weights(side, l, tilt)
         inside = _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
-        means = by_risk.cumsum(-1)[:, side.last]
+        means = running_sums(by_risk)[:, side.last]
         means += vector_beside(X, carry)[:, None]
         own = X[:, side.event]
         if side.own:
