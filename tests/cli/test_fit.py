@@ -237,7 +237,7 @@ class TestBadInput:
             "fit", data, "--time", "days", "--event", "status", "--event-value", "dead", "-o", tmp_path / "m"
         )
         assert "column 'id' holds 400 different texts" in line
-        assert "name it in --drop, or, if they are categories all the same, in --categorical" in line
+        assert "name it in --drop; if it names the patient, in --id; or, if they are categories" in line
 
     @pytest.mark.parametrize("option", ["-o", "--hold-out"])
     def test_the_data_is_never_overwritten(self, drosurv, data, target, tmp_path, option):

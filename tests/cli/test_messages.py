@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.messages import PlainMessages, Spelling, printable
+from drosurv.cli.messages import PlainMessages, Spelling, printable, tell_recalibration
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)
@@ -113,3 +113,14 @@ def test_a_command_without_settings_names_parameters_as_python_does():
 
 def test_control_characters_do_not_reach_the_terminal():
     assert printable("a\x1b[31mb\x07c\u202ed") == "a�[31mb�c�d"
+
+
+@pytest.mark.parametrize(("factor", "silent"), [(1.4, False), (0.5, False), (0.012, True)])
+def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, silent):
+    tell_recalibration(factor, "--no-recalibrate leaves them as they are")
+    told = capsys.readouterr()
+    assert (
+        f"Risks were multiplied by {factor}, the best factor for patients not trained on (--no-rec"
+        in told.out
+    )
+    assert ("it now says nearly the same of everybody" in told.err) is silent

@@ -96,6 +96,43 @@ def test_rows_without_a_target_are_left_out_on_request(fit, gbsg2):
     assert "trained on 682 patients" in result.stdout
 
 
+def test_rows_keep_the_number_they_have_in_the_file(fit, gbsg2):
+    frame = pd.concat([gbsg2, gbsg2.iloc[[9]]], ignore_index=True)
+    frame["days"] = frame["days"].astype(object)
+    frame.loc[[3, 5], "relapse"] = None
+    frame.loc[20, "days"] = 0
+    told = fit(frame, "--drop-missing-target").stderr
+    assert "1 row is a copy of another row (first: row 687 of row 10)" in told
+    assert "1 patient has the time 0" in told
+    assert "(first in row 21)" in told
+    frame.loc[40, "days"] = "soon"
+    told = fit(frame, "--drop-missing-target", how="__call__").stderr
+    assert "holds 'soon' (row 41), which is not a number (1 such row)" in told
+
+
+@pytest.mark.parametrize("option", ["--id", "--strata", "--clusters", "--drop"])
+def test_a_column_that_is_not_there_is_named_with_its_option(fit, gbsg2, option):
+    assert f"{option} column 'centr' is not in the table." in fit(gbsg2, option, "centr", how="fails")
+
+
+def test_what_a_model_does_not_understand_is_named(fit, gbsg2):
+    repaired, few = ("--model", "repaired-cox"), gbsg2[["age", "days", "relapse"]].assign(at=1)
+    for option in ("--strata", "--entry"):
+        told = fit(few, *repaired, option, "at", how="__call__").stderr
+        assert f"{option} is not understood by RepairedCox: choose another model" in told
+    told = fit(few, *repaired, "--bootstrap", "5", how="__call__").stderr
+    assert "--bootstrap has no meaning for RepairedCox" in told
+
+
+def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(fit, gbsg2):
+    frame = gbsg2[["age", "pnodes", "days", "relapse"]].assign(patient=np.arange(686) % 500)
+    model = ("--model", "repaired-cox", "--set", "max_conditions=1", "--set", "folds=3")
+    result = fit(frame, *model, "--id", "patient")
+    told = " ".join(result.stderr.split())
+    assert "In 3 folds of these patients, by models trained without them: the model and plain Cox" in told
+    assert "with 299 events; c-index" in result.stdout
+
+
 def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
     frame = gbsg2.assign(patient=[f"p{k % 400}" for k in range(len(gbsg2))])
     assert (
@@ -135,7 +172,9 @@ def test_zero_times_and_few_events_are_named(fit, gbsg2):
 
 def test_a_third_event_code_may_be_a_competing_cause(fit, gbsg2):
     frame = gbsg2.assign(relapse=np.resize([0, 1, 2], len(gbsg2)))
-    assert "A third value may be a competing cause" in fit(frame, how="fails")
+    line = fit(frame, how="fails")
+    assert "A third value may be a competing cause" in line
+    assert "--model cause-specific-cox" in line
     assert "also holds '2' in 228 rows, taken as censored" in fit(frame, "--event-value", "1").stderr
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,6 +64,22 @@ def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, held_ou
     assert told["dominated"].concern
     assert "use plain Cox" in told["dominated"].text
     assert "understated" in told["slope"].text
+    assert f"({found.slope_low:.3f} to {found.slope_high:.3f}; plain Cox: " in told["slope"].text
+    assert "probabilities without recalibrating." in told["slope"].text
+
+
+def test_a_recalibrated_model_is_not_told_to_recalibrate(train, held_out):
+    (X, y, _), (X_test, y_test, site) = train, held_out
+    # Features a tenth as wide among those judged: their risks are too near to each other whatever training did.
+    model = CoxPH(recalibrate=True).fit(X, y)
+    found = against_plain(model, X, y, X_test / 10, y_test, site, n_bootstrap=20)
+    assert found.slope > 5
+    slope = found.statements[1].text
+    assert "It was recalibrated in training already" in slope
+    assert "without recalibrating" not in slope
+    assert "or these patients differ from those (recalibrate on patients like these)" in slope
+    too_bold = replace(found, slope=0.4, slope_low=0.2, slope_high=0.6).statements[1].text
+    assert "(more patients, fewer columns or a penalty would help)" in too_bold
 
 
 def test_a_model_that_sees_the_group_is_better_for_it(train, held_out):

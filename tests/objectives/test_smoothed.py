@@ -41,6 +41,15 @@ def test_a_price_lowers_the_value_by_no_more_than_the_adversary_pays(name, kind,
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_price_below_the_last_digit_leaves_all_weight_with_the_largest_losses(name):
+    # A line search may try scores so large that losses are 1e12 apart, of which the last digit is 1e-4.
+    losses = np.concatenate([np.full(15, 3e12), np.linspace(0, 1e12, 25)])
+    found = OBJECTIVES[name]().smoothed(1e-7)(losses[None, :], uniform_mass(40))
+    assert found.value[0] == pytest.approx(3e12, rel=1e-12)
+    np.testing.assert_allclose(found.weights[0, :15], 1 / 15, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_priced_value_is_the_best_that_the_adversary_can_do(name):
     rng = np.random.default_rng(1)
     losses, mass, price = rng.exponential(size=6), rng.dirichlet(np.full(6, 5.0)), 0.7

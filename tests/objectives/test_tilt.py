@@ -106,6 +106,7 @@ def test_losses_that_alone_fill_the_ball_are_the_maximum():
     tilt = tilts.chi_square(spread_of(losses, mass), 0.4**-0.5)
     assert tilt.value == 2.0
     np.testing.assert_allclose(weights_of(tilt, losses, mass), [0, 0, 0.5, 0.5])
+    np.testing.assert_allclose(mass * tilt.ratio(losses), [0, 0, 0.5, 0.5])
 
 
 def test_alpha_one_is_the_mean():

@@ -100,8 +100,8 @@ def test_numbers_that_only_look_like_sentinels_are_not_flagged(clean):
 def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
     sex = np.resize(["female", "male", "Female", "F", "m"], 200)
     (text,) = said(clean.assign(sex=sex))
-    assert "column 'sex' holds labels that may mean the same" in text
-    assert all(pair in text for pair in ("'F' and 'Female'", "'Female' and 'female'", "'m' and 'male'"))
+    # Each family once, not every pair of it.
+    assert "column 'sex' holds labels that may mean the same: 'F', 'Female', 'female'; 'm', 'male'." in text
 
 
 @pytest.mark.parametrize(

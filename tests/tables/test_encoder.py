@@ -108,7 +108,7 @@ def test_a_level_training_never_saw_becomes_the_most_frequent_with_a_warning(tab
     encoder = TableEncoder().fit(table)
     other = table.head(2).assign(grade=["enormous", "low"])
     with pytest.warns(
-        UserWarning, match=r"column 'grade' holds 'enormous' in 1 rows, not seen.*taken as 'low'"
+        UserWarning, match=r"column 'grade' holds 'enormous' in 1 row, not seen.*taken as 'low'"
     ):
         found = encoder.transform(other)
     pd.testing.assert_frame_equal(found, encoder.transform(other.assign(grade="low")))
@@ -194,7 +194,7 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
         ([f"name {i}" for i in range(60)], r"60 different texts.*in drop.*in categorical"),
         (
             [*map(str, range(59)), "unknown"],
-            r"numbers in 59 rows and 'unknown' in 1 rows.*missing.*categorical",
+            r"numbers in 59 rows and 'unknown' in 1 row.*missing.*categorical",
         ),
         ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),

@@ -121,7 +121,7 @@ def test_rows_without_a_target_are_left_out_on_request():
     frame.loc[2, "days"] = np.nan
     frame.loc[5, "status"] = np.nan
     with pytest.raises(
-        ValueError, match=r"time column 'days' is empty in 1 rows .* or pass drop_missing_target"
+        ValueError, match=r"time column 'days' is empty in 1 row .* or pass drop_missing_target"
     ):
         SurvivalTable.parse(frame, TargetColumns("days", "status"))
     with pytest.warns(TableNote, match="2 of 120 rows have no time or no event and were left out"):

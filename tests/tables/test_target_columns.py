@@ -71,7 +71,7 @@ def test_a_third_value_is_named_as_a_possible_competing_cause():
     with pytest.raises(ValueError, match="A third value may be a competing cause"):
         parse([0, 1, 2])
     with pytest.warns(
-        UserWarning, match="also holds '2' in 1 rows, taken as censored.*competes with the event"
+        UserWarning, match="also holds '2' in 1 row, taken as censored.*competes with the event"
     ):
         y = parse([0, 1, 2], event_value="1")
     assert y["e"].tolist() == [False, True, False]
@@ -105,11 +105,11 @@ def test_times_may_be_integers_or_numbers_in_text():
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (["3", "soon"], r"'soon' \(row 2\), which is not a number \(1 such rows\)"),
+        (["3", "soon"], r"'soon' \(row 2\), which is not a number \(1 such row\)"),
         (["3", "4,5"], r"'4,5' \(row 2\).*read the table with decimal=','"),
         (pd.to_datetime(["2020-01-01", "2021-01-01"]), "holds dates"),
         ([True, False], "is it the event column"),
-        ([1.0, np.nan], r"time column 't' is empty in 1 rows \(first in row 2\)"),
+        ([1.0, np.nan], r"time column 't' is empty in 1 row \(first in row 2\)"),
         ([1.0, -2.0], r"time column 't' holds -2 \(row 2\), which is negative or infinite"),
         ([np.inf, np.inf], r"time column 't' holds inf \(row 1\).*\(2 such rows\): correct or remove them"),
     ],
@@ -159,11 +159,11 @@ def test_dates_make_the_time(start, end):
 @pytest.mark.parametrize(
     ("start", "end", "message"),
     [
-        (["2020-01-02"], ["2020-01-01"], "end column 'to' lies before start column 'from' in 1 rows"),
+        (["2020-01-02"], ["2020-01-01"], "end column 'to' lies before start column 'from' in 1 row"),
         (["03/04/2020"], ["05/06/2020"], "start column 'from' .* whether the day or the month comes first"),
         (["2020-01-02"], ["soon"], "end column 'to' holds 'soon', which is not a date like 2021-03-31"),
         (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is no day of the calendar"),
-        (["2020-01-02"], [None], "time column 'to' is empty in 1 rows .* or pass drop_missing_target"),
+        (["2020-01-02"], [None], "time column 'to' is empty in 1 row .* or pass drop_missing_target"),
     ],
 )
 def test_dates_that_cannot_be_read_are_refused(start, end, message):

@@ -105,6 +105,7 @@ def gather(case: Case) -> Evidence:
                     case.sensitive_features,
                     n_bootstrap=case.n_bootstrap,
                     name=case.reference_name,
+                    recalibrated=bool(case.model.get("recalibrate")),
                     **judged,
                 )
             reference_result = evaluate(risk, None, case.y, n_bootstrap=0, **grouped)

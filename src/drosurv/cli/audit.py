@@ -255,8 +255,10 @@ def _of_model(
 
 
 def _show(report: AuditReport, output: Path, summary: Path | None) -> None:
-    for statement in (*report.statements, *report.audited.statements):
-        typer.echo(printable(f"- {statement.text}"))
+    for heading, said in (("Verdict", report.statements), ("In detail", report.audited.statements)):
+        typer.echo(f"{heading}:")
+        for statement in said:
+            typer.echo(printable(f"- {statement.text}"))
     beside = "" if summary is None else f", its summary for programs in {summary}"
     typer.echo(printable(f"The report is in {output}{beside}."))
 

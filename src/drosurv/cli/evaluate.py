@@ -159,7 +159,7 @@ def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
         cells = {str(row["metric"]): _cell(row) for _, row in own.iterrows()}
         found.append(
             {
-                "group": "everybody" if attribute == "overall" else f"{attribute}: {group}",
+                "group": "everybody" if attribute == "overall" else f"{attribute}: {group}{_few(own)}",
                 "patients": int(own["n"].iloc[0]),
                 "events": int(own["events"].iloc[0]),
                 **{label: cells.get(metric, "") for metric, label in _BY_GROUP.items()},
@@ -176,12 +176,18 @@ def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
         {"metric": rows["metric"].map(names), "value": [_cell(row) for _, row in rows.iterrows()]}
     )
     if (rows["kind"] == "gap").all():
-        shown.insert(0, "groups", rows["attribute"] + ": " + rows["group"])
+        named = (f"{row['attribute']}: {row['group']}{_few(rows.loc[[at]])}" for at, row in rows.iterrows())
+        shown.insert(0, "groups", list(named))
         shown["p alone"] = rows["p_value"].to_numpy()
         # The sentences below say the same of the gaps that they speak of.
         if len(set(rows["attribute"])) > 1:
             shown["p adjusted"] = rows["p_adjusted"].to_numpy()
     return shown
+
+
+def _few(rows: pd.DataFrame) -> str:
+    """A mark on what stands on too few patients to be judged."""
+    return " (small)" if (rows["status"] == "small group").any() else ""
 
 
 def _cell(row: pd.Series[float]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import tell_against_plain
+from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import make_estimator
 from drosurv.cli.options import (
     AsJson,
@@ -124,7 +124,7 @@ def fit(
         columns,
         file,
         groups=groups,
-        aside=tuple(observed.values()),
+        observed={"strata": strata, "clusters": clusters},
         causes=hasattr(estimator, "predict_cumulative_incidence"),
     )
     held = None
@@ -147,6 +147,7 @@ def fit(
         file.format.write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), "patients": len(held)}
         summary["next"] = ["audit", str(output), str(hold_out), *words(replace(file, missing=None))]
+        summary["next"] += [word for group in groups or () for word in ("--groups", group)]
     elif trained.is_plain and not observed and target.entry is None:
         summary["next"] = ["repair", str(data), "--event", event, *words(target, columns, file)]
         summary["next"] += ["-o", str(output.with_name("repaired"))]
@@ -177,17 +178,16 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
         more = f" (15 of {len(largest)}, the largest)" if len(largest) > 15 else ""
         print_frame(frame, f"Coefficients{more}")
+    # What a repair found is a sentence of its own, the status of a solver a word.
+    status = summary["status"]
+    word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status})", "")
     typer.echo(
-        f"{summary['estimator']} trained on {summary['patients']:,} patients with {summary['events']:,} events "
-        f"({summary['status']}); c-index {summary['training_c_index']:.3f} on these same patients.\n"
+        f"{summary['estimator']} trained on {summary['patients']:,} patients with {summary['events']:,} events{word}; "
+        f"c-index {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )
-    if summary["recalibration"] is not None:
-        typer.echo(
-            f"Risks were multiplied by {summary['recalibration']:.3g}, the best factor for patients not trained on "
-            "(--no-recalibrate leaves them as they are)."
-        )
+    tell_recalibration(summary["recalibration"], "--no-recalibrate leaves them as they are")
     if summary["held_out"] is not None:
         held = summary["held_out"]
         typer.echo(f"{held['patients']:,} patients were held out in {held['file']}.")

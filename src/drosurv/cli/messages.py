@@ -29,6 +29,8 @@ _ALIASES = {
     "share": "hold_out_share",
 }
 _BAD_INPUT = 2
+# Recalibrated below this, risks are so near to each other that nobody is told anything.
+_LITTLE_HELD = 0.2
 
 
 class PlainMessages(TyperGroup):
@@ -121,11 +123,25 @@ def _os_message(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)
 
 
+def tell_recalibration(factor: float | None, how: str) -> None:
+    """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
+    if factor is None:
+        return
+    text = f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how})."
+    typer.echo(text)
+    if factor < _LITTLE_HELD:
+        say(
+            "Warning",
+            "next to nothing of what the model learned held for patients not trained on, so it now says nearly the "
+            "same of everybody: use fewer columns, a penalty or plain Cox.",
+        )
+
+
 def tell_against_plain(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
     """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON."""
     if found is None:
         return None
     for place, statement in enumerate(found.statements):
-        text = statement.text if place else f"{judges}: {statement.text}"
+        text = statement.text if place else f"{judges}: {statement.text[:1].lower()}{statement.text[1:]}"
         say("Warning" if statement.concern else "Note", text)
     return {"dominated": found.dominated, "statements": str(found), "judges": judges}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -152,26 +152,27 @@ def training_table(
     file: FileOptions,
     *,
     groups: list[str] | None = None,
-    aside: Sequence[str] = (),
+    observed: Mapping[str, str | None] | None = None,
     causes: bool = False,
 ) -> SurvivalTable:
     """The table that a command trains on.
 
-    Columns named in `aside` are no features; with `causes`, events are read as causes that compete.
+    Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes that
+    compete.
     """
     from drosurv.presentation.progress import bar
     from drosurv.tables import read_survival_table
 
-    described = columns.arguments()
-    described["drop"] = tuple(dict.fromkeys([*described["drop"], *aside]))
+    found = {option: column for option, column in (observed or {}).items() if column is not None}
     with bar("reading the table"):
         return read_survival_table(
             data,
             event=event,
             groups=listed(groups),
             causes=causes,
+            observed=found,
             **target.arguments(),
-            **described,
+            **columns.arguments(),
             **asdict(file.format),
         )
 

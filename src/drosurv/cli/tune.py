@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import tell_against_plain
+from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator
 from drosurv.cli.options import (
     AsJson,
@@ -141,11 +141,9 @@ def tune(
         print_json({**_summary(search, output), "recalibration": factor, "against_plain_cox": against})
         return
     _show(search, list(values), [minimise] if listed(groups) else [])
-    if factor is not None:
-        typer.echo(
-            f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on, as those of every "
-            "robust setting were (--set recalibrate=false leaves them as they are)."
-        )
+    tell_recalibration(
+        factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
+    )
     if output is not None:
         typer.echo(f"Saved to {output}.")
 

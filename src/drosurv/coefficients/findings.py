@@ -102,7 +102,10 @@ def findings_table(
 
 def _origin(method: str | None, findings: Findings) -> str:
     if method is None:
-        return 'Standard errors of a robust model need refits: ask for summary(method="bootstrap").'
+        return (
+            'Standard errors of a robust model need refits: ask for summary(method="bootstrap") in Python, or train '
+            "with `drosurv fit ... --bootstrap 200`."
+        )
     return {
         "information": "Standard errors from the observed information.",
         "sandwich": "Robust standard errors (sandwich).",
@@ -136,11 +139,12 @@ def _robust_notes(
         "plain Cox's."
     ]
     # Per standard deviation of the feature, so that years and indicators compare.
-    change = (coef - plain) * scale * deviation
+    own, usual = coef * scale * deviation, plain * scale * deviation
+    change = own - usual
     most = [j for j in np.argsort(-np.abs(change))[:_TOLD] if change[j] != 0]
     if most:
         told = (
-            f"{names[j]} (hazard ratio {written(np.exp(plain[j]))} to {written(np.exp(coef[j]))})"
+            f"{names[j]} (hazard ratio {written(np.exp(usual[j]))} to {written(np.exp(own[j]))})"
             for j in most
         )
         notes.append(f"Changed most against plain Cox, per standard deviation: {', '.join(told)}.")

@@ -53,6 +53,8 @@ class AgainstPlain:
         That of plain Cox.
     reference : str
         What plain Cox, or the model in its place, is called.
+    recalibrated : bool
+        Whether the model was recalibrated in training.
     """
 
     table: pd.DataFrame
@@ -61,6 +63,7 @@ class AgainstPlain:
     slope_high: float
     plain_slope: float
     reference: str = "plain Cox"
+    recalibrated: bool = False
 
     def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
         """How the model serves a group beside plain Cox; worse if it is worse in anything."""
@@ -107,7 +110,10 @@ class AgainstPlain:
         )
         if not self.slope_is_far:
             return (told,)
-        return told, slope_statement(self.slope, self.plain_slope, self.reference)
+        interval = self.slope_low, self.slope_high
+        return told, slope_statement(
+            self.slope, interval, self.plain_slope, self.reference, recalibrated=self.recalibrated
+        )
 
     def __str__(self) -> str:
         return "\n".join(statement.text for statement in self.statements)
@@ -207,7 +213,13 @@ def against_plain(
         min_group=min_group,
         random_state=random_state,
         threads=threads,
+        recalibrated=is_recalibrated(model),
     )
+
+
+def is_recalibrated(model: Any) -> bool:
+    """Whether a model's scores were given their spread by patients it was not trained on."""
+    return bool(getattr(final_step(model), "recalibrate", False))
 
 
 def beside(
@@ -223,6 +235,7 @@ def beside(
     random_state: Any = 0,
     threads: int | None = None,
     name: str = "plain Cox",
+    recalibrated: bool = False,
 ) -> AgainstPlain:
     """Compare two models that are trained already; otherwise as :func:`against_plain`.
 
@@ -234,6 +247,8 @@ def beside(
         Training target, behind censoring weights and the null model.
     name : str
         What the second model is called.
+    recalibrated : bool
+        Whether the first was recalibrated in training.
     """
     import pandas as pd
 
@@ -254,7 +269,7 @@ def beside(
         for panel, sheet in zip(panels, sheets, strict=True)
     )
     interval = own.interval(level)
-    return AgainstPlain(table, own.estimate, interval.low, interval.high, other.estimate, name)
+    return AgainstPlain(table, own.estimate, interval.low, interval.high, other.estimate, name, recalibrated)
 
 
 def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
+from drosurv.presentation import counted
 from drosurv.target import IntArray, Target
 
 if TYPE_CHECKING:
@@ -164,12 +165,12 @@ def warn_of_small_groups(
     small = {key: count for key, count in counts.items() if count.n < min_group or count.events < min_events}
     if small:
         named = "; ".join(
-            f"{attribute} {label}: {count.n} patients, {count.events} events"
+            f"{attribute} {label}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"
             for (attribute, label), count in small.items()
         )
         warnings.warn(
-            f"small groups, whose numbers say little ({named}). Read their intervals, merge groups, or lower "
-            f"min_group={min_group} and min_events={min_events}.",
+            f"small groups, whose numbers say little ({named}). They have fewer than {min_group:,} "
+            f"patients or {min_events:,} events: read their intervals, or merge groups.",
             SmallGroupWarning,
             stacklevel=3,
         )

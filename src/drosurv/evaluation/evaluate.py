@@ -24,6 +24,7 @@ from drosurv.evaluation.rows import Row, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.presentation import counted
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
@@ -239,6 +240,6 @@ def _warn_of_undefined(rows: Sequence[Row]) -> None:
     undefined: dict[str, list[str]] = {}
     for row in rows:
         if row.status == "undefined" and row.kind != "gap":
-            who = f"{row.whose} ({row.n} patients, {row.events} events)"
+            who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
             undefined.setdefault(who, []).append(row.metric)
     warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])

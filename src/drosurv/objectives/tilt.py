@@ -90,7 +90,7 @@ def chi_square(spread: Spread, constant: float, price: float = 0.0) -> Tilt:
     over = spread.sums(plain.eta, math.inf, plain.eta)
     if over.first >= price:
         return plain._replace(value=plain.value - 0.5 * price * (constant**2 - 1.0))
-    return _priced(spread, price)
+    return _priced(spread, price) or plain
 
 
 def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
@@ -98,7 +98,7 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
     at_top = sums(math.inf, highest, 0.0).above
     if constant**2 * at_top >= 1.0 - 1e-12:
         # The losses at the maximum alone fill the ball.
-        return Tilt(highest, highest, highest, 1.0 / at_top, 0.0)
+        return Tilt(highest, highest, highest, 1.0 / at_top, 0.0, border=1.0 / at_top)
     # Jump to the minimiser for the losses now above eta; it may cycle, so the slope's sign keeps a bracket.
     low, high, eta = -math.inf, highest, -math.inf
     base = highest
@@ -135,8 +135,11 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
     return Tilt(value, eta + m.second / m.first, eta, 0.0, 1.0 / m.first, math.inf, scale, tuple(terms))
 
 
-def _priced(spread: Spread, price: float) -> Tilt:
-    """Weights p_i [l_i - eta]_+ / t inside the ball: eta by Newton's method from below, which ends exactly."""
+def _priced(spread: Spread, price: float) -> Tilt | None:
+    """Weights p_i [l_i - eta]_+ / t inside the ball: eta by Newton's method from below, which ends exactly.
+
+    None where the price is below the last digit of the largest losses, so that it changes nothing.
+    """
     eta = _mean(spread) - price
     for _ in range(_ROUNDS):
         m = spread.sums(eta, math.inf, eta)
@@ -146,6 +149,8 @@ def _priced(spread: Spread, price: float) -> Tilt:
         eta = following
     m = spread.sums(eta, math.inf, eta)
     total = m.first / price
+    if not total > 0.0:
+        return None
     # sum p (ratio - 1)^2 over everybody, ratio = [l - eta]_+ / t.
     paid = m.second / price**2 - 2.0 * total + 1.0
     attained = eta + m.second / price / total
@@ -159,7 +164,7 @@ def cvar(spread: Spread, alpha: float, price: float = 0.0) -> Tilt:
     """CVaR of the worst-off share alpha; with a price likewise."""
     if alpha == 1.0:
         return mean(spread)
-    return _priced_cvar(spread, alpha, price) if price > 0.0 else _plain_cvar(spread, alpha)
+    return (_priced_cvar(spread, alpha, price) if price > 0.0 else None) or _plain_cvar(spread, alpha)
 
 
 def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
@@ -181,8 +186,11 @@ def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
     return Tilt(value, value, high, 1.0 / alpha, 0.0, border=border)
 
 
-def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt:
-    """q_i = p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); their sum falls in nu, which is bracketed and found by Newton."""
+def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt | None:
+    """q_i = p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); their sum falls in nu, which is bracketed and found by Newton.
+
+    None as in :func:`_priced`.
+    """
     cap = 1.0 / alpha
     low, high, nu = spread.lowest, spread.highest + price, _mean(spread)
     for _ in range(_ROUNDS):
@@ -202,6 +210,8 @@ def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt:
     # Losses exactly at the edge have their full weight and lie (cap - 1) t above nu.
     at_edge = m.above - capped.mass
     total = cap * m.above + m.mass + m.first / price
+    if not (total > 0.0 and nu - price < edge):
+        return None
     over = cap * (capped.first + at_edge * (edge - nu)) + m.first + m.second / price
     # sum p (ratio - 1)^2: one for those without weight, (cap - 1)^2 for those with full weight.
     paid = (1.0 - m.above - m.mass) + m.above * (cap - 1.0) ** 2 + m.second / price**2

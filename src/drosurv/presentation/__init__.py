@@ -5,6 +5,7 @@ from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
     NOTHING,
     Kind,
+    counted,
     interval_text,
     p_text,
     percent,
@@ -47,6 +48,7 @@ __all__ = [
     "attribute_name",
     "calibration_statements",
     "comparison_statement",
+    "counted",
     "first_upper",
     "gap_statements",
     "group_name",

@@ -44,6 +44,18 @@ def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> 
     return _number(float(value), kind, max(abs(float(number)) for number in together))
 
 
+def counted(n: int, what: str) -> str:
+    """How many of something.
+
+    Examples
+    --------
+    >>> from drosurv.presentation import counted
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
     """A value and, where it is known, its interval, all to the same decimal.
 

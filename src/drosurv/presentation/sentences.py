@@ -314,14 +314,23 @@ def _whom(names: Sequence[str]) -> str:
     return listing(names, MOST_SERVED)
 
 
-def slope_statement(slope: float, other_slope: float, other: str) -> Statement:
-    """What a calibration slope far from 1 means, beside that of another model."""
+def slope_statement(
+    slope: float, interval: tuple[float, float], other_slope: float, other: str, *, recalibrated: bool = False
+) -> Statement:
+    """What a calibration slope far from 1 means, beside that of another model, and what can be done about it."""
     text = (
-        f"Its calibration slope is {written(slope)} ({other}: {written(other_slope)}; 1 is right): differences between "
-        f"patients are {'under' if slope > 1 else 'over'}stated, so do not read its survival curves as probabilities "
-        "without recalibrating."
+        f"Its calibration slope is {written(slope)} ({interval_text(*interval)}; {other}: {written(other_slope)}; 1 is "
+        f"right): differences between patients are {'under' if slope > 1 else 'over'}stated, so do not read its "
+        "survival curves as probabilities"
     )
-    return Statement("slope", text, True)
+    if not recalibrated:
+        return Statement("slope", f"{text} without recalibrating.", True)
+    remedy = "more patients" if slope > 1 else "more patients, fewer columns or a penalty"
+    why = (
+        "It was recalibrated in training already. Either too few events there could tell the right spread "
+        f"({remedy} would help), or these patients differ from those (recalibrate on patients like these)."
+    )
+    return Statement("slope", f"{text}. {why}", True)
 
 
 def small_group_statements(groups: Sequence[tuple[str, str]]) -> list[Statement]:

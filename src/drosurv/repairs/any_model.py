@@ -8,7 +8,14 @@ from drosurv.repairs.repaired_cox import RepairedCox
 
 
 def repair(
-    model: Any, X: Any, y: Any, *, features: Any = None, frozen: bool = False, **options: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    features: Any = None,
+    frozen: bool = False,
+    clusters: Any = None,
+    **options: Any,
 ) -> RepairedCox:
     """Find the groups a survival model is wrong about, and correct it there.
 
@@ -27,6 +34,8 @@ def repair(
     frozen : bool
         Whether the model stays as it is. Then the chance of a false repair is bounded whatever the data: see the
         guide on repairs.
+    clusters : (n,) labels, optional
+        Rows with the same label, such as those of one patient, are never on both sides of a check.
     **options
         Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
 
@@ -49,9 +58,9 @@ def repair(
     'x5 > 0.54'
     """
     if frozen:
-        return RepairedCox(**options)._fit_frozen(model, X, y, features)
+        return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters)
     if isinstance(model, tuple):
         raise ValueError(
             "predictions (times, survival) belong to a model that stays as it is: pass frozen=True."
         )
-    return RepairedCox(base=model, **options).fit(X, y, features)
+    return RepairedCox(base=model, **options).fit(X, y, features, clusters)

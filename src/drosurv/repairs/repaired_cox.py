@@ -139,7 +139,7 @@ class RepairedCox(RepairedPredictions):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, features: Any = None, clusters: Any = None) -> Self:
         """Fit the base model, then find and fit repairs.
 
         Parameters
@@ -151,6 +151,8 @@ class RepairedCox(RepairedPredictions):
         features : (n, d') DataFrame, optional
             Columns that rules may speak about, in units a reader knows; ``X`` by default. Then needed in
             prediction too.
+        clusters : (n,) labels, optional
+            Rows with the same label, such as those of one patient, are never on both sides of a check.
 
         Returns
         -------
@@ -164,7 +166,7 @@ class RepairedCox(RepairedPredictions):
         if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
             return self
         rng = np.random.default_rng(self.random_state)
-        folds = draw_folds(len(target), self.folds, rng, target.event)
+        folds = draw_folds(len(target), self.folds, rng, target.event, clusters)
         edges = BaselineFactor.intervals(target)
         at_edges = np.empty((len(target), len(edges)))
         parts: list[Expected] = []
@@ -182,7 +184,7 @@ class RepairedCox(RepairedPredictions):
             self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, self.held_out_, target)
         return self
 
-    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any) -> Self:
+    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any) -> Self:
         """Repair a model that stays as it is, from what it says of patients it was not trained on."""
         target, tables = self._begin(X, y, features)
         self.base_ = None if isinstance(model, tuple) else model
@@ -192,7 +194,8 @@ class RepairedCox(RepairedPredictions):
         if self._too_few(target):
             return self
         # Folds drawn by events would make likelihood ratios larger than 1 on average.
-        folds = draw_folds(len(target), self.folds, np.random.default_rng(self.random_state))
+        rng = np.random.default_rng(self.random_state)
+        folds = draw_folds(len(target), self.folds, rng, clusters=clusters)
         with bar(self.verbose) as progress:
             self._find(expected, tables, folds, progress, frozen=True)
         return self

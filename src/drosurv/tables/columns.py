@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.labels import label, labels, shown
 from drosurv.tables.number_values import counts_rows, has_decimal_comma, holds_numbers, to_floats
@@ -109,7 +110,8 @@ class CategoryColumn:
         """The features (n, levels - 1) of a column of another table; `unseen` is "reference" or "error"."""
         new = self.unseen(column)
         if len(new):
-            problem = f"column {self.name!r} holds {shown(new.index)} in {int(new.sum()):,} rows, not seen in training"
+            where = counted(int(new.sum()), "row")
+            problem = f"column {self.name!r} holds {shown(new.index)} in {where}, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
             warnings.warn(f"{problem}; taken as {self.reference!r}.", UnseenLevelWarning, stacklevel=2)
@@ -234,7 +236,7 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):
         raise ArgumentError(
             f"column {name!r} holds numbers in {int(counts[numeric].sum()):,} rows and {shown(others.index)} in "
-            f"{int(others.sum()):,} rows: if those texts mean a missing value, name them in ",
+            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, name them in ",
             Argument("missing"),
             "; if the column is a category, name it in ",
             Argument("categorical"),
@@ -246,7 +248,8 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
         raise ArgumentError(
             f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in ",
             Argument("drop"),
-            ", or, if they are categories all the same, in ",
+            *(("; if it names the patient, in ", Argument("id")) if len(counts) > counts.sum() / 2 else ()),
+            "; or, if they are categories all the same, in ",
             Argument("categorical"),
             ".",
         )

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.presentation import counted
 from drosurv.tables.labels import shown
+from drosurv.tables.number_values import row_number
 from drosurv.target import FloatArray
 
 _ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?")
@@ -35,8 +37,8 @@ def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
             Argument("end"),
             f" column {end.name!r} lies before ",
             Argument("start"),
-            f" column {start.name!r} in {len(before):,} rows (first in row {row + 1}: {start.iloc[row]} to "
-            f"{end.iloc[row]}): correct or remove them.",
+            f" column {start.name!r} in {counted(len(before), 'row')} (first in row "
+            f"{row_number(end.index, row)}: {start.iloc[row]} to {end.iloc[row]}): correct or remove them.",
         )
     return days
 
@@ -59,8 +61,8 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         row = int(wrong.argmax())
         raise ArgumentError(
             Argument(argument),
-            f" column {column.name!r} holds {column.iloc[row]!r} (row {row + 1}), which is no day of the calendar or "
-            "is written unlike the others: correct it.",
+            f" column {column.name!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
+            "which is no day of the calendar or is written unlike the others: correct it.",
         )
     return read
 

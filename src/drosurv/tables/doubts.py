@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentWarning
+from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import label, labels
-from drosurv.tables.number_values import finite, holds_numbers
+from drosurv.tables.number_values import finite, holds_numbers, row_number
 from drosurv.tables.same_patients import row_numbers
 from drosurv.tables.spellings import alike
 from drosurv.target import FloatArray
@@ -67,9 +68,10 @@ def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarn
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
         first = int(np.flatnonzero(numbers == numbers[second])[0])
+        rows = [row_number(frame.index, place) for place in (second, first)]
         yield ArgumentWarning(
             f"{'1 row is a copy' if copies == 1 else f'{copies:,} rows are copies'} of another row (first: row "
-            f"{second + 1} of row {first + 1}). They are used as they stand, and never divided "
+            f"{rows[0]} of row {rows[1]}). They are used as they stand, and never divided "
             "between training and hold-out; remove them if they are the same patients."
         )
 
@@ -126,8 +128,8 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
         yield ArgumentWarning(
-            f"column {column.name!r} holds {value:g} in {rows:,} rows, far outside the rest ({rest.min():g} to "
-            f"{rest.max():g}). If it means a missing value, pass ",
+            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest "
+            f"({rest.min():g} to {rest.max():g}). If it means a missing value, pass ",
             Argument("missing", f"{column.name}={value:g}"),
             ".",
         )
@@ -149,14 +151,14 @@ def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     levels = sorted(str(level) for level in labels(column).dropna().unique())
     if not 2 <= len(levels) <= MOST_LEVELS:
         return
-    pairs = [
-        (first, second)
-        for place, first in enumerate(levels)
-        for second in levels[place + 1 :]
-        if alike(first, second)
-    ]
-    if pairs:
-        shown = ", ".join(f"{first!r} and {second!r}" for first, second in pairs[:4])
+    families: list[list[str]] = []
+    for level in levels:
+        near = [family for family in families if any(alike(level, other) for other in family)]
+        joined = [other for family in near for other in family]
+        families = [*(family for family in families if family not in near), [*joined, level]]
+    same = [family for family in families if len(family) > 1]
+    if same:
+        shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])
         yield ArgumentWarning(
             f"column {column.name!r} holds labels that may mean the same: {shown}. They are different levels here; "
             "correct the table if they are not."

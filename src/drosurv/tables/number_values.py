@@ -11,12 +11,22 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.presentation import counted
 from drosurv.target import FloatArray
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
 _FEWEST_SORTED = 100
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+def row_number(index: pd.Index[Any], place: int) -> int:
+    """Which row of its file stands at a place, counted from 1.
+
+    Rows of a file are numbered from 0 and keep their number when others are left out.
+    """
+    numbered = index.dtype.kind in "iu" and index.is_monotonic_increasing and index.is_unique
+    return int(index[place] if numbered else place) + 1
 
 
 def holds_numbers(column: pd.Series[Any]) -> bool:
@@ -39,8 +49,8 @@ def to_floats(column: pd.Series[Any]) -> FloatArray:
     if wrong.any():
         row = int(wrong.argmax())
         raise ArgumentError(
-            f"column {column.name!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
-            f"({int(wrong.sum()):,} such rows): correct it, or name it in ",
+            f"column {column.name!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
+            f"which is not a number ({counted(int(wrong.sum()), 'such row')}): correct it, or name it in ",
             Argument("missing"),
             ".",
         )

@@ -84,4 +84,4 @@ def _parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
-    return frame.reset_index() if frame.index.names != [None] else frame
+    return frame.reset_index(drop=frame.index.names == [None])

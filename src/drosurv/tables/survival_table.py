@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.tables.doubts import doubts
 from drosurv.tables.group_columns import codes_among, group_labels
-from drosurv.tables.number_values import to_floats
+from drosurv.tables.number_values import row_number, to_floats
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
@@ -55,19 +55,21 @@ class SurvivalTable:
         *,
         groups: Sequence[str] = (),
         drop: Sequence[str] = (),
+        observed: Mapping[str, str] | None = None,
         id: str | None = None,
         drop_missing_target: bool = False,
     ) -> SurvivalTable:
         """Take a DataFrame apart; parameters as in :func:`read_survival_table`."""
         columns.require(frame)
+        named = {**(observed or {}), **({} if id is None else {"id": id})}
+        for role, column in named.items():
+            require_columns(frame, [column], role)
         require_columns(frame, drop, "drop")
-        if id is not None:
-            require_columns(frame, [id], "id")
         if drop_missing_target:
             frame = _with_target(frame, columns)
         columns = columns.resolved(frame) if columns.known(frame).all() else columns
         y = columns.parse(frame)
-        aside = [*columns.names, *drop, *([] if id is None else [id])]
+        aside = [*columns.names, *drop, *named.values()]
         return SurvivalTable(
             frame,
             columns,
@@ -87,6 +89,11 @@ class SurvivalTable:
     def groups(self) -> pd.DataFrame | None:
         """Labels of the groups wanted, (n, J); None if none was."""
         return self.sensitive_features if self.sensitive_features.shape[1] else None
+
+    @property
+    def repeated(self) -> IntArray | None:
+        """Who each row belongs to, (n,); None where every row is a patient of its own."""
+        return self.patients if len(np.unique(self.patients)) < len(self) else None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -152,6 +159,7 @@ def read_survival_table(
     entry: str | None = None,
     groups: Sequence[str] = (),
     drop: Sequence[str] = (),
+    observed: Mapping[str, str] | None = None,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     id: str | None = None,
@@ -174,6 +182,8 @@ def read_survival_table(
         As in :func:`group_labels`; the columns stay among the features unless dropped.
     drop : sequence of str
         Columns that are no features.
+    observed : mapping, optional
+        Columns that say how rows were observed, such as ``{"strata": "hospital"}``; no features either.
     categorical, numeric : sequence of str
         Columns of whole numbers that are codes, or amounts: those are not asked about.
     id : str, optional
@@ -200,7 +210,13 @@ def read_survival_table(
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     require_columns(frame, numeric, "numeric")
     table = SurvivalTable.parse(
-        frame, columns, groups=groups, drop=drop, id=id, drop_missing_target=drop_missing_target
+        frame,
+        columns,
+        groups=groups,
+        drop=drop,
+        observed=observed,
+        id=id,
+        drop_missing_target=drop_missing_target,
     )
     if table.X.shape[1] == 0:
         raise ValueError(
@@ -245,12 +261,13 @@ def _warn_of_zero_times(table: SurvivalTable) -> None:
     zero = table.y[table.columns.time_name] == 0
     if zero.any():
         n, events = int(zero.sum()), int((table.y[table.columns.event][zero] > 0).sum())
+        first = row_number(table.frame.index, int(zero.argmax()))
         who = "1 patient has" if n == 1 else f"{n:,} patients have"
         with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
         warnings.warn(
             ArgumentWarning(
-                f"{who} the time 0, {with_event} the event (first in row {int(zero.argmax()) + 1}): check "
-                "that it is not an unknown time."
+                f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
+                "time."
             ),
             stacklevel=3,
         )

@@ -11,10 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.presentation import counted
 from drosurv.tables.dates import days_between
 from drosurv.tables.event_words import means_censored, obvious
 from drosurv.tables.labels import label, labels, shown
-from drosurv.tables.number_values import has_decimal_comma
+from drosurv.tables.number_values import has_decimal_comma, row_number
 from drosurv.tables.reading import require_columns
 from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
 
@@ -167,8 +168,8 @@ class TargetColumns:
         if wrong.any():
             row = int(wrong.argmax())
             raise ArgumentError(
-                f"time column {self.time!r} holds {column.iloc[row]!r} (row {row + 1}), which is not a number "
-                f"({int(wrong.sum()):,} such rows): ",
+                f"time column {self.time!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
+                f"which is not a number ({counted(int(wrong.sum()), 'such row')}): ",
                 *_remedy(column.iloc[row]),
             )
         times: FloatArray = numbers.to_numpy(dtype=np.float64)
@@ -176,8 +177,8 @@ class TargetColumns:
         if outside.any():
             row = int(outside.argmax())
             raise ValueError(
-                f"time column {self.time!r} holds {times[row]:g} (row {row + 1}), which is negative or infinite "
-                f"({int(outside.sum()):,} such rows): correct or remove them."
+                f"time column {self.time!r} holds {times[row]:g} (row {row_number(column.index, row)}), "
+                f"which is negative or infinite ({counted(int(outside.sum()), 'such row')}): correct or remove them."
             )
         return times
 
@@ -203,7 +204,9 @@ class TargetColumns:
         return found.isin(same).to_numpy(dtype=np.bool_)
 
     def _warn_of_other_causes(self, others: pd.Series[int]) -> None:
-        held = ", ".join(f"{value!r} in {count:,} rows" for value, count in others.head(6).items())
+        held = ", ".join(
+            f"{value!r} in {counted(int(count), 'row')}" for value, count in others.head(6).items()
+        )
         warnings.warn(
             ArgumentWarning(
                 f"event column {self.event!r} also holds {held}, taken as censored. If it is another cause that "
@@ -214,14 +217,17 @@ class TargetColumns:
         )
 
     def _which(self, counts: pd.Series[int]) -> ArgumentError:
-        held = ", ".join(f"{value!r} in {count:,} rows" for value, count in counts.head(6).items())
+        held = ", ".join(
+            f"{value!r} in {counted(int(count), 'row')}" for value, count in counts.head(6).items()
+        )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
         if len(counts) == 2:
             first, second = (Argument("event_value", str(value)) for value in counts.index)
             return ArgumentError(question, first, " or ", second, ".")
         causes = (
-            " A third value may be a competing cause, such as another death: CauseSpecificCox takes codes of causes."
+            " A third value may be a competing cause, such as another death: CauseSpecificCox (--model "
+            "cause-specific-cox) takes codes of causes."
             if len(counts) == 3
             else ""
         )
@@ -245,9 +251,10 @@ def _remedy(value: Any) -> tuple[str | Argument, ...]:
 def _refuse_missing(column: pd.Series[Any], name: str) -> None:
     missing = column.isna().to_numpy()
     if missing.any():
+        first = row_number(column.index, int(missing.argmax()))
         raise ArgumentError(
-            f"{name} is empty in {int(missing.sum()):,} rows (first in row {int(missing.argmax()) + 1}): fill or "
-            "remove those rows, or pass ",
+            f"{name} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): fill or remove "
+            "those rows, or pass ",
             Argument("drop_missing_target"),
             " to leave them out.",
         )

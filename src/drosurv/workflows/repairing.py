@@ -63,6 +63,7 @@ def repair_from_table(
     """
     if table.entry is not None:
         raise ArgumentError(Argument("entry"), " is not understood by a repair: leave it out.")
+    options["clusters"] = table.repeated
     if opened is not None:
         X = opened.readable(table.frame)
         model = opened.estimator

@@ -15,8 +15,9 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
-from drosurv.estimators import CoxPH
+from drosurv.estimators import CoxPH, NullModel
 from drosurv.evaluation import AgainstPlain, against_plain, beside
+from drosurv.evaluation.against_plain import is_recalibrated
 from drosurv.persistence import save
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.workflows.opened_model import fingerprint
@@ -108,7 +109,7 @@ class Trained:
         not hand on (entry times, strata).
         """
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
-        if self.is_plain or observed or not hasattr(self.estimator, "solver"):
+        if self.is_plain or observed or self.table.columns.causes or isinstance(self.estimator, NullModel):
             return None, "nobody"
         if held is not None and _can_judge(held):
             found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, held.groups)
@@ -123,7 +124,14 @@ class Trained:
             if plain is None:
                 return None, "nobody"
             model = cross_fitted(self.pipeline, X, y, parts, seed, self.fit_options)
-        found = beside((model, None), (plain, None), y, self.table.groups, y_train=y)
+        found = beside(
+            (model, None),
+            (plain, None),
+            y,
+            self.table.groups,
+            y_train=y,
+            recalibrated=is_recalibrated(self.pipeline),
+        )
         return found, f"In {_FOLDS} folds of these patients, by models trained without them"
 
     def summary(self) -> dict[str, Any]:
@@ -134,7 +142,7 @@ class Trained:
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(),
             "event": f"{event} of column {columns.event!r}",
-            "time": columns.time_name,
+            "time": columns.time or f"days from {columns.start} to {columns.end}",
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
             "training_c_index": self.pipeline.score(self.table.X, y),
@@ -184,7 +192,14 @@ def train(
             ),
             stacklevel=2,
         )
-    options |= {f"model__{name}": table.frame[column] for name, column in (observed or {}).items()}
+    for name, column in (observed or {}).items():
+        require_understood(estimator, name)
+        options[f"model__{name}"] = table.frame[column]
+    if bootstrap and not hasattr(estimator, "summary"):
+        raise ArgumentError(
+            Argument("bootstrap"),
+            f" has no meaning for {type(estimator).__name__}, which has no table of coefficients.",
+        )
     pipeline.fit(table.X, table.y, **options)
     if bootstrap:
         estimator.summary(method="bootstrap", n_boot=bootstrap)
@@ -208,17 +223,21 @@ def _can_judge(table: SurvivalTable) -> bool:
 
 def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """What the table holds for training besides features and target."""
-    taken = signature(estimator.fit).parameters
     options: dict[str, Any] = {}
     if getattr(estimator, "_compares_groups", None) is not None and table.groups is not None:
         options["model__sensitive_features"] = table.groups
     if table.entry is not None:
-        if not {"entry", "observed"} & set(taken):
-            raise ArgumentError(
-                Argument("entry"), f" is not understood by {type(estimator).__name__}: choose another model."
-            )
+        require_understood(estimator, "entry")
         options["model__entry"] = table.entry
     return options
+
+
+def require_understood(estimator: Any, name: str) -> None:
+    """Raise if an estimator's ``fit`` takes no argument of this name."""
+    if not {name, "observed"} & set(signature(estimator.fit).parameters):
+        raise ArgumentError(
+            Argument(name), f" is not understood by {type(estimator).__name__}: choose another model."
+        )
 
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:
