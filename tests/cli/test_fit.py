@@ -317,7 +317,7 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
     judges = "On the patients held out" if held else "In 3 folds of these patients"
     assert found["judges"].startswith(judges)
     assert found["dominated"]
-    assert f"Warning: {found['judges']}: Plain Cox serves" in result.stderr
+    assert f"Warning: {found['judges']}: plain Cox serves" in result.stderr
     assert "use plain Cox." in result.stderr
     assert "Warning: Its calibration slope is" in result.stderr
 
