@@ -106,7 +106,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         Column("of_100", "Of 100 patients", "count"),
         Column("no_model", "Served"),
     )
-    rules = (Column("rule", "Rule"), Column("patients", "Patients", "count"))
+    rules = (Column("rule", "Rule"), Column("patients", "Patients", "count"), Column("verdict", "Verdict"))
     parts = {
         "verdict": Part(
             statements=(
@@ -131,7 +131,9 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         ),
         "worst-off": Part(
             statements=(Statement("rules", f"Served worse than by no model: {rule}.", True),),
-            tables=(Table("worst_off", "Rules.", rules, ({"rule": rule, "patients": 60},)),),
+            tables=(
+                Table("worst_off", "Rules.", rules, ({"rule": rule, "patients": 60, "verdict": "harmed"},)),
+            ),
             facts={"note": "Harm is a loss."},
         ),
         "trade-off": Part(

@@ -79,6 +79,9 @@ def test_columns_that_are_given_are_searched_for_rules(model, patients):
     report = audit_predictions(
         survival, patients.y, features=patients.X[["x5"]], n_bootstrap=0, time_title="years"
     )
+    assert report.audited.tables["calibration"].caption.endswith(
+        "at predicted times near quartiles of event times"
+    )
     assert report.tables["worst_off"].rows
     assert all(row["rule"].startswith("x5") for row in report.tables["worst_off"].rows)
 

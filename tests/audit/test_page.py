@@ -122,3 +122,18 @@ def test_patients_of_100_are_said_in_words_beside_the_bar(report):
     text = " ".join(text for _, text in Page(report.to_html()).texts)
     assert re.search(r"45\s+are in groups shown to be better served", text)
     assert re.search(r"40\s+are in groups shown to be worse served", text)
+
+
+def test_only_rules_that_held_up_stand_above_the_folded_table(report):
+    part = report.parts["worst-off"]
+    (table,) = part.tables
+    refused = {"rule": "age > 50", "patients": 40, "verdict": "not confirmed"}
+
+    def listed(*rows):
+        parts = {**report.parts, "worst-off": replace(part, tables=(replace(table, rows=rows),))}
+        page = Page(replace(report, parts=parts).to_html())
+        assert any("age > 50" in text for _, text in page.texts)
+        return sum(a.get("class") == "rule" for a in page.all("span"))
+
+    assert listed(*table.rows, refused) == 1
+    assert listed(refused) == 0

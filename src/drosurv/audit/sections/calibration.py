@@ -33,16 +33,16 @@ def collect(evidence: Evidence) -> Part:
     """Curves and differences of every model."""
     return Part(
         by_model=tuple(
-            (survival_table(result, evidence.time_unit), calibration_table(result, evidence.time_unit))
+            (survival_table(result, evidence.time_unit), calibration_table(result, evidence))
             for result in evidence.results
         ),
         facts={"time_unit": evidence.time_unit},
     )
 
 
-def calibration_table(result: EvaluationResult, time_unit: str) -> Table:
+def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
     """Predicted against observed survival at the horizons."""
-    columns = (*_GROUP, time_column("horizon", time_unit), *_SHARES, _AT_RISK)
+    columns = (*_GROUP, time_column("horizon", evidence.time_unit), *_SHARES, _AT_RISK)
     small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,12 @@ def calibration_table(result: EvaluationResult, time_unit: str) -> Table:
         return row | named(*key) | {"note": "small" if key in small else ""}
 
     rows = tuple(map(told, plain_rows(result.calibration)))
-    caption = "Predicted less observed survival, in percentage points, at quartiles of event times"
+    at = (
+        "quartiles of event times"
+        if evidence.horizons is None
+        else "predicted times near quartiles of event times"
+    )
+    caption = f"Predicted less observed survival, in percentage points, at {at}"
     return Table("calibration", caption, columns, rows)
 
 

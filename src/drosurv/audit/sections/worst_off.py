@@ -34,18 +34,21 @@ audited model.</p>
 {% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
 {% set rules = part.table("worst_off") %}
 {% if rules and rules | length %}
+{% set held_up = rules.rows | selectattr("verdict", "equalto", "harmed") | list %}
+{% if held_up %}
 <ul class="rules">
-{% for row in rules.rows %}
+{% for row in held_up %}
   <li>
     <span class="rule">{{ row.rule }}</span>
     <span class="verdict">
-    {%- for column in rules.columns[1:] -%}
+    {%- for column in rules.columns[1:-1] -%}
       {{ column.label }}: {{ column.cell(row) }}{% if not loop.last %} · {% endif %}
     {%- endfor -%}
     </span>
   </li>
 {% endfor %}
 </ul>
+{% endif %}
 {{ m.folded(rules, below=true) }}
 {% endif %}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
