@@ -151,7 +151,7 @@ def made_part(made):
     from drosurv.benchmark.encoded_part import EncodedPart
 
     groups = made.sensitive_features
-    return EncodedPart(made.X, made.y, made.target, groups, groups["membership"].to_numpy())
+    return EncodedPart(made.X, made.y, groups, groups["membership"].to_numpy())
 
 
 def synthetic(setting, seed):

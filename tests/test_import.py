@@ -1,5 +1,8 @@
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +48,17 @@ def test_estimators_are_reached_from_the_top():
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="module 'drosurv' has no attribute 'CoxPHH'"):
         drosurv.CoxPHH  # noqa: B018 - the access is the test
+
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = [path for folder in ("studies", "bench", "docs/examples") for path in (ROOT / folder).glob("*.py")]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_scripts_import_what_is_there_also_inside_of_functions(path):
+    """They take minutes or hours to run, and would fail only then."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "drosurv":
+            module = import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name), f"{node.module} has no {alias.name}"

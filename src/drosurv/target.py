@@ -223,16 +223,7 @@ class Surv:
                     f"{name} is a masked array, whose mask would be lost: leave those patients out."
                 )
         flags = _as_flags(np.asarray(event), event_name)
-        times = np.asarray(time)
-        if times.shape != flags.shape or flags.ndim != 1:
-            raise ValueError(
-                f"event and time must be one-dimensional and of equal length, got shapes {flags.shape} "
-                f"and {times.shape}."
-            )
-        target = _checked(flags, times, name="time", require_event=False)
-        y = np.empty(len(target), dtype=[(event_name, "?"), (time_name, "<f8")])
-        y[event_name], y[time_name] = target.event, target.time
-        return y
+        return _joined("event", flags, np.asarray(time), [(event_name, "?"), (time_name, "<f8")])
 
     @staticmethod
     def competing(cause: ArrayLike, time: ArrayLike) -> NDArray[Any]:
@@ -244,16 +235,9 @@ class Surv:
         >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0])["cause"]
         array([1, 0, 2])
         """
-        causes, times = _as_causes(np.asarray(cause)), np.asarray(time)
-        if times.shape != causes.shape or causes.ndim != 1:
-            raise ValueError(
-                f"cause and time must be one-dimensional and of equal length, got shapes {causes.shape} "
-                f"and {times.shape}."
-            )
-        target = _checked(causes > 0, times, name="time", require_event=False)
-        y = np.empty(len(target), dtype=[("cause", "<i8"), ("time", "<f8")])
-        y["cause"], y["time"] = causes, target.time
-        return y
+        return _joined(
+            "cause", _as_causes(np.asarray(cause)), np.asarray(time), [("cause", "<i8"), ("time", "<f8")]
+        )
 
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
@@ -268,6 +252,20 @@ class Surv:
                 f"comes first: Surv.from_dataframe({time!r}, {event!r}, data)."
             )
         return Surv.from_arrays(events, times, event_name=str(event), time_name=str(time))
+
+
+def _joined(
+    name: str, first: NDArray[Any], time: NDArray[Any], fields: list[tuple[str, str]]
+) -> NDArray[Any]:
+    """A structured array of two fields, what happened and when, after a look at their shapes and at the times."""
+    if time.shape != first.shape or first.ndim != 1:
+        raise ValueError(
+            f"{name} and time must be one-dimensional and of equal length, got shapes {first.shape} and {time.shape}."
+        )
+    y = np.empty(len(first), dtype=fields)
+    y[fields[0][0]] = first
+    y[fields[1][0]] = _checked(first > 0, time, name="time", require_event=False).time
+    return y
 
 
 def _as_causes(cause: NDArray[Any]) -> IntArray:

@@ -81,9 +81,10 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "Between groups",
         "p alone",
         "of plain Cox's information",
-        "[",
     ):
         assert words in output
+    # Written as everywhere else.
+    assert re.search(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", output)
 
 
 def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_out):

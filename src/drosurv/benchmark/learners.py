@@ -31,16 +31,12 @@ class FittedModel(Protocol):
         ...
 
 
-class InteractionsCox:
-    """Cox with all products of two features, and a ridge chosen by three-fold cross-validation."""
+class RidgeCox:
+    """Cox on standardised features, with a ridge chosen by three-fold cross-validation."""
 
     ridges = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-    # Products of more features than this would outnumber the events of most datasets.
-    most = 15
 
     def __init__(self, train: EncodedPart, seed: int) -> None:
-        plain = CoxPH(l2=0.01).fit(train.X, train.y)
-        self.columns = np.argsort(-np.abs(plain.coef_), kind="stable")[: self.most]
         X = self._wide(train.X)
         self.mean, deviation = X.mean(axis=0), X.std(axis=0)
         self.kept = deviation > 1e-9
@@ -62,15 +58,30 @@ class InteractionsCox:
         return np.asarray(self.model.predict_survival_function(self._standard(self._wide(X)), times=times))
 
     def _wide(self, X: pd.DataFrame) -> FloatArray:
-        """The features and their products, (n, k)."""
-        values = X.to_numpy(dtype=np.float64)
-        first, second = np.triu_indices(len(self.columns), k=1)
-        chosen = values[:, self.columns]
-        return np.hstack([values, chosen[:, first] * chosen[:, second]])
+        """The features (n, k) that the effects are of."""
+        return X.to_numpy(dtype=np.float64)
 
     def _standard(self, X: FloatArray) -> FloatArray:
         standard: FloatArray = (X - self.mean)[:, self.kept] / self.deviation
         return standard
+
+
+class InteractionsCox(RidgeCox):
+    """Cox with all products of two features, and a ridge chosen by three-fold cross-validation."""
+
+    # Products of more features than this would outnumber the events of most datasets.
+    most = 15
+
+    def __init__(self, train: EncodedPart, seed: int) -> None:
+        plain = CoxPH(l2=0.01).fit(train.X, train.y)
+        self.columns = np.argsort(-np.abs(plain.coef_), kind="stable")[: self.most]
+        super().__init__(train, seed)
+
+    def _wide(self, X: pd.DataFrame) -> FloatArray:
+        values = super()._wide(X)
+        first, second = np.triu_indices(len(self.columns), k=1)
+        chosen = values[:, self.columns]
+        return np.hstack([values, chosen[:, first] * chosen[:, second]])
 
 
 class SurvivalForest:

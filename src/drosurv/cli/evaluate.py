@@ -23,7 +23,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
-from drosurv.presentation import unit_in
+from drosurv.presentation import unit_in, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,9 +192,4 @@ def _few(rows: pd.DataFrame) -> str:
 
 def _cell(row: pd.Series[float]) -> str:
     """A value with its interval."""
-    value, low, high = (float(row[name]) for name in ("value", "low", "high"))
-    if value != value:
-        return "undefined"
-    digits = 0 if abs(value) >= 1000 else 3
-    interval = f" [{low:,.{digits}f}, {high:,.{digits}f}]" if low == low else ""
-    return f"{value:,.{digits}f}{interval}"
+    return with_interval(row["value"], row["low"], row["high"])
