@@ -82,7 +82,12 @@ def methods(told, forest):
     """How each method is fitted, and what it reads of a part; where there are groups, also those that are told them."""
     from drosurv import SubgroupRobustCox
     from drosurv.benchmark.contenders import CONTENDERS as KNOWN
-    from drosurv.benchmark.learners import RIDGE, RidgeCox
+    from drosurv.benchmark.learners import RIDGE, InteractionsCox
+
+    class RidgeCox(InteractionsCox):
+        """Without products: the own effects are columns already."""
+
+        most = 0
 
     def cross_fitted(train, seed):
         return SubgroupRobustCox(cross_fit=True, l2=RIDGE, random_state=seed).fit(train.X, train.y)
