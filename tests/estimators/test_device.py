@@ -7,10 +7,9 @@ import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.base import fit_together
 from drosurv.estimators.device import JoinedParameters, resolve_device, worth_moving, worth_solving_there
 from drosurv.estimators.fitting import _device
-from drosurv.estimators.grid import Sample, fit_grid, fit_grids
+from drosurv.estimators.grid import Sample, fit_grid, fit_grids, fit_together
 from drosurv.networks import ModuleBatch, mlp
 from drosurv.solvers.replay import Replay
 from drosurv.target import Surv

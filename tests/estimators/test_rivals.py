@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from drosurv import AdversarialReweighting, CoxPH, DROCox, DroppedOutlierDRO, JustTrainTwice, datasets
-from drosurv.losses import CoxPartial
+from drosurv.losses import CoxPartial, TorchLoss
 from drosurv.objectives import Adversary, CVaR, DroppedOutliers
 from drosurv.target import parse_target
 
@@ -106,3 +106,14 @@ def test_curves_of_just_train_twice_are_those_of_the_patients_as_they_are():
     np.testing.assert_allclose(
         model.predict_survival_function(data.X, times=times), np.exp(-np.outer(risk, hazard)), rtol=1e-9
     )
+
+
+def test_a_loss_without_second_derivatives_is_trained_by_adam_and_has_no_certified_optimum():
+    def exponential(target, weight):
+        return TorchLoss(lambda scores, event, time: scores.exp() * time - event * scores, target)
+
+    model = JustTrainTwice(loss=exponential, max_iter=40, random_state=0).fit(X, Y)
+    by_adam = JustTrainTwice(loss=exponential, solver="adam", max_iter=40, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, by_adam.coef_)
+    with pytest.raises(ValueError, match=r"solver='convex' cannot train JustTrainTwice.*Use solver='adam'"):
+        JustTrainTwice(loss=exponential, solver="convex").fit(X, Y)

@@ -123,7 +123,7 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         """
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         training = self._training(X, y, sample_weight, sensitive_features)
-        fit_together([[self]], [self._observed(training, y, observed)])
+        self._train(self._observed(training, y, observed))
         return self
 
     def _train(self, training: Training) -> None:
@@ -285,20 +285,3 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         from drosurv.persistence import save
 
         save(self, path)
-
-
-def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequence[Training]) -> None:
-    """Fit one batch of estimators on each training set; those of a batch differ only in ``_batched``."""
-    lead = batches[0][0]
-    if lead._schedule(batches[0]).solver != "adam":
-        # Each has an optimum of its own, so each is trained by itself.
-        for batch, training in zip(batches, trainings, strict=True):
-            for estimator in batch:
-                estimator._train(training)
-        return
-    pairs = zip(batches, trainings, strict=True)
-    recipes = [batch[0]._recipe(training, batch) for batch, training in pairs]
-    trained = train(recipes, trainings, lead._schedule(batches[0]))
-    for batch, models in zip(batches, trained, strict=True):
-        for estimator, model in zip(batch, models, strict=True):
-            estimator._accept(model)

@@ -17,6 +17,7 @@ from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
+from drosurv.losses import ConvexLoss
 from drosurv.networks import Linear, ModuleBatch, coefficients, network_scores, seeded, squared_norm
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
@@ -103,11 +104,24 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
 
 def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[Fitted]:
     criterion = recipe.criterion(training)
-    how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}[
-        schedule.solver
-    ]
-    found = how(training, criterion, schedule)
+    how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}
+    found = how[_solver(criterion, schedule)](training, criterion, schedule)
     return _evaluated(found, recipe, training, criterion, schedule)
+
+
+def _solver(criterion: Criterion, schedule: Schedule) -> str:
+    """The solver that suits the loss: without second derivatives no optimum is certified."""
+    convex = isinstance(criterion.loss, ConvexLoss)
+    if schedule.solver == "convex" and not convex:
+        raise ArgumentError(
+            Argument("solver", "convex"),
+            f" cannot train {schedule.name}: its loss has no second derivatives. Use ",
+            Argument("solver", "adam"),
+            ".",
+        )
+    if schedule.solver == "auto":
+        return "convex" if convex else "adam"
+    return schedule.solver
 
 
 def _at_the_start(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:

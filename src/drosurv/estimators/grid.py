@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.base import SurvivalEstimator, fit_together
+from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.fitting import train
 from drosurv.estimators.training import Training
 
 
@@ -136,9 +137,26 @@ def fit_grids(
     return errors
 
 
-def _error(train: Callable[..., None], *arguments: Any) -> ValueError | None:
+def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequence[Training]) -> None:
+    """Fit one batch of estimators on each training set; those of a batch differ only in ``_batched``."""
+    lead = batches[0][0]
+    if lead._schedule(batches[0]).solver != "adam":
+        # Each has an optimum of its own, so each is trained by itself.
+        for batch, training in zip(batches, trainings, strict=True):
+            for estimator in batch:
+                estimator._train(training)
+        return
+    pairs = zip(batches, trainings, strict=True)
+    recipes = [batch[0]._recipe(training, batch) for batch, training in pairs]
+    trained = train(recipes, trainings, lead._schedule(batches[0]))
+    for batch, models in zip(batches, trained, strict=True):
+        for estimator, model in zip(batch, models, strict=True):
+            estimator._accept(model)
+
+
+def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
     try:
-        train(*arguments)
+        work(*arguments)
     except ValueError as error:
         return error
     return None

@@ -156,7 +156,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
         return bool(self.early_stopping)
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        solver = "convex" if self._uses_convex else "trees" if self.network == "trees" else "adam"
+        solver = self.solver if self._uses_convex else "trees" if self.network == "trees" else "adam"
         # Batches are drawn and trees grown on the processor.
         here = self.batch_size is not None or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)

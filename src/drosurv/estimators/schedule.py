@@ -16,9 +16,9 @@ class Schedule:
 
     Attributes
     ----------
-    solver : {"convex", "adam", "trees", "start"}
-        The global optimum of linear scores, steps of Adam, boosted trees, or no scores at all: everybody's is zero, and
-        the loss's extra parameters stay where they are best for that.
+    solver : {"auto", "convex", "adam", "trees", "start"}
+        The global optimum of linear scores ("auto": where the loss is convex, else Adam), steps of Adam, boosted trees,
+        or no scores at all: everybody's is zero, and the loss's extra parameters stay where they are best for that.
     name : str
         Of the estimator, for messages.
     lr : (B,) float64
