@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.insight import Estimate
 from drosurv.repairs.repair import calibration_slope
-from drosurv.repairs.words import NEEDED_GAIN, detectable, status
+from drosurv.repairs.words import NEEDED_GAIN, detectable, in_words, status
 from drosurv.tables import TableEncoder
 
 mpl.use("Agg")
@@ -52,6 +54,19 @@ def test_words_say_who_what_was_wrong_and_what_the_repair_did(planted):
     assert "hazard ratio of 'x1' is 0." in words
     assert f"Measured on {found.checked} patients not used for it" in words
     assert model.to_markdown().startswith(f"The model was corrected for {found.rule}.")
+
+
+def test_a_group_whose_level_was_right_is_not_told_a_ratio_of_one(planted):
+    model, *_ = planted
+    right = replace(model.repairs_[0], before=Estimate(1.02, 0.9, 1.1), after=Estimate(0.98, 0.9, 1.1))
+    words = in_words(right, model._columns)
+    assert (
+        "about as many had the event as predicted (after the repair 1.0 times, 0.9 to 1.1), but features"
+        in words
+    )
+    assert "Where the model predicted one unit more of log risk" in words
+    # Of a level there is nothing else to tell.
+    assert "1.0 times as many had" in in_words(replace(right, version="level"), model._columns)
 
 
 def test_what_would_have_been_found_is_what_gains_enough():

@@ -55,10 +55,13 @@ def in_words(repair: Repair, columns: EffectColumns) -> str:
     """What was wrong, for whom, what was changed, and what it did on patients not used for it."""
     whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
     before, after = repair.before, repair.after
-    sentences = [
-        f"For {whom}, {_times(before.value)} as many had the event as predicted; after the repair "
-        f"{_times(after.value)} ({_one(after.low)} to {_one(after.high)})."
-    ]
+    now = f"after the repair {_times(after.value)}"
+    sure = f"{_one(after.low)} to {_one(after.high)}"
+    if _one(before.value) == "1.0" and repair.rule is not None and repair.version != "level":
+        told = f"about as many had the event as predicted ({now}, {sure}), but features act otherwise there."
+    else:
+        told = f"{_times(before.value)} as many had the event as predicted; {now} ({sure})."
+    sentences = [f"For {whom}, {told}"]
     if repair.version != "level":
         sentences.append(
             f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
