@@ -77,11 +77,6 @@ def test_a_method_that_fell_back_is_marked_and_the_mark_explained(random_grid):
     assert r"\textsc{DRO-COX}\textsuperscript{\ddag{}2}" in table.to_latex()
 
 
-def test_a_choice_on_the_test_set_says_that_it_is_no_result(summary):
-    assert "DIAGNOSTIC" in result_table(summary, diagnostic=True).caption
-    assert "DIAGNOSTIC" not in result_table(summary).caption
-
-
 def compare_flc(summary):
     comparison = compare(summary)
     return comparison[comparison["experiment"] == "flc-age"]

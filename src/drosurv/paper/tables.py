@@ -25,7 +25,6 @@ _TUNED = {
     "fa": "tuned by F_A within the accuracy budget",
     "fixed": "at one fixed setting",
 }
-_DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 _SHRINKAGE_HEADER = (text("LPL gain / Cox's"), text("slope"))
 _INTERVAL_NOTE = (
     "CI in percent. Brackets: bootstrap interval on the one test set that all repeats share (mean of its "
@@ -40,11 +39,10 @@ _SHRINKAGE_NOTE = (
 _LETTERS = dict(zip((reason.code for reason in KNOWN_REASONS), string.ascii_letters, strict=False))
 
 
-def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
+def result_table(summary: pd.DataFrame) -> Table:
     """Methods by metrics, mean (sd) over repeats, with the interval of CI and the shrinkage control.
 
-    The summary is of one experiment and one way of tuning. In every table here, `diagnostic` makes the title say that
-    settings were chosen on the test set.
+    The summary is of one experiment and one way of tuning.
     """
     experiment = EXPERIMENTS[_only(summary, "experiment")]
     title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
@@ -66,10 +64,10 @@ def result_table(summary: pd.DataFrame, *, diagnostic: bool = False) -> Table:
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS), *_SHRINKAGE_HEADER)
-    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, tuple(rows), tuple(notes))
+    return Table.of_cells(title, header, tuple(rows), tuple(notes))
 
 
-def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> Table:
+def comparison_table(comparison: pd.DataFrame) -> Table:
     """Ours / published, with the difference in published standard deviations; bold where it exceeds two."""
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
@@ -82,7 +80,7 @@ def comparison_table(comparison: pd.DataFrame, *, diagnostic: bool = False) -> T
     )
     header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
     title = f"{experiment.title}: ours beside the published values"
-    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, rows, comparison_notes(comparison))
+    return Table.of_cells(title, header, rows, comparison_notes(comparison))
 
 
 def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
@@ -96,7 +94,7 @@ def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Table:
+def agreement_table(agreement: pd.DataFrame) -> Table:
     """Published cells (IBS aside) within two published standard deviations."""
     header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
     rows = tuple(
@@ -108,7 +106,7 @@ def agreement_table(agreement: pd.DataFrame, *, diagnostic: bool = False) -> Tab
         "here."
     )
     title = "Published cells (IBS aside) within two published standard deviations"
-    return Table.of_cells(title + _DIAGNOSTIC * diagnostic, header, rows, (note,))
+    return Table.of_cells(title, header, rows, (note,))
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:

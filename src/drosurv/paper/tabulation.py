@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from drosurv.paper.alpha_figure import alpha_curves
@@ -19,6 +19,8 @@ from drosurv.presentation import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,14 @@ def tabulate(
 
     diagnostic = select_on == "test"
     circumstances = (*circumstances, *(() if diagnostic else (CHOSEN_ON_VALIDATION,)))
-    suffix = "-diagnostic" if diagnostic else ""
     published = load_published()
     tables: dict[str, tuple[Table, pd.DataFrame]] = {}
+
+    def add(name: str, table: Table, frame: pd.DataFrame) -> None:
+        if diagnostic:
+            name, table = f"{name}-diagnostic", replace(table, caption=table.caption + _DIAGNOSTIC)
+        tables[name] = table, frame
+
     summaries, comparisons, nearby = [], [], []
     for experiment in experiments:
         if experiment.name == ALPHA_FIGURE.name:
@@ -71,28 +78,24 @@ def tabulate(
             summary = summarise(chosen)
             summaries.append(summary)
             label = tuned_by if experiment.setting is None else "fixed"
-            tables[f"{experiment.name}-{label}{suffix}"] = (
-                result_table(summary, diagnostic=diagnostic),
-                summary,
-            )
+            add(f"{experiment.name}-{label}", result_table(summary), summary)
             theirs = published.loc[published["experiment"] == experiment.name]
             if tuned_by == "ci" and len(theirs):
                 nearest = nearest_settings(grid, theirs)
                 nearby.append(nearest)
                 comparison = compare(summary, published=theirs, nearest=nearest, circumstances=circumstances)
                 comparisons.append(comparison)
-                beside = comparison_table(comparison, diagnostic=diagnostic)
-                tables[f"{experiment.name}-comparison{suffix}"] = beside, comparison
+                add(f"{experiment.name}-comparison", comparison_table(comparison), comparison)
     compared = pd.concat(comparisons, ignore_index=True) if comparisons else pd.DataFrame()
     if comparisons:
         counts = agreement(compared, by="experiment")
-        tables[f"agreement{suffix}"] = agreement_table(counts, diagnostic=diagnostic), counts
+        add("agreement", agreement_table(counts), counts)
         if not diagnostic:
             nearest = pd.concat(nearby, ignore_index=True)
-            tables["nearest"] = nearest_table(nearest), nearest
+            add("nearest", nearest_table(nearest), nearest)
             trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
             if len(trained_so):
-                tables["published-gradient"] = published_gradient_table(nearest), trained_so
+                add("published-gradient", published_gradient_table(nearest), trained_so)
     drawn = any(experiment.name == ALPHA_FIGURE.name for experiment in experiments)
     curves = alpha_curves(grid) if drawn else None
     return Tabulation(
