@@ -100,6 +100,16 @@ def test_plain_cox_is_like_itself(train, held_out):
     assert "alike" in str(found)
 
 
+@pytest.mark.parametrize("random_state", [None, np.random.default_rng(0)], ids=["none", "generator"])
+def test_both_models_are_drawn_on_the_same_patients_whatever_the_seed(train, held_out, random_state):
+    (X, y, _), (X_test, y_test, _) = train, held_out
+    model = CoxPH().fit(X, y), X_test
+    found = beside(model, model, y_test, y_train=y, n_bootstrap=10, random_state=random_state)
+    np.testing.assert_array_equal(found.table[["low", "high"]], 0.0)
+    with pytest.raises(ValueError, match="n_bootstrap must be 0 or a whole number from 2, got -3"):
+        beside(model, model, y_test, y_train=y, n_bootstrap=-3)
+
+
 def test_a_difference_that_nobody_sees_is_none_however_sure(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     plain, timid = CoxPH().fit(X, y), CoxPH(l2=5.0).fit(X, y)

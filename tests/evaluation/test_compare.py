@@ -90,16 +90,21 @@ def test_the_first_model_is_compared_with_nothing(table):
     assert others[["difference", "low", "high", "p_value"]].notna().all(axis=None)
 
 
-def test_a_model_does_not_differ_from_itself(model, train, held_out):
+@pytest.mark.parametrize(
+    "random_state", [0, None, np.random.default_rng(0)], ids=["int", "none", "generator"]
+)
+def test_a_model_does_not_differ_from_itself(model, train, held_out, random_state):
     table = compare(
         {"one": model, "same": Predictions(model.predict(held_out.X))},
         held_out.X,
         held_out.y,
         y_train=train.y,
         n_bootstrap=20,
+        random_state=random_state,
     )
     same = table[(table["model"] == "same") & table["difference"].notna()]
-    np.testing.assert_allclose(same["difference"], 0.0, atol=1e-12)
+    ends = same[["difference", "difference_low", "difference_high"]]
+    np.testing.assert_allclose(ends, 0.0, atol=1e-12)
     assert (same["p_value"] == 1.0).all()
     # Without curves the second model has no Brier score to compare.
     assert "integrated_brier_score" not in set(same["metric"])

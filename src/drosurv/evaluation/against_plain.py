@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import ALL, EVERYONE, Place, Sheet
 from drosurv.inference import Draws, Interval, differences_together
+from drosurv.inference.resampling import seed_sequence
 from drosurv.presentation import (
     Statement,
     Table,
@@ -256,7 +257,9 @@ def beside(
         prepare(*one, y, y_train=y_train, sensitive_features=groups, wanted=(*COMPARED, "calibration_slope"))
         for one in (model, plain)
     ]
-    sheets = [panel.sheet(n_bootstrap, random_state=random_state, threads=threads) for panel in panels]
+    # One seed draws the same patients for both, whatever it is made from.
+    replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
+    sheets = [panel.sheet(replicates, random_state=streams, threads=threads) for panel in panels]
     places = _compared(panels[0], sheets[0], sheets[1], min_group)
     numbers = [(sheets[0][place], sheets[1][place]) for place in places]
     found = differences_together(numbers, level)

@@ -10,11 +10,12 @@ import numpy as np
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_undefined
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.sheet import ALL, EVERYONE, Key, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, Number, compare_draws
+from drosurv.inference.resampling import seed_sequence
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation.progress import bar
 
@@ -94,10 +95,12 @@ def compare(
     if not models:
         raise ArgumentError(Argument("models"), " is empty: give at least one model by name.")
     first = next(iter(models.values()))
+    # One seed draws the same patients for every model, whatever it is made from.
+    replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
     rows: list[dict[str, Any]] = []
     baseline: dict[Key, Number] = {}
     undefined: list[str] = []
-    with bar("comparing", len(models) * n_bootstrap, shown=progress, late=True) as advance:
+    with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
         for name, model in models.items():
             panel = prepare(
                 model,
@@ -113,8 +116,7 @@ def compare(
                 labels=labels,
                 name=f"models[{name!r}]",
             )
-            # The same seed draws the same patients for every model.
-            sheet = panel.sheet(n_bootstrap, random_state=random_state, threads=threads, advance=advance)
+            sheet = panel.sheet(replicates, random_state=streams, threads=threads, advance=advance)
             numbers, worst = _numbers(panel, sheet, min_group, min_events)
             if cells := sheet.undefined:
                 told = [f"{metric} of {attribute} {group}" for attribute, group, metric in cells]

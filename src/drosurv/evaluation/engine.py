@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
@@ -235,6 +236,13 @@ class Panel:
         if attribute is None:
             return Between(EVERYONE, self.intersection, self.everyone, sheet, known)
         return Between(attribute.name, attribute, self.kept[attribute.name], sheet, known)
+
+
+def replicates_of(name: str, value: int) -> int:
+    """A number of replicates or permutations: 0 for none."""
+    if value != int(value) or value < 0 or value == 1:
+        raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
+    return int(value)
 
 
 def _of_set(attribute: str, label: str, patients: Patients, metrics: Sequence[Metric]) -> _Computed:

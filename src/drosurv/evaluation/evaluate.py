@@ -9,6 +9,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.control import shrinkage_control
+from drosurv.evaluation.engine import replicates_of
 from drosurv.evaluation.group_tables import (
     calibration_table,
     cross_group_table,
@@ -142,8 +143,8 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    replicates, named = _count("n_bootstrap", n_bootstrap), model_name(reference)
-    permutations = _count("n_permutations", replicates if n_permutations is None else n_permutations)
+    replicates, named = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
+    permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
     once: tuple[str, ...] = ()
     if id is not None:
         rows, y, once = one_row_each(y, entry, id)
@@ -227,12 +228,6 @@ def evaluate(
             horizons=tuple(scoring.calibration_times.tolist()),
         ),
     )
-
-
-def _count(name: str, value: int) -> int:
-    if value != int(value) or value < 0 or value == 1:
-        raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
-    return int(value)
 
 
 def _warn_of_undefined(rows: Sequence[Row]) -> None:

@@ -21,7 +21,7 @@ from drosurv.evaluation.attributes import (
     warn_of_small_groups,
     warn_of_undefined,
 )
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.row_metrics import by_name, of_callable, of_name
 from drosurv.evaluation.rows import rows_of
@@ -230,8 +230,9 @@ class SurvivalMetricFrame:
         attribute = intersection_of(self._sensitive)
         panel = Panel(self._patients, [attribute], attribute, self._named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
-        sheet = panel.sheet(n_bootstrap, **resampling)
-        p_values = panel.p_values(n_bootstrap if n_permutations is None else n_permutations, **resampling)
+        permutations = n_bootstrap if n_permutations is None else n_permutations
+        sheet = panel.sheet(replicates_of("n_bootstrap", n_bootstrap), **resampling)
+        p_values = panel.p_values(replicates_of("n_permutations", permutations), **resampling)
         rows = rows_of(panel, sheet, p_values, self._small, level)
         return pd.DataFrame([asdict(row) for row in rows if row.kind == "gap"])
 
