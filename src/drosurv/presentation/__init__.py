@@ -13,11 +13,8 @@ from drosurv.presentation.numbers import (
     with_interval,
     written,
 )
+from drosurv.presentation.records import GroupGap, GroupNumber, Shrinkage, Statement
 from drosurv.presentation.sentences import (
-    GroupGap,
-    GroupNumber,
-    Shrinkage,
-    Statement,
     against_nothing,
     calibration_statements,
     comparison_statement,
