@@ -181,7 +181,15 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
     [
         ([], "name a model and a table"),
         (["--predictions", "{exported}"], "pass --time and --event"),
-        (["--predictions", "{exported}", "--folds", "3"], "without a model, folds or training patients"),
+        (["--predictions", "{exported}", "--folds", "3"], "without a model, folds, training patients"),
+        # What would change nothing is refused, not passed over.
+        (["--predictions", "{exported}", "--entry", "years"], "strata or entry times: leave them out"),
+        (["--predictions", "{exported}", "--strata", "sex"], "strata or entry times: leave them out"),
+        (["--predictions", "{exported}", "--alphas", "0.5"], "strata or entry times: leave them out"),
+        (
+            ["model", "{exported}", "--risk", "age"],
+            "--survival and --risk name columns of --predictions FILE",
+        ),
         (
             ["--predictions", "{exported}", "--time", "years", "--event", "died", "--survival", "age"],
             "COLUMN=TIME",

@@ -104,10 +104,10 @@ def audit(
     }
     named: dict[str, Any] = {"event": event, **target.arguments()}
     if predictions is not None:
-        if model is not None or folds is not None or train is not None:
+        if any(given is not None for given in (model, folds, train, alphas, strata, target.entry)):
             raise ArgumentError(
                 Argument("predictions"),
-                " is audited without a model, folds or training patients: leave them out.",
+                " is audited without a model, folds, training patients, strata or entry times: leave them out.",
             )
         report = _of_predictions(
             file.format.read(predictions),
@@ -123,6 +123,15 @@ def audit(
         if model is None or data is None:
             raise ArgumentError(
                 "name a model and a table, as in `drosurv audit model test.csv`, or pass ",
+                Argument("predictions"),
+                " FILE.",
+            )
+        if survival or risk:
+            raise ArgumentError(
+                Argument("survival"),
+                " and ",
+                Argument("risk"),
+                " name columns of ",
                 Argument("predictions"),
                 " FILE.",
             )
