@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 
 import drosurv
 from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
@@ -114,7 +115,17 @@ def test_no_curve_for_a_stratum_without_events():
         model.predict_survival_function(X[:1], strata=["x"])
 
 
-@pytest.mark.parametrize("model", [CoxPH(), DROCox(0.3), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(CoxPH(), DROCox(0.3), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")),
+        *(
+            DROCoxSplit(0.3),
+            DROCoxSplit(0.3, "cvar", sides="one"),
+            DROCoxSplit(0.3, network="mlp", max_iter=5),
+        ),
+    ],
+)
 def test_entry_before_everybody_one_stratum_and_no_offset_change_nothing(model):
     model.set_params(random_state=0)
     nothing = {"entry": np.full(len(X), -1.0), "strata": ["all"] * len(X), "offset": np.zeros(len(X))}
@@ -131,7 +142,9 @@ def test_strata_of_different_scales_do_not_hide_the_effect():
     assert CoxPH().fit(x, y, strata=hospital).coef_[0] == pytest.approx(0.7, abs=0.1)
 
 
-@pytest.mark.parametrize("model", [CoxPH(), DROCox(0.3), DROCox(0.4, "cvar")])
+@pytest.mark.parametrize(
+    "model", [CoxPH(), DROCox(0.3), DROCox(0.4, "cvar"), DROCoxSplit(0.3, shuffle=False)]
+)
 def test_rows_of_patients_whose_features_stay_are_the_patients(model):
     """Cutting a patient's time in two changes neither coefficients nor the worst case."""
     whole = model.fit(X, Y)
@@ -149,6 +162,32 @@ def test_rows_of_patients_whose_features_stay_are_the_patients(model):
         np.testing.assert_allclose(summed, weights, atol=1e-4)
 
 
+def test_a_split_model_takes_late_entry_strata_and_offsets():
+    given = {name: ALL[name] for name in ("entry", "strata", "offset")}
+    model = DROCoxSplit(1.0, shuffle=False, tol=1e-12).fit(X, Y, **given)
+    time, event, entry = (DATA[name].to_numpy() for name in ("time", "event", "entry"))
+    features, known, half = X.to_numpy(), DATA["offset"].to_numpy(), np.arange(len(X)) < len(X) // 2
+    same = DATA["stratum"].to_numpy()[:, None] == DATA["stratum"].to_numpy()
+    at_risk = same & (entry < time[:, None]) & (time >= time[:, None])
+    against = (at_risk & (half[:, None] != half)) | np.eye(len(X), dtype=bool)
+
+    def objective(theta):
+        scores = features @ theta + known
+        losses = event * (np.log(against @ np.exp(scores)) - scores)
+        return losses[half].mean() + losses[~half].mean()
+
+    wanted = scipy.optimize.minimize(objective, np.zeros(3), tol=1e-10)
+    assert model.objective_ == pytest.approx(wanted.fun, rel=1e-9)
+    np.testing.assert_allclose(model.coef_, wanted.x, atol=1e-5)
+    # The curves are Breslow's, of all patients, within the stratum.
+    risk = np.exp(features @ model.coef_ + known)
+    rises = same[0] & event & (time <= 6)
+    hazard = risk[0] * (1 / (at_risk[rises] @ risk)).sum()
+    first = {name: DATA[column][:1] for name, column in (("strata", "stratum"), ("offset", "offset"))}
+    curve = model.predict_survival_function(X[:1], times=[6.0], **first)
+    assert curve.item() == pytest.approx(np.exp(-hazard), rel=1e-9)
+
+
 def test_several_events_of_a_patient_are_for_plain_cox():
     y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
     x, rows = np.array([[0.0], [1.0], [0.5], [2.0]]), {"entry": [0.0, 1.0, 0.0, 0.0], "id": [1, 1, 2, 3]}
@@ -160,9 +199,6 @@ def test_several_events_of_a_patient_are_for_plain_cox():
 @pytest.mark.parametrize(
     ("model", "argument"),
     [
-        (DROCoxSplit(), "entry"),
-        (DROCoxSplit(), "strata"),
-        (DROCoxSplit(), "offset"),
         (SubgroupRobustCox(), "strata"),
         (SubgroupRobustCox(), "id"),
     ],

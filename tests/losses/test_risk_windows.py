@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from drosurv.losses import CoxPartial
+from drosurv.losses import CoxPartial, CoxSplit
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.target import Target
@@ -47,6 +47,15 @@ def define(scores, target, weight, ties):
             for k in range(m)
         ]
         losses[i] = np.mean(terms) - scores[i]
+    return losses
+
+
+def define_split(scores, target, weight, in_first):
+    losses = np.zeros(len(scores))
+    for i in np.flatnonzero(target.event):
+        inside = at_risk(target, i) & (in_first != in_first[i])
+        others = logsumexp(scores[inside], b=weight[inside]) if inside.any() else -np.inf
+        losses[i] = np.logaddexp(scores[i], others) - scores[i]
     return losses
 
 
@@ -94,6 +103,42 @@ def test_losses_follow_the_definition_whatever_the_windows(case, ties):
     np.testing.assert_allclose(
         found, define(scores, target, np.ones(len(scores)), ties), rtol=1e-10, atol=1e-11
     )
+
+
+@each_kind
+@pytest.mark.parametrize("spread", [1.0, 400.0])
+def test_split_losses_and_their_derivatives_follow_the_definition(kind, spread):
+    for seed in range(4):
+        target, scores, weight, X = sample(seed, strata=KINDS[kind][0], entry=KINDS[kind][1])
+        in_first, offset = np.arange(len(weight)) % 3 > 0, scores[1]
+        scores = spread * scores[:1]
+        loss = CoxSplit(target, in_first, weight, offset=offset)
+        wanted = define_split(scores[0] + offset, target, weight, in_first)
+        np.testing.assert_allclose(everyone(loss, scores)[0], wanted, rtol=1e-10, atol=1e-10)
+        q = np.random.default_rng(0).random((1, len(loss.rows)))
+        loss(scores)
+        slope = loss.pullback(q)[0][0]
+
+        def weighted(moved, q=q, loss=loss):
+            return float(q[0] @ loss(moved)[0])
+
+        for j in range(0, len(weight), 7):
+            step = np.zeros_like(scores)
+            step[0, j] = 1e-5
+            by_difference = (weighted(scores + step) - weighted(scores - step)) / 2e-5
+            assert slope[j] == pytest.approx(by_difference, rel=1e-5, abs=1e-7)
+        theta = np.array([0.3, -0.2, 0.1])
+
+        def slope_at(theta, q=q, X=X, loss=loss):
+            loss((X @ theta)[None, :])
+            return loss.pullback(q)[0][0] @ X
+
+        bend = np.stack([(slope_at(theta + s) - slope_at(theta - s)) / 2e-5 for s in 1e-5 * np.eye(3)])
+        loss((X @ theta)[None, :])
+        np.testing.assert_allclose(loss.hessian(q, X), bend, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            q[0] @ loss.jacobian(X, np.arange(len(loss.rows))), slope_at(theta), rtol=1e-9
+        )
 
 
 def test_a_few_left_of_a_large_risk_keep_their_digits():

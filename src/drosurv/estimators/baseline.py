@@ -181,9 +181,10 @@ def cox_baseline(
     return baseline
 
 
-def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
+def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
     """Breslow's baseline of the training patients, for losses of scores alone."""
-    return Baseline.breslow(training.target, scores, training.weight)
+    loss = CoxPartial(training.target, weight=training.weight, offset=training.observation.offset)
+    return cox_baseline(loss)(training, scores, extra)
 
 
 def piecewise(loss: PiecewiseExponential) -> Callable[[Training, FloatArray, FloatArray], Baseline]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.halves import halves
+from drosurv.estimators.observed_training import EVERYTHING
 from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
@@ -57,6 +59,7 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
     shuffle: bool = True
 
     _no_ties = "a split loss"
+    _observes = EVERYTHING
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -66,13 +69,20 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
             raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
     def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
-        both = self.sides == "both"
-        in_first = halves(event, self.n1, seed if self.shuffle else None, both=both)
-        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])), in_first, both)
+        in_first = self._in_first(event, seed)
+        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])), in_first, self.sides == "both")
+
+    def _in_first(self, event: BoolArray, seed: int) -> BoolArray:
+        return halves(event, self.n1, seed if self.shuffle else None, both=self.sides == "both")
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        both = self.sides == "both"
-        in_first = halves(training.target.event, self.n1, training.seed if self.shuffle else None, both=both)
-        loss = CoxSplit(training.target, in_first, training.weight, both=both)
+        event, observed = training.target.event, training.observation
+        if observed.patient is None:
+            in_first = self._in_first(event, training.seed)
+        else:
+            # All rows of a patient are in one half.
+            patient, _ = pd.factorize(observed.patient)
+            in_first = self._in_first(np.bincount(patient, event) > 0, training.seed)[patient]
+        loss = CoxSplit(training.target, in_first, training.weight, self.sides == "both", observed.offset)
         masses = [training.mass[half] / training.mass[half].sum() for half in loss.halves]
         return Recipe(loss, self._objective(batch, masses), blocks=loss.halves)

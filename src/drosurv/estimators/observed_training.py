@@ -59,7 +59,7 @@ def observed_training(
         raise ArgumentError(
             f"{name} has no definition for ",
             Argument(undefined[0]),
-            ": its loss knows no such thing. Use CoxPH, DROCox or RegularizedCox.",
+            ": its loss knows no such thing. Use CoxPH, DROCox, DROCoxSplit or RegularizedCox.",
         )
     observation = parse_observation(target, **given).take(training.kept)
     mass = training.mass

@@ -13,6 +13,8 @@ import numpy as np
 from drosurv.losses.cox_partial import block_sums, subtract_at
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_windows import RiskWindows
+from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
@@ -26,6 +28,8 @@ class CoxSplit(ConvexLoss):
 
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
 
+    Where the target has entry times or strata, the sum is over those of the event's stratum with V_j < Y_i <= Y_j.
+
     Parameters
     ----------
     target : Target
@@ -36,11 +40,13 @@ class CoxSplit(ConvexLoss):
         Weights inside the risk sets.
     both : bool
         False: only D1 is scored (against D2).
+    offset : (n,) float64 or None
+        Added to every model's scores.
 
     Attributes
     ----------
     rows : (E,) int
-        The patients the losses belong to: the events of D1 in order of time, then those of D2.
+        The patients the losses belong to: the events of D1 by stratum and time, then those of D2.
     sides : list of ScoredHalf
         The scored halves.
     halves : list of (m,) int
@@ -50,9 +56,15 @@ class CoxSplit(ConvexLoss):
     convex, signed = True, False
 
     def __init__(
-        self, target: Target, in_first: BoolArray, weight: FloatArray | None = None, both: bool = True
+        self,
+        target: Target,
+        in_first: BoolArray,
+        weight: FloatArray | None = None,
+        both: bool = True,
+        offset: FloatArray | None = None,
     ) -> None:
         self.target, self.in_first, self.weight, self.both = target, in_first, weight, both
+        self.offset = offset
         self.n = len(target)
         scored = [in_first, ~in_first] if both else [in_first]
         self.sides = [ScoredHalf(target, own, weight) for own in scored]
@@ -63,6 +75,8 @@ class CoxSplit(ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        if self.offset is not None:
+            scores = scores + self.offset
         return np.concatenate([side.losses(scores) for side in self.sides], axis=1)
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -99,11 +113,17 @@ class CoxSplit(ConvexLoss):
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
         weight = None if self.weight is None else self.weight[rows]
-        return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both)
+        offset = None if self.offset is None else self.offset[rows]
+        return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both, offset)
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch:
-        """The losses in torch, half by half; the halves of all training sets must have the same sizes."""
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
+        """The losses in torch, half by half; the halves of all training sets must have the same sizes.
+
+        None for entry times, strata and offsets.
+        """
+        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
+            return None
         import torch
 
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
@@ -132,22 +152,34 @@ class CoxSplit(ConvexLoss):
 
         return InTorch(in_torch, torch.cat([*(own for own, *_ in scored), *unscored], dim=-1))
 
-    def risk_parts(self) -> list[RiskPart]:
-        """Each scored half against the other."""
-        return [
+    def risk_parts(self) -> list[RiskPart] | None:
+        """Each scored half against the other, unless there are entry times, strata or offsets."""
+        if self.offset is not None:
+            return None
+        parts = [
             RiskPart(half, side.rows, side.block, side.risk_sets, apart=True)
             for half, side in zip(self.halves, self.sides, strict=True)
+            if isinstance(side.risk_sets, RiskSets)
         ]
+        return parts if len(parts) == len(self.sides) else None
 
 
 class ScoredHalf:
-    """The events of one half, in order of time, scored against the other half."""
+    """The events of one half, by stratum and time, scored against the other half."""
 
     def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:
-        order, inside = target.order, own[target.order]
-        self.rows: IntArray = order[inside & target.event[order]]
-        at, self.block = distinct(target.time[self.rows])
-        self.risk_sets = RiskSets(target.time, at, weight, order[~inside])
+        self.rows: IntArray
+        self.risk_sets: RiskSets | RiskWindows
+        if target.is_plain:
+            order, inside = target.order, own[target.order]
+            self.rows = order[inside & target.event[order]]
+            at, self.block = distinct(target.time[self.rows])
+            self.risk_sets = RiskSets(target.time, at, weight, order[~inside])
+        else:
+            slots = Slots.of(target, own)
+            self.rows, at, self.block = slots.rows, slots.time, slots.block
+            self.risk_sets = RiskWindows(slots, weight)
+        self._times = len(at)
         self._others_share: FloatArray = np.empty(0)
         self._shape: tuple[int, ...] = ()
 
@@ -163,9 +195,8 @@ class ScoredHalf:
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (B, n) in everybody's own score: of those referred to, and of the events."""
         # A reference patient's share in a risk set with the event itself is p times the others' share.
-        times = len(self.risk_sets.first)
-        pull = block_sums(weights * self._others_share, self.block, times)
-        squared = block_sums(weights * self._others_share**2, self.block, times)
+        pull = block_sums(weights * self._others_share, self.block, self._times)
+        squared = block_sums(weights * self._others_share**2, self.block, self._times)
         out = self.risk_sets.curvature(pull, squared, np.zeros(self._shape))
         out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
         return out
@@ -178,7 +209,7 @@ class ScoredHalf:
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivative (d, d) of the losses weighted by (E,) in those coefficients."""
         share = self._others_share[0]
-        pull = block_sums((weights * share)[None, :], self.block, len(self.risk_sets.first))
+        pull = block_sums((weights * share)[None, :], self.block, self._times)
         inside = self.risk_sets.pullback(pull, np.zeros((1, len(X))))[0]
         of_others = weighted_gram(X, inside) - weighted_gram(self.risk_sets.means(X), pull[0])
         return of_others + weighted_gram(self._away(X), weights * share * (1.0 - share))
@@ -189,7 +220,7 @@ class ScoredHalf:
 
     def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
         """Write the reference patients' part of the gradient (B, n) of the losses weighted by (B, E)."""
-        pull = block_sums(weights * self._others_share, self.block, len(self.risk_sets.first))
+        pull = block_sums(weights * self._others_share, self.block, self._times)
         self.risk_sets.pullback(pull, gradient)
 
     def subtract_own(self, weights: FloatArray, gradient: FloatArray) -> None:

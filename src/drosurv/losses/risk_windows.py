@@ -66,22 +66,24 @@ class RiskWindows:
         self._scores, self._log_sums = scores, out
         return out
 
-    def pullback(self, cotangent: FloatArray) -> FloatArray:
-        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n)."""
+    def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), added to `out`."""
         assert self._saved is not None, "log_sums comes before its pullback"
-        out = np.zeros_like(self._saved[0])
+        out = np.zeros_like(self._saved[0]) if out is None else out
         _pull_back(cotangent, self._runs, self._flat, *self._saved, out)
         return out
 
-    def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
-        """As :meth:`drosurv.losses.risk_sets.RiskSets.curvature`."""
+    def curvature(
+        self, cotangent: FloatArray, squared: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        """As :meth:`drosurv.losses.risk_sets.RiskSets.curvature`, added to `out`."""
         # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
         top = self._scores.max(axis=1, keepdims=True)
         # An empty slot has no pull, and must not make one of infinity.
         risen = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
         own = self.pullback(squared * risen) * np.exp(self._scores - top)
         bend: FloatArray = np.maximum(self.pullback(cotangent) - own, 0.0)
-        return bend
+        return bend if out is None else out + bend
 
     def means(self, X: FloatArray) -> FloatArray:
         """Risk-weighted means (K, d) of features (n, d) over each slot, for the first row of the batch.

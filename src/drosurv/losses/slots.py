@@ -8,7 +8,7 @@ import numpy as np
 
 from drosurv.losses.risk_sets import distinct
 from drosurv.radix import stable_order
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,19 @@ class Slots:
     end: IntArray
 
     @classmethod
-    def of(cls, target: Target) -> Slots:
-        """The slots of a target; without strata everybody is in stratum 0."""
+    def of(cls, target: Target, scored: BoolArray | None = None) -> Slots:
+        """The slots of a target; without strata everybody is in stratum 0.
+
+        With `scored` (n,) the slots are those of the scored patients' events, and the windows those of all others.
+        """
         stratum = np.zeros(len(target), np.intp) if target.stratum is None else target.stratum
         order = _by_stratum(target.order, target.stratum)
         times, rank = distinct(target.time[target.order])
         key = np.empty(len(target), np.intp)
         key[target.order] = rank
         key += stratum * len(times)
-        rows = order[target.event[order]]
+        events = target.event if scored is None else target.event & scored
+        rows = order[events[order]]
         slots, block = distinct(key[rows])
         # Searching in ascending order keeps the places looked at in a near cache.
         begin, end = np.empty(len(target), np.intp), np.empty(len(target), np.intp)
@@ -56,6 +60,8 @@ class Slots:
             begin += stratum * len(times)
             entered = _by_stratum(entered, target.stratum)
             begin[entered] = np.searchsorted(slots, begin[entered])
+        if scored is not None:
+            begin[scored], end[scored] = 1, 0
         return cls(rows, block, times[slots % len(times)], slots // len(times), begin, end)
 
 
