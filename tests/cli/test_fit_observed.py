@@ -64,6 +64,9 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
     shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
     assert "judged from their entry on" in shown
+    refused = drosurv("certify", tmp_path / "model", data[0], "--horizon", "5")
+    assert refused.exit_code == 2
+    assert "--entry is not understood by a certificate" in refused.stderr
     report = tmp_path / "report.md"
     drosurv.ok(
         "audit",

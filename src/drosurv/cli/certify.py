@@ -19,7 +19,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, check_picture, write_picture
 from drosurv.cli.rendering import print_frame, print_json
-from drosurv.errors import ArgumentError
+from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import moment, unit_in
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
@@ -61,6 +61,11 @@ def certify(
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), event=event, **target.arguments())
+    if table.entry is not None:
+        raise ArgumentError(
+            Argument("entry"),
+            " is not understood by a certificate: take patients who are observed from the beginning.",
+        )
     certificate = certified(
         opened.estimator,
         opened.features(table.frame),

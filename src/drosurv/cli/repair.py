@@ -71,6 +71,12 @@ def repair(
     check_outputs([output, corrected], [data, predictions, saved])
     if corrected is not None and predictions is None:
         raise ArgumentError(Argument("corrected"), " goes with ", Argument("predictions"), ".")
+    if saved is not None and predictions is not None:
+        raise ArgumentError(
+            Argument("predictions"), " takes the place of ", Argument("model"), ": pass one of them."
+        )
+    if set_ and (saved is not None or predictions is not None):
+        raise ArgumentError(Argument("set_"), " is for a model that is trained here: leave it out.")
     table = training_table(data, event, target, columns, file)
     opened = None if saved is None else OpenedModel.open(saved)
     if opened is not None:
