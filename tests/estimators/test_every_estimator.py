@@ -98,6 +98,17 @@ def test_risks_and_curves_have_their_shapes(cls):
     np.testing.assert_allclose(curve(curve.x), own, rtol=1e-6)
 
 
+@pytest.mark.parametrize("given", ["offset", "strata"])
+def test_what_the_model_was_not_fitted_with_is_refused_in_prediction(cls, given):
+    model, values = fitted(cls), {given: np.ones(160)}
+    for predict in (model.predict_survival_function, model.predict_cumulative_hazard_function):
+        with pytest.raises((ArgumentError, TypeError), match=given):
+            predict(X, times=TIMES, **values)
+    if given == "offset":
+        with pytest.raises((ArgumentError, TypeError), match=given):
+            model.predict(X, **values)
+
+
 def test_score_is_harrells_c_index(cls):
     model = fitted(cls)
     expected = concordance_index_censored(Y["event"], Y["time"], model.predict(X))[0]

@@ -254,6 +254,10 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
             # Coefficients hold their factor already.
             factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
             scores = network_scores(network, features) * factor
+        return self._with_offset(scores, offset)
+
+    def _with_offset(self, scores: FloatArray, offset: ArrayLike | None) -> FloatArray:
+        """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
         if self._has_offset and offset is None:
             raise ArgumentError(
                 "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."

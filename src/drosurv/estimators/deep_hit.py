@@ -104,12 +104,14 @@ class DeepHit(RobustEstimator):
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
-        risk: FloatArray = self._gone(X)[:, 1:].mean(axis=1)
-        return risk
+        return self._with_offset(self._gone(X)[:, 1:].mean(axis=1), offset)
 
     def _hazard(
         self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
     ) -> FloatArray:
+        if strata is not None or offset is not None:
+            # Which says that the model has none.
+            return super()._hazard(X, times, strata, offset)
         ends, survived = self._baseline.times, 1.0 - self._gone(X)
         hazard = -np.log(np.maximum(survived, np.finfo(np.float64).tiny))
         return hazard if times is None else along(ends, hazard, checked_times(times))
