@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from drosurv.coefficients import CoxTable
-from drosurv.coefficients.findings import Findings, findings_table
-from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
+from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
 from drosurv.errors import warn_caller
 from drosurv.estimators import CoxPH
@@ -25,7 +21,7 @@ from drosurv.metrics import FollowUp, concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
 from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
-from drosurv.target import CompetingTarget, FloatArray, Surv, Target, parse_competing_target
+from drosurv.target import CompetingTarget, FloatArray, Target, parse_competing_target
 
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
@@ -33,7 +29,7 @@ _HELD = 2_000_000
 _NOTHING = 1e-4
 
 
-class CauseSpecificCox(BaseEstimator):
+class CauseSpecificCox(CauseInference):
     """Linear Cox models of competing causes.
 
     With ``alpha=1`` each cause has Cox's partial likelihood with the others counted as censoring, as ``coxph`` fits it
@@ -84,9 +80,6 @@ class CauseSpecificCox(BaseEstimator):
     """
 
     _per_patient = ("worst_case_weights_",)
-    # Training data of a robust fit, for its table; never saved. What the table needs of each cause is.
-    _kept_training: tuple[FloatArray, CompetingTarget, FloatArray] | None = None
-    _findings: list[Findings] | None = None
 
     def __init__(
         self,
@@ -165,7 +158,7 @@ class CauseSpecificCox(BaseEstimator):
             CoxPH(**options).fit(X, target.of_cause(k).to_structured(), sample_weight, **observed)
             for k in range(1, target.n_causes + 1)
         ]
-        self.coef_: FloatArray = np.stack([model.coef_ for model in self.models_])
+        self.coef_ = np.stack([model.coef_ for model in self.models_])
 
     def _solved(
         self, X: FloatArray, target: CompetingTarget, weight: FloatArray
@@ -178,6 +171,9 @@ class CauseSpecificCox(BaseEstimator):
         problem = LinearProblem(X - mass @ X, criterion, self.l2)
         found = minimise(problem, tol=self.tol, max_iter=self.max_iter)
         return found, criterion, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
+
+    def _coefficients(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> FloatArray:
+        return self._solved(X, target, weight)[2]
 
     def _fit_together(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> None:
         found, criterion, self.coef_ = self._solved(X, target, weight)
@@ -244,77 +240,6 @@ class CauseSpecificCox(BaseEstimator):
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
         target = parse_competing_target(y, complete=False)
         return float(concordance_by_cause(target.cause, target.time, self.predict(X, cause), of=cause))
-
-    def summary(
-        self,
-        cause: int = 1,
-        level: float = 0.95,
-        method: str = "auto",
-        *,
-        n_boot: int = 1000,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        **options: Any,
-    ) -> CoxTable:
-        """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
-
-        Below alpha 1 plain Cox of the same cause stands beside it, and standard errors come from a bootstrap of all
-        causes together, which then serves every cause.
-        """
-        row = self._row(cause)
-        if self.alpha == 1.0:
-            options |= {"n_boot": n_boot, "random_state": random_state, "n_jobs": n_jobs}
-            table = self.models_[row].summary(level, method, **options)
-        else:
-            if method not in ("auto", "bootstrap"):
-                raise ValueError(
-                    f"method={method!r} speaks of plain Cox: use method='bootstrap', or alpha=1."
-                )
-            known = self._known()
-            if method == "bootstrap":
-                covariances, refits = bootstrap_of_causes(
-                    self._coefficients, *self._training(), n_boot, random_state, n_jobs
-                )
-                known = self._findings = [
-                    replace(own, covariances={"bootstrap": covariance}, n_boot=refits)
-                    for own, covariance in zip(known, covariances, strict=True)
-                ]
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-            used = "bootstrap" if "bootstrap" in known[row].covariances else None
-            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
-            table = findings_table(
-                title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
-            )
-        table.caption = f"Cause {cause}, {table.caption}"
-        return table
-
-    def _known(self) -> list[Findings]:
-        """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
-        if self._findings is None:
-            X, target, weight = self._training()
-            y = Surv.competing(target.cause, target.time)
-            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight)
-            self._findings = beside_plain(X, target, weight, plain.coef_, self.worst_case_weights_)
-        return self._findings
-
-    def _coefficients(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> FloatArray:
-        return self._solved(X, target, weight)[2]
-
-    def _training(self) -> tuple[FloatArray, CompetingTarget, FloatArray]:
-        if self._kept_training is None:
-            raise ValueError(
-                "summary needs the training data, which a saved model does not keep: call it before saving, or fit "
-                "again."
-            )
-        return self._kept_training
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes, with what summary() needs and without the training data."""
-        if self._kept_training is not None:
-            self._known()
-        state = dict(super().__getstate__())
-        state.pop("_kept_training", None)
-        return state
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads."""

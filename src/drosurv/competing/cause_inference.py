@@ -1,0 +1,100 @@
+"""What a model of causes tells of its coefficients: the Cox table of each cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+
+from drosurv.coefficients import CoxTable
+from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
+from drosurv.estimators import CoxPH
+from drosurv.target import CompetingTarget, FloatArray, Surv
+
+
+class CauseInference(BaseEstimator):
+    """Inference for the coefficients of a model of causes.
+
+    The training data of a robust fit are kept beside the model for it, and never saved.
+    """
+
+    alpha: float
+    coef_: FloatArray
+    models_: list[CoxPH]
+    worst_case_weights_: FloatArray
+    n_features_in_: int
+    _row: Callable[[int], int]
+    _coefficients: Callable[[FloatArray, CompetingTarget, FloatArray], FloatArray]
+    _kept_training: tuple[FloatArray, CompetingTarget, FloatArray] | None = None
+    _findings: list[Findings] | None = None
+
+    def summary(
+        self,
+        cause: int = 1,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_boot: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> CoxTable:
+        """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
+
+        Below alpha 1 plain Cox of the same cause stands beside it, and standard errors come from a bootstrap of all
+        causes together, which then serves every cause.
+        """
+        row = self._row(cause)
+        if self.alpha == 1.0:
+            options |= {"n_boot": n_boot, "random_state": random_state, "n_jobs": n_jobs}
+            table = self.models_[row].summary(level, method, **options)
+        else:
+            if method not in ("auto", "bootstrap"):
+                raise ValueError(
+                    f"method={method!r} speaks of plain Cox: use method='bootstrap', or alpha=1."
+                )
+            known = self._known()
+            if method == "bootstrap":
+                covariances, refits = bootstrap_of_causes(
+                    self._coefficients, *self._training(), n_boot, random_state, n_jobs
+                )
+                known = self._findings = [
+                    replace(own, covariances={"bootstrap": covariance}, n_boot=refits)
+                    for own, covariance in zip(known, covariances, strict=True)
+                ]
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            used = "bootstrap" if "bootstrap" in known[row].covariances else None
+            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
+            table = findings_table(
+                title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
+            )
+        table.caption = f"Cause {cause}, {table.caption}"
+        return table
+
+    def _known(self) -> list[Findings]:
+        """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
+        if self._findings is None:
+            X, target, weight = self._training()
+            y = Surv.competing(target.cause, target.time)
+            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight)
+            self._findings = beside_plain(X, target, weight, plain.coef_, self.worst_case_weights_)
+        return self._findings
+
+    def _training(self) -> tuple[FloatArray, CompetingTarget, FloatArray]:
+        if self._kept_training is None:
+            raise ValueError(
+                "summary needs the training data, which a saved model does not keep: call it before saving, or fit "
+                "again."
+            )
+        return self._kept_training
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, with what summary() needs and without the training data."""
+        if self._kept_training is not None:
+            self._known()
+        state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
+        return state
