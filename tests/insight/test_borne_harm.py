@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.insight.borne_harm import DISCOUNT, search_rules
+from drosurv.insight.borne_harm import DISCOUNT, HarmFinder
 from drosurv.insight.coded_table import CodedTable
 
 
@@ -31,7 +31,7 @@ def borne(harm):
 def search(table, harm, **options):
     coded = CodedTable.from_table(table)
     settings = {"max_rules": 1, "max_conditions": 1, "min_group": 20} | options
-    return [coded.rule(atoms) for atoms in search_rules(coded, harm, **settings)]
+    return [coded.rule(atoms) for atoms in HarmFinder(coded, harm, **settings).find(np.ones(len(harm)))]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -55,7 +55,9 @@ def test_rules_and_codes_agree_about_who_is_meant():
     table = table_of(400)
     harm = np.random.default_rng(1).normal(size=400) + 0.2
     coded = CodedTable.from_table(table)
-    for atoms in search_rules(coded, harm, max_rules=5, max_conditions=3, min_group=20):
+    for atoms in HarmFinder(coded, harm, max_rules=5, max_conditions=3, min_group=20).find(
+        np.ones(len(harm))
+    ):
         np.testing.assert_array_equal(coded.covers(atoms), coded.rule(atoms).holds(table))
 
 
@@ -97,9 +99,8 @@ def test_weights_count_patients_as_often():
     coded = CodedTable.from_table(table)
     repeated = replace(coded, codes=coded.codes[:, np.repeat(np.arange(200), draws)])
     limits = {"max_rules": 3, "max_conditions": 2, "min_group": 20}
-    assert search_rules(coded, harm, weight=draws.astype(float), **limits) == search_rules(
-        repeated, np.repeat(harm, draws), **limits
-    )
+    weighted = HarmFinder(coded, harm, **limits).find(draws.astype(float))
+    assert weighted == HarmFinder(repeated, np.repeat(harm, draws), **limits).find(np.ones(draws.sum()))
 
 
 def test_no_rule_where_nobody_is_harmed_and_none_smaller_than_a_group():

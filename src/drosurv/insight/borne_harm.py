@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from drosurv.insight.coded_table import Atom, CodedTable
 from drosurv.insight.rule_search import Candidate, RuleSearch
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray
 
 BEAM = 12
 # How many standard errors are taken off a summed harm before rules are compared: small groups must earn it.
@@ -36,30 +38,39 @@ class BorneHarm:
         return np.where(count >= self.min_group, np.stack([borne, borne - self.mean * count]), -np.inf)
 
 
-def search_rules(
-    table: CodedTable,
-    harm: FloatArray,
-    *,
-    max_rules: int,
-    max_conditions: int,
-    min_group: int,
-    weight: FloatArray | None = None,
-) -> list[tuple[Atom, ...]]:
-    """Rules in the order found, each among the patients whom no earlier rule covers.
+@dataclass(frozen=True, eq=False)
+class HarmFinder:
+    """Groups that bear harm, a number (n,) known for every patient.
 
-    A rule is the better the more harm (n,) its patients bear together, counted at the lower end of an interval: it
-    should hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length. A
-    patient counts as often as his weight (n,) says, which is how a bootstrap draws him.
+    A rule is the better the more harm its patients bear together, counted at the lower end of an interval: it should
+    hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length.
     """
-    left = np.ones(len(harm)) if weight is None else weight.astype(np.float64)
-    rules: list[tuple[Atom, ...]] = []
-    while len(rules) < max_rules and left.any():
-        best = _best(RuleSearch(table, BorneHarm(harm, left, min_group), left > 0, BEAM), max_conditions)
-        if best.score <= 0:
-            break
-        rules.append(best.atoms)
-        left = np.where(table.covers(best.atoms), 0.0, left)
-    return rules
+
+    table: CodedTable
+    values: FloatArray
+    max_rules: int
+    max_conditions: int
+    min_group: int
+
+    def find(self, weight: FloatArray) -> list[tuple[Atom, ...]]:
+        """Rules in the order found, each among the patients whom no earlier rule covers."""
+        left = weight
+        rules: list[tuple[Atom, ...]] = []
+        while len(rules) < self.max_rules and left.any():
+            criterion = BorneHarm(self.values, left, self.min_group)
+            best = _best(RuleSearch(self.table, criterion, left > 0, BEAM), self.max_conditions)
+            if best.score <= 0:
+                break
+            rules.append(best.atoms)
+            left = np.where(self.table.covers(best.atoms), 0.0, left)
+        return rules
+
+    def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
+        """The harm that was given."""
+        return self.values
+
+    def observed_expected(self, group: BoolArray, confidence: float) -> None:
+        """Nothing was expected."""
 
 
 def _best(search: RuleSearch, max_conditions: int) -> Candidate:

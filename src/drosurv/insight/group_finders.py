@@ -1,13 +1,12 @@
-"""What makes patients badly served, and how to find them: by harm given for each, or by what a model expected."""
+"""What a search for badly served groups can do, and the one for groups that a model is wrong about."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from drosurv.insight.borne_harm import search_rules
 from drosurv.insight.coded_table import Atom, CodedTable
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import SMALLEST_EXPECTED, expected_of_frozen, reference_times
@@ -34,36 +33,15 @@ class GroupFinder(Protocol):
         """Events of the group over those expected; None where nothing was expected."""
 
 
-class HarmFinder:
-    """Groups that bear harm, a number known for every patient."""
-
-    def __init__(
-        self, table: CodedTable, harm: FloatArray, max_rules: int, max_conditions: int, min_group: int
-    ) -> None:
-        self.table, self.values = table, harm
-        self.limits = {"max_rules": max_rules, "max_conditions": max_conditions, "min_group": min_group}
-
-    def find(self, weight: FloatArray) -> list[Atoms]:
-        """Rules in the order found."""
-        return search_rules(self.table, self.values, weight=weight, **self.limits)
-
-    def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
-        """The harm that was given."""
-        return self.values
-
-    def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
-        """Nothing was expected."""
-        return None
-
-
+@dataclass(frozen=True, eq=False)
 class WrongnessFinder:
     """Groups that a model is wrong about: harm is the log likelihood that correcting it would gain a patient."""
 
-    def __init__(
-        self, table: CodedTable, residuals: Residuals, limits: Limits, max_rules: int, max_conditions: int
-    ) -> None:
-        self.table, self.residuals, self.limits = table, residuals, limits
-        self.max_rules, self.max_conditions = max_rules, max_conditions
+    table: CodedTable
+    residuals: Residuals
+    limits: Limits
+    max_rules: int
+    max_conditions: int
 
     def find(self, weight: FloatArray) -> list[Atoms]:
         """Rules in the order found, each among the patients whom no earlier rule covers."""

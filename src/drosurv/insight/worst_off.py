@@ -8,17 +8,11 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.inference import draw_folds
+from drosurv.insight.borne_harm import HarmFinder
 from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
-from drosurv.insight.group_finders import (
-    MIN_EVENTS,
-    Atoms,
-    GroupFinder,
-    HarmFinder,
-    WrongnessFinder,
-    residuals_of,
-)
+from drosurv.insight.group_finders import MIN_EVENTS, Atoms, GroupFinder, WrongnessFinder, residuals_of
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
