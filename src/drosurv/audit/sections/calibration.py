@@ -47,7 +47,7 @@ def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
         key = row["attribute"], row["group"]
-        return row | named(*key) | {"note": "small" if key in small else ""}
+        return row | named(*key) | {"note": "small group" if key in small else ""}
 
     rows = tuple(map(told, plain_rows(result.calibration)))
     at = (
