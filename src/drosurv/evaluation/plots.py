@@ -1,4 +1,4 @@
-"""Plots of an evaluation, as :class:`~drosurv.evaluation.EvaluationResult` describes them.
+"""Plots of an evaluation: the methods of :class:`~drosurv.evaluation.EvaluationResult` that draw.
 
 Each draws on the axes it is given, or on new ones, and returns them.
 """
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 _GREY = "0.45"
 
 
-def groups_plot(result: EvaluationResult, metric: str, ax: Axes | None) -> Axes:
-    """Forest plot."""
+def groups_plot(
+    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
+) -> Axes:
+    """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
         known = sorted({row.metric for row in result.rows if row.kind == "group"})
@@ -47,9 +49,23 @@ def groups_plot(result: EvaluationResult, metric: str, ax: Axes | None) -> Axes:
 
 
 def calibration_plot(
-    result: EvaluationResult, attribute: str, horizon: float | None, ax: Axes | None
+    result: EvaluationResult,
+    attribute: str = "overall",
+    *,
+    horizon: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Observed against predicted survival."""
+    """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
+
+    Parameters
+    ----------
+    attribute : str
+        Whose groups.
+    horizon : float, optional
+        One of the horizons; by default all of them.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
     rows = _of_attribute(result.calibration, attribute)
     if horizon is not None:
         rows = rows[rows["horizon"] == horizon]
@@ -78,8 +94,8 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: EvaluationResult, attribute: str, ax: Axes | None) -> Axes:
-    """Mean survival curves."""
+def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
+    """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
     rows = _of_attribute(result.survival, attribute)
     ax = _axes(ax)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
@@ -93,8 +109,26 @@ def survival_plot(result: EvaluationResult, attribute: str, ax: Axes | None) -> 
     return ax
 
 
-def control_plot(result: EvaluationResult, metric: str, attribute: str, ax: Axes | None) -> Axes:
-    """A disparity along the curve of the shrunken reference."""
+def control_plot(
+    result: EvaluationResult,
+    metric: str = "individual_disparity",
+    attribute: str = "overall",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
+
+    A model on or above the curve has only shrunk.
+
+    Parameters
+    ----------
+    metric : str
+        "individual_disparity", "intersectional_disparity" or "group_disparity".
+    attribute : str
+        Whose groups, for "group_disparity".
+    ax : matplotlib Axes, optional
+        Where to draw.
+    """
     control = result.control
     if control is None:
         raise ArgumentError("there is no shrinkage control without a reference: pass reference or X_train.")

@@ -17,7 +17,6 @@ from drosurv.presentation import Column, Statement, Table, group_name, plain
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
@@ -226,47 +225,10 @@ class EvaluationResult:
             "summary": self.summary().split("\n"),
         }
 
-    def plot_groups(self, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-        """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
-        return plots.groups_plot(self, metric, ax)
-
-    def plot_calibration(
-        self, attribute: str = "overall", *, horizon: float | None = None, ax: Axes | None = None
-    ) -> Axes:
-        """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
-
-        Parameters
-        ----------
-        attribute : str
-            Whose groups.
-        horizon : float, optional
-            One of the horizons; by default all of them.
-        ax : matplotlib Axes, optional
-            Where to draw.
-        """
-        return plots.calibration_plot(self, attribute, horizon, ax)
-
-    def plot_survival(self, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-        """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
-        return plots.survival_plot(self, attribute, ax)
-
-    def plot_control(
-        self, metric: str = "individual_disparity", attribute: str = "overall", *, ax: Axes | None = None
-    ) -> Axes:
-        """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
-
-        A model on or above the curve has only shrunk.
-
-        Parameters
-        ----------
-        metric : str
-            "individual_disparity", "intersectional_disparity" or "group_disparity".
-        attribute : str
-            Whose groups, for "group_disparity".
-        ax : matplotlib Axes, optional
-            Where to draw.
-        """
-        return plots.control_plot(self, metric, attribute, ax)
+    plot_groups = plots.groups_plot
+    plot_calibration = plots.calibration_plot
+    plot_survival = plots.survival_plot
+    plot_control = plots.control_plot
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import numbers
@@ -35,7 +36,7 @@ class Searched(Protocol):
     best_index_: int
 
 
-def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Axes:
+def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
     """Draw the c-index against a disparity.
 
     Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
@@ -43,6 +44,7 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Ax
     multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
     they are. The vertical line is the accuracy budget, where the rule has one.
     """
+    check_is_fitted(search, "results_")
     ax = _axes(ax)
     results = _with(search.results_, "concordance_index", minimise)
     x, y = numbers(results, "concordance_index", minimise)
@@ -69,12 +71,13 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str) -> Ax
     return _finish(ax, "concordance_index", minimise)
 
 
-def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str) -> Axes:
+def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
     """Draw a disparity against the share of the unregularised model's gain over no model at all.
 
     The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
     the line has bought its low disparity by saying less, and nothing else; one below it has done better.
     """
+    check_is_fitted(search, "results_")
     ax = _axes(ax)
     results = _with(search.results_, "gain_share", minimise)
     control = _with(search.control_, "gain_share", minimise)

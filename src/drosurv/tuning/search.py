@@ -23,6 +23,7 @@ from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.plain_models import plain_models
+from drosurv.tuning.plots import plot_front, plot_shrinkage
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
 from drosurv.tuning.search_tables import (
     FACTOR,
@@ -35,7 +36,6 @@ from drosurv.tuning.search_tables import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 
 # Always measured: accuracy, and what the shrinkage control needs.
@@ -331,16 +331,5 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         best = self.best_estimator_
         return (best[-1], best[:-1].transform(X)) if isinstance(best, Pipeline) else (best, X)
 
-    def plot_front(self, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
-        """Accuracy against a disparity: every setting with its interval, the front, the choice, the control."""
-        from drosurv.tuning.plots import plot_front
-
-        check_is_fitted(self, "results_")
-        return plot_front(self, ax, minimise=minimise)
-
-    def plot_shrinkage(self, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
-        """A disparity against the share of plain Cox's gain: settings on the curve have only shrunk."""
-        from drosurv.tuning.plots import plot_shrinkage
-
-        check_is_fitted(self, "results_")
-        return plot_shrinkage(self, ax, minimise=minimise)
+    plot_front = plot_front
+    plot_shrinkage = plot_shrinkage
