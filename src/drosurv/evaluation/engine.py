@@ -58,8 +58,8 @@ class Panel:
             metric for metric in CATALOGUE.values() if metric.name in names and not self.lacks(metric)
         )
 
-    def lacks(self, metric: Metric) -> tuple[Need, ...]:
-        """What the metric needs and these patients do not have."""
+    def lacks(self, metric: Metric) -> bool:
+        """Whether the metric needs something that these patients do not have."""
         scoring = self.everyone.scoring
         has: dict[Need, Callable[[], bool]] = {
             "risk": lambda: scoring.has_risk,
@@ -69,7 +69,7 @@ class Panel:
             "groups": lambda: bool(self.attributes),
             "hazards": lambda: self.has_hazards,
         }
-        return tuple(need for need in metric.needs if not has[need]())
+        return not all(has[need]() for need in metric.needs)
 
     def of(self, kind: str) -> list[Metric]:
         """Those of one kind (see :class:`~drosurv.evaluation.catalogue.Metric`)."""

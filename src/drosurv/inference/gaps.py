@@ -286,12 +286,10 @@ def ratio_intervals(
         The p of each patient.
     denominator : (n,) array or float
         The q of each patient.
-    groups : (n,) labels, or (n, J) for intersections
-        Group of each patient; one group only is allowed here, and has no gap.
+    groups, missing
+        As in :func:`~drosurv.metrics.concordance_fractions`; one group only is allowed here, and has no gap.
     level : float
         Nominal coverage.
-    missing : "group" or "drop"
-        Patients without a label: a group of their own, or left out altogether.
     replicates, random_state, threads
         As in :func:`bootstrap`.
 

@@ -154,12 +154,8 @@ def cross_group_concordance(
 
     Parameters
     ----------
-    y, risk, sample_weight
-        As in :func:`concordance_index`.
-    groups : (n,) labels, or (n, J) for intersections
-        Group of each patient.
-    missing : "group" or "drop"
-        Patients without a label: a group of their own, or left out altogether.
+    y, risk, sample_weight, groups, missing
+        As in :func:`concordance_fractions`.
 
     Returns
     -------

@@ -177,14 +177,9 @@ def censored_group_disparity(
     Parameters
     ----------
     y, risk, X, scale, pairs
-        As in :func:`censored_individual_disparity`.
+        As in :func:`censored_individual_disparity`, and so is what is returned.
     groups : (n,) labels, or (n, J) for intersections
         Group of each patient.
-
-    Returns
-    -------
-    float
-        NaN, with a warning, if nobody was censored or nobody had the event.
 
     Examples
     --------
