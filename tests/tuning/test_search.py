@@ -320,6 +320,8 @@ def test_bad_input_is_refused_with_the_remedy(options, message, data):
 def test_sensitive_features_of_other_patients_are_refused(data):
     with pytest.raises(ValueError, match="10 labels for 300 patients"):
         GridSearch(DROCox()).fit(data.X, data.y, sensitive_features=["a"] * 10)
+    with pytest.raises(ValueError, match="an attribute called 'overall'"):
+        GridSearch(DROCox()).fit(data.X, data.y, sensitive_features={"overall": ["a", "b"] * 150})
     with pytest.raises(ValueError, match="at least 2 groups, got 1"):
         GridSearch(DROCox()).fit(data.X, data.y, sensitive_features={"sex": ["a"] * 300})
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import ALL, EVERYONE, Place, Sheet
+from drosurv.evaluation.sheet import Place, Sheet
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.inference.resampling import seed_sequence
 from drosurv.presentation import (

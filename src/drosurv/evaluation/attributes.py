@@ -19,6 +19,8 @@ from drosurv.target import IntArray, Target
 if TYPE_CHECKING:
     import pandas as pd
 
+#: What tables call the attribute, and the group, of all patients.
+EVERYONE, ALL = "overall", "all"
 # What stands between attributes, and between labels, of an intersection.
 AND = " & "
 
@@ -89,6 +91,11 @@ def parse_attributes(
     if sensitive_features is None:
         return []
     columns = named_columns(sensitive_features, name)
+    if EVERYONE in columns:
+        raise ArgumentError(
+            Argument(name),
+            f" has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
+        )
     known = dict(labels or {})
     if unknown := [key for key in known if key not in columns]:
         raise ArgumentError(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.evaluation.attributes import warn_of_undefined
+from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.prepare import prepare
-from drosurv.evaluation.sheet import ALL, EVERYONE, Key, Sheet
+from drosurv.evaluation.sheet import Key, Sheet
 from drosurv.groups import Missing
 from drosurv.inference import Draws, Number, compare_draws
 from drosurv.inference.resampling import seed_sequence

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import Attribute, Count
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import ALL, EVERYONE, Between, Key, Place, Sheet
+from drosurv.evaluation.sheet import Between, Key, Place, Sheet
 from drosurv.inference import Draws, Number, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients
-from drosurv.evaluation.sheet import ALL, EVERYONE
 from drosurv.metrics import calibration_at, d_calibration
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import FloatArray

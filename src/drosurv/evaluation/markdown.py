@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.sheet import EVERYONE
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:

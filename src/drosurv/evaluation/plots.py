@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.errors import ArgumentError
+from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import disparity_column
-from drosurv.evaluation.sheet import ALL, EVERYONE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import predict_risk, training_follow_up
-from drosurv.evaluation.sheet import EVERYONE
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, sampled_individual_disparity
 from drosurv.metrics.pair_disparities import Convention
@@ -53,11 +52,6 @@ def prepare(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
     attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
-    if any(attribute.name == EVERYONE for attribute in attributes):
-        raise ArgumentError(
-            Argument("sensitive_features"),
-            f" has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
-        )
     intersection = intersection_of(attributes) if attributes else None
     features = standardised_features(X, X_train)
     why_no_reference = ""

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from drosurv.evaluation.attributes import Attribute, Count
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.sheet import ALL, EVERYONE, Key, Place, Sheet
+from drosurv.evaluation.sheet import Key, Place, Sheet
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.presentation import with_interval
 

@@ -9,11 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.evaluation.attributes import Attribute, intersection_of, parse_attributes
+from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.sheet import EVERYONE
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target
 

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.evaluation.attributes import Attribute
+from drosurv.evaluation.attributes import EVERYONE, Attribute
 from drosurv.evaluation.patients import Patients
 from drosurv.inference import Draws, Number
 from drosurv.target import FloatArray
 
-#: What tables call the attribute, and the group, of all patients.
-EVERYONE, ALL = "overall", "all"
 # Attribute and metric.
 Key = tuple[str, str]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.sheet import EVERYONE
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.misaligned import misaligned_brier_score
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS

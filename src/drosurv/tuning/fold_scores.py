@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.evaluation.sheet import EVERYONE, Key
+from drosurv.evaluation.sheet import Key
 from drosurv.inference import Number
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
