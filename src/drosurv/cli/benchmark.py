@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.options import AsJson, listed
+from drosurv.cli.options import AsJson, Document, Jobs, listed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
 from drosurv.cli.rendering import print_json
@@ -32,7 +32,7 @@ def benchmark(
     quick: Annotated[
         bool, typer.Option("--quick", help="Six small datasets and three splits: under ten minutes.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one per processor core.")] = None,
+    jobs: Jobs = None,
     minutes: Annotated[
         float | None,
         typer.Option(help="Start nothing later than this; running again does the rest."),
@@ -46,9 +46,7 @@ def benchmark(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for finished units and results.")
     ] = Path("benchmark"),
-    document: Annotated[
-        Path | None, typer.Option(help="Also write everything as one Markdown document to this file.")
-    ] = None,
+    document: Document = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the methods on real datasets. Stop it at any time: running again continues.

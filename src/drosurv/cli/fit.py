@@ -17,7 +17,9 @@ from drosurv.cli.options import (
     DataFile,
     EventColumn,
     FileOptions,
+    Force,
     Groups,
+    Network,
     Seed,
     Settings,
     TargetOptions,
@@ -57,7 +59,7 @@ def fit(
     ball: Annotated[
         str | None, typer.Option(help="Of a robust model: shape of the subpopulations, chi2, paper or cvar.")
     ] = None,
-    network: Annotated[str | None, typer.Option(help="linear, the default, trees or mlp.")] = None,
+    network: Network = None,
     hidden: Annotated[
         str | None, typer.Option(help="Widths of the mlp's hidden layers, such as 24,24; 24 by default.")
     ] = None,
@@ -90,9 +92,7 @@ def fit(
         Path | None, typer.Option(help="CSV file to write patients to that are kept away from training.")
     ] = None,
     hold_out_share: Annotated[float, typer.Option(help="Share of the patients to hold out.")] = 0.25,
-    force: Annotated[
-        bool, typer.Option("--force", help="Save even a model that a leaking column has made perfect.")
-    ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.

@@ -36,6 +36,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the estimator, such as lr=0.001."),
 ]
+Network = Annotated[str | None, typer.Option(help="linear, the default, trees or mlp.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Save even a model that a leaking column has made perfect.")
+]
+Jobs = Annotated[int | None, typer.Option(help="Processes; by default one per processor core.")]
+Document = Annotated[
+    Path | None, typer.Option(help="Also write everything as one Markdown document to this file.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.options import AsJson, listed
+from drosurv.cli.options import AsJson, Document, Jobs, listed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
 from drosurv.cli.rendering import print_frame, print_json, records
@@ -38,7 +38,7 @@ def reproduce(
         str, typer.Option(help="Where settings are chosen: validation, or test (a diagnostic, not a result).")
     ] = "validation",
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda or auto.")] = "auto",
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one per processor core.")] = None,
+    jobs: Jobs = None,
     seer_file: Annotated[
         Path | None,
         typer.Option(
@@ -48,9 +48,7 @@ def reproduce(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for finished units, tables and the figure.")
     ] = Path("reproduction"),
-    document: Annotated[
-        Path | None, typer.Option(help="Also write everything as one Markdown document to this file.")
-    ] = None,
+    document: Document = None,
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the paper's tables and figure. Stop it at any time: running again continues.

@@ -15,7 +15,9 @@ from drosurv.cli.options import (
     DataFile,
     EventColumn,
     FileOptions,
+    Force,
     Groups,
+    Network,
     Seed,
     Settings,
     TargetOptions,
@@ -44,7 +46,7 @@ def tune(
     model: Annotated[
         str, typer.Option(help="Whose settings to try, beside plain Cox: dro-cox or another estimator.")
     ] = "dro-cox",
-    network: Annotated[str | None, typer.Option(help="linear, the default, trees or mlp.")] = None,
+    network: Network = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,9 +85,7 @@ def tune(
         typer.Option(help="Picture to write: the accuracy-disparity front and the shrinkage control."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    force: Annotated[
-        bool, typer.Option("--force", help="Save even a model that a leaking column has made perfect.")
-    ] = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
