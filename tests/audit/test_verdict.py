@@ -106,6 +106,14 @@ def test_a_group_that_only_the_search_found_is_harmed_too():
     ]
 
 
+def test_a_model_that_is_dominated_is_not_weighed_against_gains_of_others():
+    women = standing("sex", "f", "worse", "worse")
+    found = Grounds(standing(), [women, MEN], gap(False), against=beside_cox(standing(), women, MEN))
+    status, _ = verdict(found)
+    assert status == "harm"
+    assert next_steps(found, status)[1].startswith("Use plain Cox, or write down")
+
+
 def test_a_repair_that_passed_is_in_the_verdict_and_among_the_next_steps():
     found = Grounds(standing(), [MEN, MEN], gap(False), [OFF], repaired=["patients with age > 70"])
     status, text = verdict(found)

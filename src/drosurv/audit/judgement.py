@@ -70,7 +70,8 @@ def find_grounds(evidence: Evidence) -> Grounds:
 
 
 def _whom(repairs: Sequence[Repair]) -> list[str]:
-    return ["patients as a whole" if r.rule is None else f"patients with {r.rule}" for r in repairs]
+    told = ("patients as a whole" if r.rule is None else f"patients with {r.rule}" for r in repairs)
+    return list(dict.fromkeys(told))
 
 
 def verdict(found: Grounds) -> tuple[str, str]:
@@ -131,7 +132,7 @@ def next_steps(found: Grounds, status: str) -> list[str]:
             f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
             "audit it again on other patients."
         )
-    if status == "dominated" and found.against is not None:
+    if found.against is not None and found.against.dominated:
         steps.append(f"Use {found.against.reference}, or write down what this model is preferred for.")
     elif found.lost and found.against is not None:
         steps.append(
