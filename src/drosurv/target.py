@@ -60,6 +60,11 @@ class Target:
         """Number of observed events."""
         return int(self.event.sum())
 
+    @property
+    def curve_times(self) -> FloatArray:
+        """Zero and each time of an event, (K,): where curves are given unless other times are asked for."""
+        return np.unique(np.append(self.time[self.event], 0.0))
+
     def take(self, rows: NDArray[Any]) -> Target:
         """The target of the given rows (indices or a mask)."""
         entry = None if self.entry is None else self.entry[rows]

@@ -21,7 +21,7 @@ from drosurv.metrics import FollowUp, concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
 from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
-from drosurv.target import CompetingTarget, FloatArray, Target, parse_competing_target
+from drosurv.target import CompetingTarget, FloatArray, parse_competing_target
 
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
@@ -139,7 +139,7 @@ class CauseSpecificCox(CauseInference):
             weight = _check_sample_weight(sample_weight, features, dtype=np.float64, ensure_non_negative=True)
             self._fit_together(features, target, weight)
         any_cause = target.of_any_cause()
-        self.unique_times_ = np.unique(np.append(target.time[any_cause.event], 0.0))
+        self.unique_times_ = any_cause.curve_times
         self.n_patients_ = len(target)
         self.n_events_ = np.bincount(target.cause, minlength=self.n_causes_ + 1)[1:]
         self.follow_up_ = FollowUp.of(any_cause)
@@ -184,7 +184,7 @@ class CauseSpecificCox(CauseInference):
         extra = loss.start + found.x[self.coef_.size :]
         psi = loss.split(extra)
         self._baselines = [
-            _piecewise(part, own - centre @ coef, target.of_cause(k + 1))
+            Baseline.piecewise(part, target.of_cause(k + 1), own - centre @ coef)
             for k, (part, own, coef) in enumerate(zip(loss.parts, psi, self.coef_, strict=True))
         ]
         at = criterion.objective(criterion.entries(scores[None], extra[None]), mass)
@@ -274,10 +274,3 @@ class CauseSpecificCox(CauseInference):
                 scores = [self.predict(rows, cause) for cause in range(1, self.n_causes_ + 1)]
                 pairs = zip(self._baselines, scores, strict=True)
                 yield np.stack([baseline.cumulative_hazard(score, times) for baseline, score in pairs])
-
-
-def _piecewise(loss: Any, psi: FloatArray, target: Target) -> Baseline:
-    """The cause's hazard, constant on intervals, read at zero and at its event times."""
-    times = np.unique(np.append(target.time[target.event], 0.0))
-    with np.errstate(divide="ignore"):
-        return Baseline(times, np.log(loss.intervals.cumulative(np.exp(psi), *loss.intervals.place(times))))

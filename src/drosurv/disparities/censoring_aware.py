@@ -143,10 +143,7 @@ class RPGroup(PairPenalty):
 
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone."""
-        return self._like(self.U[rows], self.target.take(rows), self.codes[rows])
-
-    def _like(self, U: FloatArray, target: Target, codes: NDArray[np.int64]) -> Self:
-        return type(self)(U, target, codes, self.scale)
+        return type(self)(self.U[rows], self.target.take(rows), self.codes[rows], self.scale)
 
     def _pair_sets(self) -> list[CensoredEventPairs]:
         return _pairs_within(self.U, self.target.event, self.target.time, self.codes)
@@ -189,5 +186,6 @@ class RPIndividual(RPGroup):
         """From a training set; groups play no part."""
         return cls(X, target, scale)
 
-    def _like(self, U: FloatArray, target: Target, codes: NDArray[np.int64]) -> Self:
-        return type(self)(U, target, self.scale)
+    def subset(self, rows: NDArray[Any]) -> Self:
+        """The penalty of the given patients alone."""
+        return type(self)(self.U[rows], self.target.take(rows), self.scale)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -76,7 +77,7 @@ class AcceleratedFailureTime(RobustEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = LogTime(training.target, self.distribution, training.weight)
         objective = self._objective(batch, [training.mass])
-        return Recipe(loss, objective, baseline=_curves(self.distribution))
+        return Recipe(loss, objective, baseline=partial(_curves, self.distribution))
 
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)
@@ -198,9 +199,5 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     return errors
 
 
-def _curves(distribution: str) -> Callable[[Training, FloatArray, FloatArray], LogTimeCurves]:
-    def curves(training: Training, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
-        times = np.unique(np.concatenate([[0.0], training.target.time[training.target.event]]))
-        return LogTimeCurves(distribution, float(1.0 / extra[1]), times)
-
-    return curves
+def _curves(distribution: str, training: Training, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
+    return LogTimeCurves(distribution, float(1.0 / extra[1]), training.target.curve_times)

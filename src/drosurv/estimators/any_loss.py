@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from drosurv.errors import ArgumentError
@@ -42,10 +43,10 @@ class AnyLoss(NetworkEstimator):
             return Recipe(self.loss(training.target, weight), **parts)
         if self.loss == "full":
             full = PiecewiseExponential(training.target, sample_weight=weight)
-            return Recipe(full, baseline=piecewise(full), **parts)
-        partial = CoxPartial(training.target, self.ties, weight)
+            return Recipe(full, baseline=partial(piecewise, full), **parts)
+        loss = CoxPartial(training.target, self.ties, weight)
         # Curves are those of the patients as they are, whomever the training weighed up.
         as_they_are = (
-            partial if weight is training.weight else CoxPartial(training.target, self.ties, training.weight)
+            loss if weight is training.weight else CoxPartial(training.target, self.ties, training.weight)
         )
-        return Recipe(partial, baseline=cox_baseline(as_they_are), **parts)
+        return Recipe(loss, baseline=partial(cox_baseline, as_they_are), **parts)

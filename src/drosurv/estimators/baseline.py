@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,6 +94,15 @@ class Baseline:
             log_cumulative = np.concatenate([[-np.inf], log_cumulative])
         return Baseline(at, log_cumulative)
 
+    @staticmethod
+    def piecewise(loss: PiecewiseExponential, target: Target, psi: FloatArray) -> Baseline:
+        """The hazard with logs psi (K,) on the loss's intervals, read at zero and every event time of a target."""
+        times = target.curve_times
+        with np.errstate(divide="ignore"):
+            return Baseline(
+                times, np.log(loss.intervals.cumulative(np.exp(psi), *loss.intervals.place(times)))
+            )
+
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
         log_base = self.log_cumulative
@@ -161,39 +169,30 @@ class StratifiedBaseline:
 
 
 def cox_baseline(
-    loss: CoxPartial,
-) -> Callable[[Training, FloatArray, FloatArray], Baseline | StratifiedBaseline]:
+    loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray
+) -> Baseline | StratifiedBaseline:
     """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
-
-    def baseline(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
-        jumps = log_hazard_jumps(loss, scores)
-        if loss.slots is None or training.target.stratum is None:
-            return Baseline.through(loss.at, jumps)
-        strata, stratum = training.observation.strata, loss.slots.stratum
-        times = np.unique(loss.at if loss.at.min() <= 0 else np.append(loss.at, 0.0))
-        log_cumulative = np.full((len(strata), len(times)), np.nan)
-        for k in np.unique(stratum):
-            own = stratum == k
-            steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
-            log_cumulative[k] = steps[np.searchsorted(loss.at[own], times, side="right")]
-        return StratifiedBaseline(times, strata, log_cumulative)
-
-    return baseline
+    jumps = log_hazard_jumps(loss, scores)
+    if loss.slots is None or training.target.stratum is None:
+        return Baseline.through(loss.at, jumps)
+    strata, stratum = training.observation.strata, loss.slots.stratum
+    times = np.unique(loss.at if loss.at.min() <= 0 else np.append(loss.at, 0.0))
+    log_cumulative = np.full((len(strata), len(times)), np.nan)
+    for k in np.unique(stratum):
+        own = stratum == k
+        steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
+        log_cumulative[k] = steps[np.searchsorted(loss.at[own], times, side="right")]
+    return StratifiedBaseline(times, strata, log_cumulative)
 
 
 def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
     """Breslow's baseline of the training patients, for losses of scores alone."""
     loss = CoxPartial(training.target, weight=training.weight, offset=training.observation.offset)
-    return cox_baseline(loss)(training, scores, extra)
+    return cox_baseline(loss, training, scores, extra)
 
 
-def piecewise(loss: PiecewiseExponential) -> Callable[[Training, FloatArray, FloatArray], Baseline]:
-    """The piecewise-constant hazard whose logs are the loss's extra parameters, read at zero and every event time."""
-
-    def baseline(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
-        times = np.unique(np.concatenate([[0.0], training.target.time[training.target.event]]))
-        with np.errstate(divide="ignore"):
-            cumulative = loss.intervals.cumulative(np.exp(extra), *loss.intervals.place(times))
-            return Baseline(times, np.log(cumulative))
-
-    return baseline
+def piecewise(
+    loss: PiecewiseExponential, training: Training, scores: FloatArray, extra: FloatArray
+) -> Baseline:
+    """The piecewise-constant hazard whose logs are the loss's extra parameters."""
+    return Baseline.piecewise(loss, training.target, extra)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +28,7 @@ from drosurv.coefficients import (
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
 from drosurv.estimators.natural_units import filled_notes
 from drosurv.estimators.observed_training import partial_likelihood
@@ -54,20 +54,17 @@ _SAVED_WORK = 2e9
 _FAR = 10.0
 
 
-class CoefficientInference(BaseEstimator):
+class CoefficientInference(SurvivalEstimator):
     """Inference for the coefficients of estimators with a linear network.
 
     The training data are kept beside the fitted model for it, as a reference, and never saved.
     """
 
-    coef_: FloatArray
     network: Any
     ties: str
     l2: float
     recalibrate: bool
     _factor: Callable[[Training], float]
-    _recipe: Callable[..., Recipe]
-    _schedule: Callable[..., Schedule]
     _kept_training: Training | None = None
     _findings: Findings | None = None
     # Whether the coefficients maximise the partial likelihood: only then is its information theirs.

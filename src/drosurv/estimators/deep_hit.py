@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -90,7 +91,7 @@ class DeepHit(RobustEstimator):
         loss = DeepHitLoss(training.target, self.n_intervals, in_first, training.weight)
         # The network needs one output per interval, of which ties or few events give fewer than were asked for.
         self._n_outputs = loss.n_outputs
-        return Recipe(loss, self._objective(batch, [training.mass]), baseline=_curves(loss))
+        return Recipe(loss, self._objective(batch, [training.mass]), baseline=partial(_curves, loss))
 
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)
@@ -146,10 +147,7 @@ def _cumulative_mass(logits: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, axis=1)], axis=1)
 
 
-def _curves(loss: DeepHitLoss) -> Callable[[Training, FloatArray, FloatArray], MassCurves]:
-    def curves(training: Training, scores: FloatArray, extra: FloatArray) -> MassCurves:
-        survived = 1.0 - training.mass @ _cumulative_mass(scores.reshape(len(scores), -1))
-        ends = interval_ends(loss.intervals.cut_points, training.target.time)
-        return MassCurves(ends, -np.log(np.maximum(survived, np.finfo(np.float64).tiny)))
-
-    return curves
+def _curves(loss: DeepHitLoss, training: Training, scores: FloatArray, extra: FloatArray) -> MassCurves:
+    survived = 1.0 - training.mass @ _cumulative_mass(scores.reshape(len(scores), -1))
+    ends = interval_ends(loss.intervals.cut_points, training.target.time)
+    return MassCurves(ends, -np.log(np.maximum(survived, np.finfo(np.float64).tiny)))

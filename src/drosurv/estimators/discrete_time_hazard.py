@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -75,7 +76,7 @@ class DiscreteTimeHazard(RobustEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         loss = DiscreteHazard(training.target, self.n_intervals, self.link, training.weight)
         objective = self._objective(batch, [training.mass])
-        return Recipe(loss, objective, baseline=_curves(loss))
+        return Recipe(loss, objective, baseline=partial(_curves, loss))
 
     @property
     def interval_ends_(self) -> FloatArray:
@@ -129,9 +130,8 @@ def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:
     )
 
 
-def _curves(loss: DiscreteHazard) -> Callable[[Training, FloatArray, FloatArray], IntervalCurves]:
-    def curves(training: Training, scores: FloatArray, extra: FloatArray) -> IntervalCurves:
-        ends = interval_ends(loss.intervals.cut_points, training.target.time)
-        return IntervalCurves(ends, np.asarray(extra, dtype=np.float64), loss.link)
-
-    return curves
+def _curves(
+    loss: DiscreteHazard, training: Training, scores: FloatArray, extra: FloatArray
+) -> IntervalCurves:
+    ends = interval_ends(loss.intervals.cut_points, training.target.time)
+    return IntervalCurves(ends, np.asarray(extra, dtype=np.float64), loss.link)

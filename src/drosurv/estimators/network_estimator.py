@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
@@ -32,7 +32,7 @@ TREES_LR = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkEstimator(CoefficientInference, SurvivalEstimator):
+class NetworkEstimator(CoefficientInference):
     """Base of estimators whose scores come from a network: linear, a perceptron, boosted trees, or the user's own.
 
     An estimator is a dataclass: its fields are its parameters, these shared ones among them, and scikit-learn reads
@@ -199,7 +199,7 @@ class NetworkEstimator(CoefficientInference, SurvivalEstimator):
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:
             self.recalibration_ = self._factor(fitted.training)
-            baseline = cox_baseline(partial_likelihood(fitted.training, self.ties))
+            baseline = partial(cox_baseline, partial_likelihood(fitted.training, self.ties))
             fitted = stretched(fitted, self.recalibration_, baseline)
         super()._accept(fitted)
         if self._is_linear:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def partial_likelihood(training: Training, ties: str) -> CoxPartial:
 def cox_recipe(training: Training, ties: str, **parts: Any) -> Recipe:
     """Cox's loss with its baseline hazard, and the other parts of a recipe."""
     loss = partial_likelihood(training, ties)
-    return Recipe(loss, baseline=cox_baseline(loss), **parts)
+    return Recipe(loss, baseline=partial(cox_baseline, loss), **parts)
 
 
 def observed_training(

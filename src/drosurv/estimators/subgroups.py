@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from drosurv.errors import ArgumentError, warn_caller
@@ -48,7 +49,9 @@ class SubgroupEstimator(NetworkEstimator):
         """The recipe of full-likelihood losses averaged over neighbourhoods."""
         offset = training.observation.offset
         loss = PiecewiseExponential(training.target, self.n_intervals, training.weight, offset)
-        return Recipe(loss, objective, neighborhoods=neighborhoods, baseline=piecewise(loss), **parts)
+        return Recipe(
+            loss, objective, neighborhoods=neighborhoods, baseline=partial(piecewise, loss), **parts
+        )
 
     def _describe(self, fitted: Fitted) -> None:
         if (

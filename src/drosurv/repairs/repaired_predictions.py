@@ -181,4 +181,4 @@ def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
         first = model.predict_survival_function(take(X, np.arange(1)))[0]
         if hasattr(first, "x"):
             return np.asarray(first.x, dtype=np.float64)
-    return np.unique(np.concatenate([[0.0], target.time[target.event]]))
+    return target.curve_times
