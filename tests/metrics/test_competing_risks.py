@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.metrics import FollowUp, brier_contributions, calibration_at, concordance_index
 from drosurv.metrics.competing_risks import (
@@ -107,3 +108,19 @@ def test_bad_input_is_refused_with_the_reason(change, message):
     follow_up = FollowUp.parse(Surv.from_arrays([True, False], [1.0, 2.0]))
     with pytest.raises(ValueError, match=message):
         brier_score_by_cause(follow_up, **given)
+
+
+def test_patients_without_weight_have_no_score_and_that_is_said():
+    nobody = np.zeros(2)
+    y = Surv.from_arrays([True, False], [1.0, 2.0])
+    with pytest.warns(UndefinedMetricWarning, match="the Brier score of a cause is undefined"):
+        score = brier_score_by_cause(
+            FollowUp.parse(y), [1, 0], y["time"], [[0.5]] * 2, [1.5], sample_weight=nobody
+        )
+    assert np.isnan(score).all()
+    with pytest.warns(UndefinedMetricWarning, match="mean predicted incidence is undefined"):
+        table = calibration_by_cause([1, 0], y["time"], [[0.5]] * 2, [1.5], sample_weight=nobody)
+    assert table[["predicted", "observed", "difference"]].isna().all(axis=None)
+    with pytest.warns(UndefinedMetricWarning, match="mean predicted survival is undefined"):
+        table = calibration_at(y, [[0.5]] * 2, [1.5], times=[1.0], sample_weight=nobody)
+    assert table[["predicted", "observed", "difference"]].isna().all(axis=None)

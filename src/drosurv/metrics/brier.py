@@ -71,7 +71,7 @@ def integrated_brier_score(
     target = parse_target(y_test, name="y_test", require_event=False)
     weight = parse_weights(sample_weight, len(target))
     scores = brier_contributions(y_train, target, survival, times, grid=grid)
-    return weighted_mean(scores, weight, "the integrated Brier score")
+    return float(weighted_mean(scores, weight, "the integrated Brier score"))
 
 
 def brier_contributions(

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.errors import ArgumentError
 from drosurv.metrics.cox_newton import event_probability
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.scores import parse_weights, warn_undefined
+from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, parse_target
 
@@ -63,7 +63,8 @@ def calibration_at(
     target = parse_target(y, require_event=False)
     weight = parse_weights(sample_weight, len(target))
     at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
-    predicted = weight @ parse_survival(survival, len(target), times).at(at) / weight.sum()
+    survival_then = parse_survival(survival, len(target), times).at(at)
+    predicted = weighted_mean(survival_then, weight, "mean predicted survival")
     curve = KaplanMeier.of(target, weight)
     observed = curve.at(at)
     low, high = curve.interval(at, level) if sample_weight is None else np.full((2, len(at)), np.nan)

@@ -14,7 +14,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
-from drosurv.metrics.scores import parse_weights
+from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.observation import entry_times
 from drosurv.target import FloatArray, IntArray, Surv, Target
 
@@ -85,8 +85,7 @@ def brier_score_by_cause(
     known = np.where(
         by_then, follow_up.inverse_probability(target)[:, None], 1.0 / follow_up.censoring_at(times)
     )
-    score: FloatArray = weight @ (known * (happened - predicted) ** 2) / weight.sum()
-    return score
+    return weighted_mean(known * (happened - predicted) ** 2, weight, "the Brier score of a cause")
 
 
 def calibration_by_cause(
@@ -135,7 +134,7 @@ def calibration_by_cause(
     entries = None if entry is None else entry_times(entry, target)
     curve = aalen_johansen(causes, target.time, of=of, weight=weight, entry=entries)
     alone = aalen_johansen(causes == of, target.time, weight=weight, entry=entries)
-    observed, mean = curve.at(times), weight @ predicted / weight.sum()
+    observed, mean = curve.at(times), weighted_mean(predicted, weight, "mean predicted incidence")
     low, high = curve.interval(times, level)
     return pd.DataFrame(
         {

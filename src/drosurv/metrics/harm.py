@@ -270,4 +270,4 @@ def likelihood_gain(
     """
     gains = likelihood_gains(y_train, y_test, survival, times, **options)
     weight = parse_weights(sample_weight, len(gains))
-    return weighted_mean(gains, weight, "the likelihood gain")
+    return float(weighted_mean(gains, weight, "the likelihood gain"))

@@ -120,10 +120,10 @@ def warn_undefined(message: str) -> None:
     warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
 
 
-def weighted_mean(values: FloatArray, weight: FloatArray, name: str) -> float:
-    """Mean of the patients' values; NaN, with a warning that names the metric, if nobody has weight."""
+def weighted_mean(values: FloatArray, weight: FloatArray, name: str) -> FloatArray:
+    """Mean over patients, (n, ...) -> (...); NaN, with a warning that names the metric, if nobody has weight."""
     total = float(weight.sum())
     if total == 0:
         warn_undefined(f"{name} is undefined (NaN): every one of the {len(weight)} patients has weight 0.")
-        return float("nan")
-    return float(weight @ values) / total
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(weight @ values / total)
