@@ -282,6 +282,7 @@ def _failures(results: pd.DataFrame, labels: dict[str, str]) -> str:
 
 
 def _cost(runs: Sequence[RunRecord]) -> str:
+    runs = [run for run in runs if run.computed]
     computed = sum(run.computed for run in runs)
     hours = sum(run.wall_seconds * run.jobs for run in runs) / 3600
     most = max((run.peak_memory_mb for run in runs), default=float("nan"))
