@@ -41,6 +41,10 @@ MODELS = {
     "`DROCox`, alpha .5, trees, early stopping": DROCox(alpha=0.5, network="trees", **STOPPED),
     "the same, recalibrated": DROCox(alpha=0.5, network="trees", **STOPPED, recalibrate=True),
     "`SubgroupRobustCox`": SubgroupRobustCox(),
+    "`SubgroupRobustCox`, trees, early stopping": SubgroupRobustCox(network="trees", **STOPPED),
+    "`SubgroupRobustCox`, alpha .3, trees, early stopping": SubgroupRobustCox(
+        alpha=0.3, network="trees", **STOPPED
+    ),
     "`AcceleratedFailureTime`, Weibull": AcceleratedFailureTime(),
     "`DiscreteTimeHazard`": DiscreteTimeHazard(),
     "`DiscreteTimeHazard`, trees, early stopping": DiscreteTimeHazard(network="trees", **STOPPED),

@@ -79,6 +79,31 @@ def test_plain_models_are_those_of_survreg(gbsg2, name):
     np.testing.assert_allclose(found, SURVREG[name], atol=1e-5)
 
 
+# lifelines' fitters, the names of their location and scale, how the scale is written, and options that let their own
+# optimisers go on to the optimum.
+LIFELINES = {
+    "weibull": ("WeibullAFTFitter", "lambda_", "rho_", -1, {"ftol": 1e-14}),
+    "lognormal": ("LogNormalAFTFitter", "mu_", "sigma_", 1, {"gtol": 1e-9}),
+    "loglogistic": ("LogLogisticAFTFitter", "alpha_", "beta_", -1, {"ftol": 1e-14}),
+}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", LIFELINES)
+def test_plain_models_and_medians_are_those_of_lifelines(gbsg2, name):
+    import lifelines
+
+    (X, y), (fitter, location, spread, sign, options) = gbsg2, LIFELINES[name]
+    scaled = (X - X.mean()) / X.std()
+    table = scaled.assign(time=y["time"], event=y["event"])
+    peer = getattr(lifelines, fitter)().fit(table, "time", "event", fit_options=options)
+    model = AcceleratedFailureTime(name, tol=1e-12).fit(scaled, y)
+    np.testing.assert_allclose(model.coef_, peer.params_[location][COLUMNS], atol=1e-5)
+    assert model.intercept_ == pytest.approx(peer.params_[location]["Intercept"], abs=1e-5)
+    assert model.scale_ == pytest.approx(np.exp(sign * peer.params_[spread]["Intercept"]), abs=1e-5)
+    np.testing.assert_allclose(model.predict_median(scaled), peer.predict_median(scaled), rtol=1e-4)
+
+
 @pytest.mark.parametrize(("name", "weights"), STANDARD_ERRORS)
 def test_standard_errors_are_those_of_survreg(gbsg2, name, weights):
     X, y = gbsg2
@@ -125,7 +150,7 @@ def test_the_unit_of_time_changes_the_intercept_only(gbsg2, alpha):
     np.testing.assert_allclose(years.coef_, days.coef_, atol=1e-7)
     assert years.scale_ == pytest.approx(days.scale_, rel=1e-7)
     assert years.intercept_ == pytest.approx(days.intercept_ - np.log(365.25), abs=1e-6)
-    np.testing.assert_allclose(years.predict_median(X), days.predict_median(X) / 365.25, rtol=0.02)
+    np.testing.assert_allclose(years.predict_median(X), days.predict_median(X) / 365.25, rtol=1e-5)
 
 
 def test_curves_are_those_of_the_distribution(gbsg2):
@@ -136,6 +161,10 @@ def test_curves_are_those_of_the_distribution(gbsg2):
     expected = norm.sf((np.log(at) - location[:, None]) / model.scale_)
     np.testing.assert_allclose(model.predict_survival_function(X, times=at), expected, atol=1e-12)
     np.testing.assert_allclose(model.predict(X), -location)
+    # By the median half have had the event, by the upper quartile three quarters.
+    np.testing.assert_allclose(model.predict_median(X), np.exp(location))
+    upper = model.predict_quantile(X, 0.75)
+    np.testing.assert_allclose(upper, np.exp(norm.ppf(0.75, location, model.scale_)))
     assert (model.predict_survival_function(X, times=[0.0]) == 1.0).all()
 
 

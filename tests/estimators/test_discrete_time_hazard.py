@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from drosurv import DiscreteTimeHazard, Surv, datasets
@@ -23,9 +24,32 @@ def stacked(model):
 def test_it_is_a_logistic_regression_on_person_period_rows():
     model = DiscreteTimeHazard(n_intervals=8, tol=1e-12).fit(X, Y)
     rows, died = stacked(model)
-    reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(rows, died)
-    np.testing.assert_allclose(model.coef_, reference.coef_[0, : X.shape[1]], atol=2e-4)
-    np.testing.assert_allclose(model.levels_, reference.coef_[0, X.shape[1] :], atol=2e-4)
+    reference = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    expected = reference.fit(rows, died).coef_[0]
+    np.testing.assert_allclose([*model.coef_, *model.levels_], expected, atol=1e-5)
+
+
+def test_with_the_other_link_it_is_the_binary_regression_of_that_link():
+    model = DiscreteTimeHazard(n_intervals=4, link="cloglog", tol=1e-12).fit(X, Y)
+    rows, died = stacked(model)
+
+    def loss(p):
+        gone = np.exp(rows @ p)
+        return gone[~died].sum() - np.log(-np.expm1(-gone[died])).sum()
+
+    best = minimize(loss, np.zeros(rows.shape[1]), options={"gtol": 1e-4})
+    found = np.concatenate([model.coef_, model.levels_])
+    assert loss(found) <= best.fun + 1e-9
+    np.testing.assert_allclose(found, best.x, atol=1e-4)
+
+
+def test_the_median_lies_where_the_curve_passes_one_half():
+    model = DiscreteTimeHazard(n_intervals=6).fit(X, Y)
+    median = model.predict_median(X)
+    known = np.isfinite(median)
+    survival = model.predict_survival_function(X[known], times=np.sort(median[known]))
+    np.testing.assert_allclose(survival[np.argsort(median[known]), np.arange(known.sum())], 0.5, atol=1e-9)
+    assert (model.predict_survival_function(X[~known], times=[model.interval_ends_[-1]]) > 0.5).all()
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog"])

@@ -38,6 +38,8 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         The K intervals.
     """
 
+    # So small that the levels of a plain model are those of the binary regression to six digits.
+    extra_ridge = 1e-8
     _by_patient = ("target", "_event", "_index")
 
     def __init__(
