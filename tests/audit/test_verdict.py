@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from drosurv.audit.judgement import Grounds, next_steps, verdict
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
-from drosurv.evaluation import AgainstPlain
+from drosurv.evaluation import AgainstPlain, SmallGroupWarning
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.insight import Condition, Rule
@@ -38,6 +39,7 @@ def beside_cox(*standings):
             "attribute": [group.attribute for group in standings],
             "group": [group.group for group in standings],
             "verdict": [group.reference for group in standings],
+            "difference": 0.01,
         }
     )
     return AgainstPlain(table, 1.0, 0.9, 1.1, 1.0)
@@ -129,6 +131,21 @@ def test_a_slope_far_from_1_is_said_in_the_verdict():
     status, text = verdict(Grounds(standing(), [MEN, MEN], gap(False), slope=slope))
     assert status == "miscalibrated"
     assert "too timid for patients as a whole: differences between patients are understated" in text
+
+
+def test_a_model_that_does_as_well_as_plain_cox_is_no_reason_for_it():
+    found = Grounds(standing(), [MEN, MEN], gap(False), against=beside_cox(standing(), MEN))
+    assert any(step.startswith("Prefer plain Cox, which does as well") for step in next_steps(found, "clear"))
+    same = replace(found.against, table=found.against.table.assign(difference=1e-9))
+    assert str(same) == "The model predicts what plain Cox does."
+    steps = next_steps(found._replace(against=same), "clear")
+    assert not any(step.startswith("Prefer") for step in steps)
+
+
+def test_patients_of_whom_something_is_missing_are_not_asked_for():
+    named = [MEN, standing("sex", "f", "not shown"), standing("sex", "missing", "too few")]
+    (step,) = (text for text in next_steps(Grounds(standing(), named), "unclear") if "Collect" in text)
+    assert step == "Collect more patients of sex f: no benefit is shown for them yet."
 
 
 def test_without_groups_or_without_two_large_ones_nothing_is_claimed():
@@ -229,6 +246,21 @@ def test_the_first_screen_answers_what_for_whom_how_sure_and_what_next(report):
         "Plain Cox: the usual statistical model, trained on the same patients.",
     ):
         assert words in first
+
+
+def test_the_first_screen_has_no_numbers_of_a_handful_of_patients():
+    train, test = make_hidden_minority(300, random_state=0), make_hidden_minority(300, random_state=1)
+    group = np.where(np.arange(300) < 8, "few", np.where(np.arange(300) % 2, "odd", "even"))
+    told = {"sensitive_features": {"group": group}, "y_train": train.y, "search_rules": False}
+    model = CoxPH().fit(train.X, train.y)
+    with pytest.warns(SmallGroupWarning, match="few: 8 patients"):
+        found = audit(model, test.X, test.y, n_bootstrap=20, **told)
+    rows = {row["group"]: row for row in found.parts["verdict"].tables[0].rows}
+    assert rows["group few"]["of_100"] == 3
+    assert rows["group few"]["no_model"] == "too few to judge"
+    for name in ("ranked", "expected", "observed"):
+        assert rows["group few"][name] is None
+        assert rows["group odd"][name] > 0
 
 
 def test_the_summary_for_programs_keeps_its_schema(report):

@@ -129,7 +129,10 @@ def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(
     model = ("--model", "repaired-cox", "--set", "max_conditions=1", "--set", "folds=3")
     result = fit(frame, *model, "--id", "patient")
     told = " ".join(result.stderr.split())
-    assert "In 3 folds of these patients, by models trained without them: the model and plain Cox" in told
+    assert (
+        "In 3 folds of these patients, by models trained without them: the model predicts what plain Cox does"
+        in told
+    )
     assert "with 299 events; c-index" in result.stdout
 
 
@@ -155,6 +158,8 @@ def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path
     drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks, "--times", "365", "-o", out)
     found = pd.read_csv(out, sep=";", decimal=",", encoding="cp1252")
     np.testing.assert_allclose(found["log_risk"], load(tmp_path / "m").predict(gbsg2))
+    late = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks, "--times", "365,9999").stderr
+    assert "--times 9999 lies beyond the longest follow-up in training, 2659" in late
     shown = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks).stdout
     assert "," in shown.splitlines()[1]
     assert "." not in shown.splitlines()[1]
@@ -168,6 +173,12 @@ def test_zero_times_and_few_events_are_named(fit, gbsg2):
     assert "Warning: 1 patient has the time 0" in fit(small.iloc[1:]).stderr
     assert "features are fewer than 10 each" in told
     assert "a penalty such as --set l2=0.1" in told or "a penalty such as --l2 0.1" in told
+
+
+def test_swapped_columns_are_asked_about(fit, gbsg2):
+    line = fit(gbsg2, target=("--time", "relapse", "--event", "days"), how="fails")
+    assert "--event column 'days' holds 574 different values" in line
+    assert "are --time and --event swapped?" in line
 
 
 def test_a_third_event_code_may_be_a_competing_cause(fit, gbsg2):

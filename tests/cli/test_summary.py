@@ -33,6 +33,19 @@ def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
     assert len(pd.read_csv(tmp_path / "t.csv")) == 3
 
 
+def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp_path):
+    repair = ("repair", tmp_path / "d.csv", "--time", "days", "--event", "died", "--max-repairs", "0")
+    drosurv.ok(*repair, "-o", tmp_path / "r")
+    shown = drosurv.ok("summary", tmp_path / "r").stdout
+    assert "No group of at least 20 patients was found" in shown
+    ratios = {row["effect"]: row["hazard_ratio"] for row in drosurv.json("summary", tmp_path / "r")}
+    plain = [row["exp(coef)"] for row in drosurv.json("summary", model)]
+    assert list(ratios.values()) == pytest.approx(plain, rel=1e-6)
+    # Such a model brings the plain Cox that it was repaired from, and is held against it.
+    told = drosurv.ok("evaluate", tmp_path / "r", tmp_path / "d.csv", "--bootstrap", "0").stdout
+    assert "The model keeps 100.0 % of plain Cox's information" in told
+
+
 def test_bad_input_is_one_line(drosurv, model, tmp_path):
     assert "is not a file" in drosurv.fails("summary", tmp_path / "none")
     assert "--level must lie between 0 and 1" in drosurv.fails("summary", model, "--level", "95")

@@ -243,3 +243,9 @@ def test_a_coefficient_without_end_is_named_and_a_large_one_is_not(method):
     assert "huge" not in notes
     ridge = CoxPH(l2=0.01).fit(table, Surv.from_arrays(event, time))
     assert "infinite" not in " ".join(ridge.summary(method=method).notes)
+
+
+def test_what_has_no_coefficients_is_named():
+    for model in (StandardScaler(), make_pipeline(StandardScaler(), StandardScaler())):
+        with pytest.raises(ValueError, match="StandardScaler has no table of coefficients"):
+            drosurv.summary(model)

@@ -156,7 +156,17 @@ def next_steps(found: Grounds, status: str) -> list[str]:
         steps.append(
             f"Find out why {worst} is ranked less well: what is not measured there, or measured otherwise?"
         )
-    unsure = [group.name for group in found.named if group.no_model in ("not shown", "too few")]
+    if found.against is not None and found.against.only_alike:
+        steps.append(
+            f"Prefer {found.against.reference}, which does as well for every group, unless something else speaks for "
+            "this model."
+        )
+    # Nobody can collect patients of whom something is not known.
+    unsure = [
+        group.name
+        for group in found.named
+        if group.no_model in ("not shown", "too few") and group.group != "missing"
+    ]
     if unsure:
         whom = _some(unsure, found.named)
         steps.append(f"Collect more patients of {whom}: no benefit is shown for them yet.")

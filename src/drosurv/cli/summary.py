@@ -42,12 +42,18 @@ def summary(
     loaded = load(model)
     last = loaded[-1] if hasattr(loaded, "steps") else loaded
     options: dict[str, Any] = {"cause": cause} if hasattr(last, "n_causes_") else {}
-    table = summarised(loaded, level, **options)
-    if output is not None:
-        FileFormat().write(table.reset_index(), output)
-    if as_json:
-        print_json(records(table.reset_index()))
+    if hasattr(last, "hazard_ratios"):
+        shown = last.hazard_ratios()
+        frame = shown.to_frame()
     else:
-        shown = table.to_table()
+        table = summarised(loaded, level, **options)
+        shown, frame = table.to_table(), table.reset_index()
+    if output is not None:
+        FileFormat().write(frame, output)
+    if as_json:
+        print_json(records(frame))
+    else:
+        if hasattr(last, "in_words"):
+            typer.echo(printable("\n".join(last.in_words() or [last.status_])))
         views = {"markdown": shown.to_markdown, "latex": shown.to_latex, "html": shown.to_html}
         typer.echo(printable(views.get(style, shown.to_text)()))

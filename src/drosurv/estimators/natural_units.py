@@ -47,12 +47,14 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     >>> bool(abs(drosurv.summary(scaled)["coef"] - plain.summary()["coef"]).max() < 1e-6)
     True
     """
+    last = model[-1] if hasattr(model, "steps") else model
+    if not hasattr(last, "summary"):
+        raise ValueError(
+            f"{type(last).__name__} has no table of coefficients: summary is for linear models of drosurv."
+        )
     if not hasattr(model, "steps"):
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
-    last = model[-1]
-    if not hasattr(last, "summary"):
-        raise ValueError(f"summary needs a linear model of drosurv at the end of the Pipeline, got {last!r}.")
     scale = np.ones(np.shape(getattr(last, "coef_", ()))[-1:])
     names: list[str] | None = None
     for step in model[:-1]:

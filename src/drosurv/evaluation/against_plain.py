@@ -36,6 +36,7 @@ LEAST_EVENTS = 10
 LEAST_DIFFERENCE = 5e-4
 # A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
 SLOPES = (1 / 1.5, 1.5)
+_ROUNDING = 1e-6
 _COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
 
 
@@ -104,8 +105,20 @@ class AgainstPlain:
         return is_far_from_1(self.slope, self.slope_low, self.slope_high)
 
     @property
+    def same(self) -> bool:
+        """Whether both models predict the same, but for the last digits of their solvers."""
+        return not self.table.empty and bool(self.table["difference"].abs().max() < _ROUNDING)
+
+    @property
+    def only_alike(self) -> bool:
+        """Whether the models differ, but not for anybody beyond chance."""
+        return not (self.table.empty or self.same or self.better or self.worse)
+
+    @property
     def statements(self) -> tuple[Statement, ...]:
         """What the comparison says, in plain words; a concern where the model should not be used as it is."""
+        if self.same:
+            return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
         surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
         told = comparison_statement(
             self.better, self.worse, surest, self.reference, known=not self.table.empty

@@ -19,6 +19,9 @@ from drosurv.tables.number_values import has_decimal_comma, row_number
 from drosurv.tables.reading import require_columns
 from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
 
+# Codes of outcomes are fewer; times are more.
+_MOST_OUTCOMES = 20
+
 
 class TableNote(ArgumentWarning):
     """What a table was taken to mean where it does not say so itself."""
@@ -217,6 +220,16 @@ class TargetColumns:
         )
 
     def _which(self, counts: pd.Series[int]) -> ArgumentError:
+        if len(counts) > _MOST_OUTCOMES:
+            return ArgumentError(
+                Argument("event"),
+                f" column {self.event!r} holds {len(counts):,} different values, such as {shown(counts.index, 3)}, and "
+                "not whether the event happened. Name the column that says so; are ",
+                Argument("time"),
+                " and ",
+                Argument("event"),
+                " swapped?",
+            )
         held = ", ".join(
             f"{value!r} in {counted(int(count), 'row')}" for value, count in counts.head(6).items()
         )

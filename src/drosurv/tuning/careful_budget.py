@@ -109,5 +109,6 @@ class CarefulBudget:
         nearest = int(rows[np.argmin(difference[rows])])
         return (
             f"{found}, and none of them has a {self.minimise} that is lower by more than the standard error of the "
-            f"difference (the best: lower by {-difference[nearest]:.4g}, standard error {error[nearest]:.4g})"
+            f"difference (the best is {abs(difference[nearest]):.4g} "
+            f"{'lower' if difference[nearest] < 0 else 'higher'}, standard error {error[nearest]:.4g})"
         )

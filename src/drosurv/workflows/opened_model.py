@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.estimators import CoxPH
 from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
 from drosurv.presentation import first_upper
@@ -26,6 +27,11 @@ from drosurv.target import FloatArray
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
     return sha256(path.read_bytes()).hexdigest()
+
+
+def is_plain_cox(model: Any) -> bool:
+    """Whether an estimator is plain Cox, without penalty, network or recalibration."""
+    return type(model) is CoxPH and model.network == "linear" and model.l2 == 0 and not model.recalibrate
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +121,13 @@ class OpenedModel:
             used = self.encoder.used_
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
-    def plain_cox(self) -> PlainCox | None:
+    def plain_cox(self) -> PlainCox | Pipeline | None:
         """Plain Cox trained on the same patients; None if the file does not hold it."""
         coefficients, baseline = self.notes.get("plain_cox"), self.notes.get("plain_cox_baseline")
         if coefficients is None:
-            return None
+            # A model repaired from plain Cox holds it.
+            base = getattr(self.estimator, "base_", None)
+            return base if hasattr(base, "steps") and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
         return PlainCoxCurves(
@@ -144,6 +152,7 @@ class OpenedModel:
         """
         require_columns(frame, keep, "keep")
         at = _numbers(times)
+        self._warn_of_late(at)
         with warnings.catch_warnings():
             # `findings` says it with its rows.
             warnings.simplefilter("ignore", UnseenLevelWarning)
@@ -162,6 +171,20 @@ class OpenedModel:
         for name, values in curves.items():
             columns |= {f"{name}_{time}": values[:, k] for k, time in enumerate(times)}
         return found.assign(**columns)
+
+    def _warn_of_late(self, times: Sequence[float]) -> None:
+        """Say so where nobody was followed long enough in training to tell."""
+        end = self.estimator.follow_up_.times[-1]
+        late = [time for time in times if time > end]
+        if late:
+            warnings.warn(
+                ArgumentWarning(
+                    Argument("times"),
+                    f" {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is given as it was "
+                    "then, which is too good.",
+                ),
+                stacklevel=3,
+            )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
         """What predictions for a table need besides features: the strata, from the column named here or at training."""

@@ -127,18 +127,24 @@ def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
     columns.append(Column("no_model", "Against no model"))
     if evidence.against is not None:
         columns.append(Column("reference", f"Against {evidence.reference_name}"))
-    rows = tuple(_row(group) for group in groups)
+    # Where nothing was tested, no group is called small for that.
+    tested = groups[0].no_model != "too few"
+    rows = tuple(_row(group, known=not tested or group.no_model != "too few") for group in groups)
     return Table("verdict", "What the model does for whom", tuple(columns), rows)
 
 
-def _row(group: Standing) -> dict[str, Any]:
+def _row(group: Standing, *, known: bool) -> dict[str, Any]:
+    """A group's numbers; those of a handful of patients are noise, and may tell what became of one of them."""
+    shares = {
+        "ranked": group.c_index[0],
+        "ranked_by_reference": group.reference_c_index,
+        "expected": group.expected,
+        "observed": group.observed,
+    }
     return {
         "group": group.name,
         "of_100": group.of_100,
-        "ranked": plain(100 * group.c_index[0]),
-        "ranked_by_reference": plain(100 * group.reference_c_index),
-        "expected": plain(100 * group.expected),
-        "observed": plain(100 * group.observed),
+        **{name: plain(100 * share) if known else None for name, share in shares.items()},
         "no_model": WORDS.get(group.no_model, group.no_model),
         "reference": WORDS.get(group.reference, group.reference),
     }
