@@ -127,7 +127,7 @@ class OpenedModel:
         if coefficients is None:
             # A model repaired from plain Cox holds it.
             base = getattr(self.estimator, "base_", None)
-            return base if hasattr(base, "steps") and is_plain_cox(base[-1]) else None
+            return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
         return PlainCoxCurves(
