@@ -175,6 +175,16 @@ def test_columns_that_cannot_be_survival_are_not_taken_for_it():
     assert "x5" in found.features
 
 
+def test_percentages_and_decimal_commas_are_named():
+    percent = prediction_columns(FRAME.assign(**{"S(365)": [90, 80], "S(730)": [70, 60]}).drop(columns="x5"))
+    assert percent.survival.max() == 90
+    y = np.array([(True, 400.0), (False, 800.0)], dtype=[("event", bool), ("time", float)])
+    with pytest.raises(ValueError, match="percentages are to be divided by 100"):
+        audit_predictions(percent.survival, y, times=percent.times)
+    with pytest.raises(ValueError, match=r"must hold numbers alone. If a comma .* decimal=','"):
+        prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])
+
+
 def test_columns_can_be_named_with_their_times():
     found = prediction_columns(
         FRAME.rename(columns={"S(365)": "one", "S(730)": "two"}), survival=["two=2", "one=1"]

@@ -147,7 +147,7 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
         (["--groups", "kappa"], "cut it in two, for example --groups 'kappa>"),
         (["--groups", "site"], "at least 2 groups"),
         (["--time", "dayz"], "time column 'dayz'"),
-        (["--event", "age"], "which value of event column 'age' means the event?"),
+        (["--event", "age"], "--event column 'age' holds 44 different values"),
         (["--bootstrap", "-3"], "bootstrap must be 0 or"),
         (["-o", "{model}"], "is an input, which would be overwritten"),
         (["-o", "nowhere/out.csv"], "there is no folder nowhere: make it first"),

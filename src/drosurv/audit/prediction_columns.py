@@ -115,8 +115,11 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
             named[str(name)] = float(match[1])
     ordered = sorted(named, key=lambda name: named[name])
     values = frame[ordered].to_numpy(dtype=np.float64)
-    if not ordered or not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
+    if not ordered or not np.isfinite(values).all() or values.min() < 0 or values.max() > 100:
         return {}
+    if values.max() > 1:
+        # Percentages are recognised, so that they are refused with the remedy; a single column such as x1 is none.
+        return named if len(ordered) > 1 and (np.diff(values, axis=1) <= 0).all() else {}
     return named if (np.diff(values, axis=1) <= 1e-6).all() else {}
 
 
@@ -125,7 +128,10 @@ def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:
         values: FloatArray = frame[list(names)].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
-            Argument("predictions"), f": the columns {list(names)} must hold numbers alone."
+            Argument("predictions"),
+            f": the columns {list(names)} must hold numbers alone. If a comma is the decimal mark, pass ",
+            Argument("decimal", ","),
+            ".",
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))

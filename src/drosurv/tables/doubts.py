@@ -84,7 +84,7 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
         if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
             yield ArgumentWarning(
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                "together, pass ",
+                "together, and to predict nothing from it, pass ",
                 Argument("id", str(name)),
                 ".",
             )
