@@ -62,8 +62,8 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
     frame = clean.assign(patient_id=[f"p{k // 2 if k < 20 else k}" for k in range(200)])
     (text,) = said(frame, features=["age"])
     assert text == (
-        "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, pass "
-        "id='patient_id'."
+        "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, and to "
+        "predict nothing from it, pass id='patient_id'."
     )
     assert said(frame, features=["age"], id="patient_id") == []
 

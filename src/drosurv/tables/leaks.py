@@ -11,10 +11,12 @@ from drosurv.errors import ArgumentWarning
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import labels
 from drosurv.tables.number_values import holds_numbers, to_floats
-from drosurv.target import of_any_cause, parse_target
+from drosurv.target import FloatArray, of_any_cause, parse_target
 
 # So close to the outcome that chance or a good marker cannot explain it.
 _AGREEMENT = 0.99
+# So many patients with the same ratio of a column to the time do not come by chance.
+_SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
 # So many patients of one level, all with the event, where chance is less than this: in none of 31 real datasets.
 _FEWEST_SURE = 30
@@ -49,6 +51,10 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
             known = np.isfinite(values)
             if known.mean() > 0.5 and abs(_correlation(values[known], target.time[known])) > 0.9999:
                 found[str(name)] = "it is the time in other units"
+            elif (same := _same_times(values, target.time)) > _SAME_TIMES:
+                found[str(name)] = (
+                    f"it is the time itself, in some unit, of {100 * same:.0f} % of the patients"
+                )
             continue
         levels, names = pd.factorize(labels(column), use_na_sentinel=False)
         if levels.max() >= MOST_LEVELS:
@@ -63,6 +69,17 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         elif rate ** int(sure[most]) < _CHANCE:
             found[str(name)] = f"all {sure[most]:,} patients with the value {names[most]!r} had the event"
     return found
+
+
+def _same_times(values: FloatArray, time: FloatArray) -> float:
+    """Share of the patients of whom a column holds the time, such as that of a relapse that most never had."""
+    known = np.isfinite(values) & (time > 0)
+    ratio = values[known] / time[known]
+    if not len(ratio):
+        return 0.0
+    unit, rows = np.unique(np.round(ratio, 9), return_counts=True)
+    most = int(rows.argmax())
+    return float(rows[most]) / len(values) if unit[most] > 0 else 0.0
 
 
 def _correlation(a: Any, b: Any) -> float:
