@@ -14,7 +14,7 @@ def test_each_interval_holds_as_many_events_when_times_are_distinct():
     rng = np.random.default_rng(0)
     target = target_of(rng.exponential(size=400), rng.random(400) < 0.5)
     intervals = Intervals.from_target(target, 20)
-    index, _ = intervals.place(target.time[target.event])
+    index = intervals.place(target.time[target.event]).index
     counts = np.bincount(index)
     assert len(counts) == intervals.n_intervals == 20
     assert counts.max() - counts.min() <= 1
@@ -24,7 +24,7 @@ def test_few_distinct_event_times_give_fewer_intervals_each_with_an_event():
     target = target_of([1, 1, 1, 2, 2, 5, 9], [1, 1, 1, 1, 1, 1, 0])
     intervals = Intervals.from_target(target, 20)
     np.testing.assert_array_equal(intervals.cut_points, [1, 2])
-    assert np.bincount(intervals.place(target.time[target.event])[0]).tolist() == [3, 2, 1]
+    assert np.bincount(intervals.place(target.time[target.event]).index).tolist() == [3, 2, 1]
 
 
 @pytest.mark.parametrize("time", [[3.0, 3.0], [0.0, 0.0, 2.0], [4.0]])
@@ -51,14 +51,15 @@ def test_cumulative_and_exposure_sums_follow_the_exposure_matrix():
     time = np.concatenate([rng.exponential(2.0, size=50), cuts, [0.0]])
     edges = np.concatenate([[0.0], cuts, [np.inf]])
     exposure = np.clip(time[:, None] - edges[:-1], 0, np.diff(edges))
-    index, within = intervals.place(time)
+    spent = intervals.place(time)
     rates, values = rng.random((2, 3, 5)), rng.normal(size=(2, 3, len(time)))
-    np.testing.assert_allclose(intervals.cumulative(rates, index, within), rates @ exposure.T)
-    np.testing.assert_allclose(intervals.exposure_sums(values, index, within), values @ exposure, atol=1e-12)
+    np.testing.assert_allclose(spent.cumulative(rates), rates @ exposure.T)
+    np.testing.assert_allclose(spent.exposure_sums(values), values @ exposure, atol=1e-12)
+    np.testing.assert_allclose(spent.take(np.arange(7)).exposures(), exposure[:7], atol=1e-12)
     holds = (time[:, None] <= edges[1:]) & (
         (time[:, None] > edges[:-1]) | (edges[:-1] == 0) & (time[:, None] == 0)
     )
-    np.testing.assert_allclose(interval_sums(values, index, 5), values @ holds, atol=1e-12)
+    np.testing.assert_allclose(interval_sums(values, spent.index, 5), values @ holds, atol=1e-12)
 
 
 def test_fewer_than_one_interval_is_refused():

@@ -99,9 +99,7 @@ class Baseline:
         """The hazard with logs psi (K,) on the loss's intervals, read at zero and every event time of a target."""
         times = target.curve_times
         with np.errstate(divide="ignore"):
-            return Baseline(
-                times, np.log(loss.intervals.cumulative(np.exp(psi), *loss.intervals.place(times)))
-            )
+            return Baseline(times, np.log(loss.intervals.place(times).cumulative(np.exp(psi))))
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""

@@ -42,7 +42,7 @@ class DeepHitLoss(TorchLoss):
         super().__init__(deep_hit, target)
         self.in_first, self.intervals = in_first, Intervals.from_target(target, n_intervals, weight)
         self.n_outputs = self.intervals.n_intervals
-        self._index, _ = self.intervals.place(target.time)
+        self._index = self.intervals.place(target.time).index
 
     def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
         """Losses (B, n) at logits (B, n, K), or (B, n) of a single interval."""

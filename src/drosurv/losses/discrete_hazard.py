@@ -52,7 +52,7 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
         self._event = target.event.astype(np.float64)
-        self._index, _ = self.intervals.place(target.time)
+        self._index = self.intervals.place(target.time).index
         share = np.ones(self.n) if weight is None else weight
         K = self.intervals.n_intervals
         # Of those who reach an interval, the share that has the event there; kept off 0 and 1 by half a patient.

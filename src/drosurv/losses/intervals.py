@@ -23,9 +23,6 @@ NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard 
 class Intervals:
     """Intervals (c_{m-1}, c_m], m = 1..K, with c_0 = 0 and c_K infinite.
 
-    A patient seen for time Y is placed by two numbers, the interval k that holds Y and the time spent in it;
-    the exposure E_m in any earlier interval is that interval's whole width. No n x K array is ever needed.
-
     Parameters
     ----------
     cut_points : (K-1,) float64
@@ -67,42 +64,10 @@ class Intervals:
         """Widths of the first K-1 intervals; the last one has no end."""
         return np.diff(self.cut_points, prepend=0.0)
 
-    def place(self, time: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Which interval each time falls in, and the time spent in it: two arrays like ``time``."""
+    def place(self, time: FloatArray) -> Spent:
+        """How times (n,) from zero on are spent."""
         index = np.searchsorted(self.cut_points, time, side="left")
-        return index, time - np.concatenate([[0.0], self.cut_points])[index]
-
-    def cumulative(self, rates: FloatArray, index: IntArray, within: FloatArray) -> FloatArray:
-        """Integral of the rates up to each time, sum_m E_im rates_m.
-
-        Parameters
-        ----------
-        rates : (..., K)
-        index, within : (n,)
-            As :meth:`place` gives them.
-
-        Returns
-        -------
-        (..., n)
-        """
-        before = np.zeros_like(rates)
-        np.cumsum(rates[..., :-1] * self.widths, axis=-1, out=before[..., 1:])
-        return before[..., index] + rates[..., index] * within
-
-    def exposures(self, index: IntArray, within: FloatArray) -> FloatArray:
-        """Time E_im (n, K) that each patient spent in each interval."""
-        whole = np.append(self.widths, 0.0)
-        out: FloatArray = np.where(np.arange(self.n_intervals) < index[:, None], whole, 0.0)
-        out[np.arange(len(index)), index] = within
-        return out
-
-    def exposure_sums(self, values: FloatArray, index: IntArray, within: FloatArray) -> FloatArray:
-        """The adjoint of :meth:`cumulative`: sum_i values_i E_im for every m, (..., n) -> (..., K)."""
-        entered = interval_sums(values, index, self.n_intervals)
-        sums = interval_sums(values * within, index, self.n_intervals)
-        reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
-        sums[..., :-1] += reached[..., 1:] * self.widths
-        return sums
+        return Spent(self, index, time - np.concatenate([[0.0], self.cut_points])[index])
 
     def log_rates(self, events: FloatArray, exposure: FloatArray, index: IntArray) -> FloatArray:
         """Log hazards (K,) of patients who all have the same: log(events / exposure) per interval, bounded.
@@ -114,7 +79,7 @@ class Intervals:
         exposure : (K,)
             Weighted time that they spent in each interval.
         index : (n,)
-            As :meth:`place` gives it.
+            Interval of each patient's time.
         """
         if exposure.sum() == 0:
             raise ValueError(NO_FOLLOW_UP)
@@ -122,6 +87,50 @@ class Intervals:
             overall = np.log(events.sum() / exposure.sum())
             log_rates: FloatArray = np.log(interval_sums(events, index, self.n_intervals)) - np.log(exposure)
             return log_rates.clip(overall - PSI_RANGE, overall + PSI_RANGE)
+
+
+@dataclass(frozen=True, eq=False)
+class Spent:
+    """Time E_im that each of n patients spent in each of K intervals, told by two numbers for each patient.
+
+    Attributes
+    ----------
+    intervals : Intervals
+    index : (n,) int
+        The interval that holds the patient's time.
+    within : (n,) float64
+        Time spent in it; in any earlier one it is that interval's whole width.
+    """
+
+    intervals: Intervals
+    index: IntArray
+    within: FloatArray
+
+    def take(self, rows: IntArray) -> Spent:
+        """Of fewer patients."""
+        return Spent(self.intervals, self.index[rows], self.within[rows])
+
+    def cumulative(self, rates: FloatArray) -> FloatArray:
+        """Integral of the rates up to each time, sum_m E_im rates_m, (..., K) -> (..., n)."""
+        before = np.zeros_like(rates)
+        np.cumsum(rates[..., :-1] * self.intervals.widths, axis=-1, out=before[..., 1:])
+        return before[..., self.index] + rates[..., self.index] * self.within
+
+    def exposures(self) -> FloatArray:
+        """The E_im themselves, (n, K)."""
+        whole = np.append(self.intervals.widths, 0.0)
+        out: FloatArray = np.where(np.arange(len(whole)) < self.index[:, None], whole, 0.0)
+        out[np.arange(len(self.index)), self.index] = self.within
+        return out
+
+    def exposure_sums(self, values: FloatArray) -> FloatArray:
+        """The adjoint of :meth:`cumulative`: sum_i values_i E_im for every m, (..., n) -> (..., K)."""
+        n_intervals = self.intervals.n_intervals
+        entered = interval_sums(values, self.index, n_intervals)
+        sums = interval_sums(values * self.within, self.index, n_intervals)
+        reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        sums[..., :-1] += reached[..., 1:] * self.intervals.widths
+        return sums
 
 
 def interval_sums(values: FloatArray, index: IntArray, n_intervals: int) -> FloatArray:

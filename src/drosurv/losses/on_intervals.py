@@ -41,9 +41,7 @@ class OnIntervals(OnePerPatient):
         Log baseline hazards psi of the null model f = 0: log(events / exposure) per interval, bounded.
     """
 
-    _by_patient = (
-        "target", "_event", "_time", "_index", "_within", "_entry_index", "_entry_within", "_offset",
-    )  # fmt: skip
+    _by_patient = ("target", "_event", "_time", "_spent", "_before", "_offset")
     # The loss of one training set in torch, of scores, log hazards, events, times and cut points.
     in_torch: ClassVar[Callable[..., Tensor]]
 
@@ -58,10 +56,11 @@ class OnIntervals(OnePerPatient):
         self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
         self._event = target.event.astype(np.float64)
         self._time = self._followed(target.time)
-        self._index, self._within = self.intervals.place(self._time)
-        self._entry_index, self._entry_within, self._offset = None, None, offset
+        self._spent, self._offset = self.intervals.place(self._time), offset
+        # What was spent before the patient came under observation.
+        self._before = None
         if target.entry is not None:
-            self._entry_index, self._entry_within = self.intervals.place(np.maximum(target.entry, 0.0))
+            self._before = self.intervals.place(np.maximum(target.entry, 0.0))
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         self.shift = np.ones(self.intervals.n_intervals)
         exposure = np.maximum(self._exposure_sums(weight if offset is None else weight * np.exp(offset)), 0.0)
@@ -71,28 +70,25 @@ class OnIntervals(OnePerPatient):
         """The times (n,) that count as followed."""
         return time
 
+    @property
+    def _index(self) -> IntArray:
+        """Interval (n,) of each patient's time."""
+        return self._spent.index
+
     def _cumulative(self, rates: FloatArray) -> FloatArray:
         """Sum over the intervals of time spent (n, K) times rates (..., K), for every patient (..., n)."""
-        total = self.intervals.cumulative(rates, self._index, self._within)
-        if self._entry_index is None or self._entry_within is None:
-            return total
-        return np.maximum(
-            total - self.intervals.cumulative(rates, self._entry_index, self._entry_within), 0.0
-        )
+        total = self._spent.cumulative(rates)
+        return total if self._before is None else np.maximum(total - self._before.cumulative(rates), 0.0)
 
     def _exposure_sums(self, values: FloatArray) -> FloatArray:
         """The adjoint: sum over the patients of values (..., n) times time spent in each interval, (..., K)."""
-        sums = self.intervals.exposure_sums(values, self._index, self._within)
-        if self._entry_index is None or self._entry_within is None:
-            return sums
-        return sums - self.intervals.exposure_sums(values, self._entry_index, self._entry_within)
+        sums = self._spent.exposure_sums(values)
+        return sums if self._before is None else sums - self._before.exposure_sums(values)
 
     def _exposures(self, which: IntArray) -> FloatArray:
         """Time (len(which), K) that each of the patients spent in each interval."""
-        spent = self.intervals.exposures(self._index[which], self._within[which])
-        if self._entry_index is None or self._entry_within is None:
-            return spent
-        return spent - self.intervals.exposures(self._entry_index[which], self._entry_within[which])
+        spent = self._spent.take(which).exposures()
+        return spent if self._before is None else spent - self._before.take(which).exposures()
 
     @property
     def n_intervals(self) -> int:
@@ -100,12 +96,12 @@ class OnIntervals(OnePerPatient):
         return self.intervals.n_intervals
 
     @classmethod
-    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch:
-        """The losses in torch, one training set after the other: each has its own intervals."""
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
+        """The losses in torch, one training set after the other; none for entry times and offsets."""
         import torch
 
-        assert all(loss._entry_index is None and loss._offset is None for loss in losses), "not in torch"
-
+        if any(loss._before is not None or loss._offset is not None for loss in losses):
+            return None
         given = [
             [
                 torch.as_tensor(part, device=device)
