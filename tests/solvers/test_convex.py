@@ -226,6 +226,21 @@ def test_separated_data_are_recognised(name):
         assert ridge.status == "converged"
 
 
+@pytest.mark.parametrize("seed", [12, 19, 24])
+def test_a_rare_level_that_dies_early_is_no_reason_to_stall(seed):
+    # Newton's first step overshoots so far that the level's curvature vanishes, and the next step is endless.
+    rng = np.random.default_rng(seed)
+    rare, others = rng.integers(2, 8), rng.standard_normal((200, 2))
+    X = np.c_[np.arange(200) < rare, others]
+    died = rng.exponential(size=200) * np.exp(-X @ [8.0, 1.0, -1.0])
+    left = 2 * rng.exponential(size=200)
+    problem = problem_of(X, Target(died <= left, np.minimum(died, left)))
+    found = minimise(problem, max_iter=500)
+    assert found.status == "converged"
+    assert found.value <= best_by_scipy(problem, found.x) + 1e-12
+    np.testing.assert_allclose(found.x, [8, 1, -1], atol=1.5)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_constant_and_collinear_features_change_nothing_but_their_own_coefficients(name):
     make, tol = OBJECTIVES[name]

@@ -25,6 +25,8 @@ _MEMORY = 10
 _REFRESHES = 4
 # A step is long enough if the objective falls by this share of what the slope promises (Armijo), up to rounding.
 _SUFFICIENT = 1e-4
+# Where a feature's curvature has vanished, Newton's step is as long as rounding makes it, 1e17 and more.
+_SHORTEST = 1e-24
 _ROUNDING = 4e-15
 # On the unit diagonal of a scaled matrix: redundant features make it singular.
 _RIDGE = 1e-12
@@ -246,7 +248,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         direction = steps.direction(gradient, bending)
         slope = float(gradient @ direction)
         length, found = 1.0, False
-        while not found and length > 1e-12:
+        while not found and length > _SHORTEST:
             moved = problem.value(x + length * direction)
             found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * problem.scale(value)
             length = length if found else length / 2
