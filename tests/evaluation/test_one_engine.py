@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -123,6 +124,33 @@ def test_a_gap_is_the_same_in_every_view(model, train, held_out):
     words = re.search(r"(is more than chance would explain|may be chance) \([^)]*\)", result.summary())
     assert words is not None
     assert words.group(0) in " ".join(statement.text for statement in report.statements)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
+@pytest.mark.parametrize("odd", ["one patient", "without events", "without a label", "many"])
+def test_odd_groups_are_judged_alike_in_every_view(odd, model, train, held_out):
+    X, y, place = held_out.X, held_out.y, np.arange(len(held_out.y))
+    labels = {
+        "one patient": np.where(place == 0, "alone", "rest"),
+        "without events": np.where(~y["event"] & (place % 3 > 0), "none", "rest"),
+        "without a label": np.array(["a", "b", None, "b"], dtype=object)[place % 4],
+        "many": place % 30,
+    }[odd]
+    # Rounded scores are tied.
+    said = Predictions(np.round(model.predict(X)), model.predict_survival_function(X))
+    names = ["concordance_index", "uno_concordance", "integrated_brier_score", "calibration_slope"]
+    options = {"sensitive_features": pd.Series(labels, name="odd"), "y_train": train.y}
+    table = evaluate(said, X, y, n_bootstrap=20, **options).to_frame()
+    frame = SurvivalMetricFrame(metrics=names, y=y, risk=said, **options)
+    gaps = table.query("kind == 'gap'").set_index("metric").loc[names]
+    found = frame.gaps(n_bootstrap=20).set_index("metric").loc[names]
+    pd.testing.assert_frame_equal(found, gaps)
+    values = table.query("kind == 'group'").set_index(["metric", "group"])["value"]
+    for name in names:
+        own = frame.by_group[name]
+        np.testing.assert_allclose(own, values[name].loc[own.index.map(str)])
+    np.testing.assert_allclose(frame.difference()[names], gaps["value"])
 
 
 def test_gaps_of_callables_or_inside_controls_are_not_tested(train, held_out):
