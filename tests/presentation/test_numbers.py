@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv.presentation import NOTHING, p_text, percent, with_interval, written
+from drosurv.presentation import NOTHING, in_years, p_text, percent, with_interval, written
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,18 @@ def test_a_number_and_its_interval_have_the_same_decimals():
 def test_p_values_and_shares_in_sentences():
     assert (p_text(0.2), p_text(0.0002)) == ("p = 0.200", "p below 0.001")
     assert (percent(0.456), percent(np.nan)) == ("46 %", NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("time", "unit", "words"),
+    [
+        (1592.0, "days", " (4.4 years)"),
+        (60.0, "months", " (5.0 years)"),
+        (104.5, "weeks", " (2.0 years)"),
+        (700.0, "days", ""),
+        (5.0, "years", ""),
+        (1592.0, "", ""),
+    ],
+)
+def test_long_times_are_also_said_in_years(time, unit, words):
+    assert in_years(time, unit) == words

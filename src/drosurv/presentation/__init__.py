@@ -29,7 +29,7 @@ from drosurv.presentation.sentences import (
 )
 from drosurv.presentation.table import Column, Table, plain_rows
 from drosurv.presentation.text import Text, text
-from drosurv.presentation.times import moment, unit_in
+from drosurv.presentation.times import in_years, moment, unit_in
 
 __all__ = [
     "NOTHING",
@@ -51,6 +51,7 @@ __all__ = [
     "group_name",
     "harm_statements",
     "imparity_statements",
+    "in_years",
     "interval_text",
     "is_lower",
     "label_name",

@@ -11,7 +11,17 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.standing import WORST_FIRST, Standing, per_100
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
-from drosurv.presentation import Column, Statement, Table, first_upper, group_name, moment, plain, written
+from drosurv.presentation import (
+    Column,
+    Statement,
+    Table,
+    first_upper,
+    group_name,
+    in_years,
+    moment,
+    plain,
+    written,
+)
 from drosurv.presentation.sentences import chance_text, gap_text
 
 SERVED = {
@@ -89,7 +99,8 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> list[Statement
         found.append(
             Statement(
                 "expectation",
-                f"Of 100 patients, it expects {_per_100(everybody.expected)} to be free of the event at {at}; "
+                f"Of 100 patients, it expects {_per_100(everybody.expected)} to be free of the event at {at}"
+                f"{in_years(evidence.audited.settings.horizon, evidence.time_unit)}; "
                 f"{_per_100(everybody.observed)} were.",
             )
         )
