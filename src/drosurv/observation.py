@@ -52,6 +52,15 @@ class Observation:
         entry = None if target.entry is None else target.entry[first]
         return Target(target.event[until], target.time[until], entry)
 
+    def depend(self, target: Target) -> bool:
+        """Whether rows are alike within clusters: those given, or patients of several events.
+
+        Several rows of a patient with one event are one patient cut into stretches of time, and tell nothing twice.
+        """
+        if self.clusters is None or self.patient is None or not np.array_equal(self.patient, self.clusters):
+            return self.clusters is not None
+        return bool(np.bincount(self.patient, target.event).max() > 1)
+
     def take(self, rows: NDArray[Any]) -> Observation:
         """The observation of the given rows; strata keep their numbers."""
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)

@@ -91,10 +91,13 @@ class CompetingTarget:
         What ended each patient's time: 0 censoring, 1..K one of K causes.
     time : (n,) float64
         Time of that event or censoring, finite and not negative.
+    entry : (n,) float64 or None
+        As in :class:`Target`.
     """
 
     cause: IntArray
     time: FloatArray
+    entry: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -106,11 +109,11 @@ class CompetingTarget:
 
     def of_cause(self, cause: int) -> Target:
         """The target of one cause, with every other event counted as censoring."""
-        return Target(self.cause == cause, self.time)
+        return Target(self.cause == cause, self.time, self.entry)
 
     def of_any_cause(self) -> Target:
         """The target of the first event, whatever its cause."""
-        return Target(self.cause > 0, self.time)
+        return Target(self.cause > 0, self.time, self.entry)
 
 
 def has_causes(y: Any) -> bool:

@@ -225,3 +225,58 @@ def test_models_of_causes_are_listed_beside_those_of_one_event():
 def test_bad_input_is_named(asked, message):
     with pytest.raises(ValueError, match=message):
         asked()
+
+
+def test_a_table_with_text_and_gaps_is_taken_as_by_other_models(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(60, 9, 200), "sex": rng.choice(["f", "f", "m"], 200)})
+    y = Surv.competing(rng.integers(0, 3, 200), rng.exponential(np.exp(-(table["age"] - 60) / 9)))
+    by_hand = table.assign(**{"sex=m": (table["sex"] == "m").astype(float)}).drop(columns="sex")
+    for alpha in (1.0, 0.95):
+        model = CauseSpecificCox(alpha, tol=1e-9).fit(table, y)
+        assert model.summary(2).index.tolist() == ["age", "sex=m"]
+        np.testing.assert_allclose(
+            model.coef_, CauseSpecificCox(alpha, tol=1e-9).fit(by_hand, y).coef_, atol=1e-5
+        )
+        model.save(tmp_path / "model")
+        loaded = drosurv.load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(table, 2), model.predict(table, 2))
+        np.testing.assert_array_equal(
+            loaded.predict_cumulative_incidence(table, [0.5]),
+            model.predict_cumulative_incidence(table, [0.5]),
+        )
+    gaps = table.assign(age=table["age"].mask(table.index < 9))
+    assert "9" in str(CauseSpecificCox().fit(gaps, y).summary(1).notes[-1])
+
+
+def test_robust_models_take_late_entry():
+    rng = np.random.default_rng(0)
+    n = 6000
+    x = rng.normal(size=(n, 1))
+    time, cause = rng.exponential(np.exp(-0.7 * x[:, 0])) ** 0.5, rng.integers(1, 3, n)
+    # Who is ill enters late, if he lives to; ignoring it, illness looks less deadly than it is.
+    entry = rng.uniform(0, 1, n) * (0.5 + 0.5 * np.tanh(2 * x[:, 0]))
+    seen = time > entry
+    y = Surv.competing(cause[seen], time[seen])
+    # A share of nearly everybody: the plain full likelihood, but for a little shrinking.
+    late = CauseSpecificCox(0.9999, tol=1e-6).fit(x[seen], y, entry=entry[seen])
+    np.testing.assert_allclose(late.coef_[:, 0], 0.7, atol=0.1)
+    ignored = CauseSpecificCox(0.9999, tol=1e-6).fit(x[seen], y)
+    assert ignored.coef_.mean() < late.coef_.mean() - 0.05
+    incidence = late.predict_cumulative_incidence([[0.0]], times=[1.0], cause=1)
+    assert incidence.item() == pytest.approx((1 - np.exp(-1)) / 2, abs=0.03)
+    nothing = CauseSpecificCox(0.9, tol=1e-9).fit(X, Y, entry=np.zeros(len(X)) - 1)
+    np.testing.assert_allclose(nothing.coef_, CauseSpecificCox(0.9, tol=1e-9).fit(X, Y).coef_, atol=1e-6)
+    assert np.isfinite(nothing.summary(1, method="bootstrap", n_boot=5)["se(coef)"]).all()
+
+
+def test_rows_of_patients_are_counted_as_patients():
+    cut = DATA["time"] / 2
+    rows = pd.concat([X, X], ignore_index=True)
+    y = Surv.competing(np.r_[np.zeros(len(X), int), DATA["cause"]], np.r_[cut, DATA["time"]])
+    given = {"entry": np.r_[np.full(len(X), -1.0), cut], "id": np.r_[: len(X), : len(X)]}
+    model, whole = CauseSpecificCox().fit(rows, y, **given), CauseSpecificCox().fit(X, Y)
+    assert model.n_patients_ == len(X)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
+    at = np.array([0.2, 0.5])
+    np.testing.assert_allclose(model.follow_up_.survival_at(at), whole.follow_up_.survival_at(at))

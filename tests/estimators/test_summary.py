@@ -101,6 +101,14 @@ def test_the_table_says_where_its_errors_come_from():
     assert "observed information" in str(plain.summary())
     assert "sandwich" in str(plain.summary(method="sandwich"))
     assert "sandwich" in str(CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary())
+    # As in R, ids alone do not: a patient cut into rows is still one, unless he has several events.
+    rows = {"entry": Y["time"] - 0.5, "id": np.arange(len(Y))}
+    assert "observed information" in str(CoxPH().fit(X, Y, **rows).summary())
+    again = np.flatnonzero(Y["event"])[[0, -1]]
+    again = again[np.argsort(Y["time"][again])]
+    rows["id"][again] = again[0]
+    rows["entry"][again[1]] = Y["time"][again].mean()
+    assert "sandwich" in str(CoxPH().fit(X, Y, **rows).summary())
     assert "CoxPH: 200 patients" in str(plain.summary())
     assert "likelihood ratio test" in str(plain.summary())
 

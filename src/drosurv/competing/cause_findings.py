@@ -58,7 +58,8 @@ def bootstrap_of_causes(
 
     def refit(counts: FloatArray) -> FloatArray | None:
         rows = np.flatnonzero(counts)
-        drawn = CompetingTarget(target.cause[rows], target.time[rows])
+        entry = None if target.entry is None else target.entry[rows]
+        drawn = CompetingTarget(target.cause[rows], target.time[rows], entry)
         # A cause that did not happen has no coefficients.
         if len(np.unique(drawn.cause[drawn.cause > 0])) < target.n_causes:
             return None

@@ -12,6 +12,7 @@ from drosurv.coefficients import CoxTable
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.estimators import CoxPH
+from drosurv.estimators.natural_units import filled_notes
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -72,6 +73,7 @@ class CauseInference(BaseEstimator):
                 title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
             )
         table.caption = f"Cause {cause}, {table.caption}"
+        table.notes = (*table.notes, *filled_notes(getattr(self, "encoder_", None)))
         return table
 
     def _known(self) -> list[Findings]:
@@ -79,7 +81,7 @@ class CauseInference(BaseEstimator):
         if self._findings is None:
             X, target, weight = self._training()
             y = Surv.competing(target.cause, target.time)
-            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight)
+            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight, entry=target.entry)
             self._findings = beside_plain(X, target, weight, plain.coef_, self.worst_case_weights_)
         return self._findings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
-from drosurv.errors import warn_caller
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline, checked_times
 from drosurv.estimators.fitted import warn_unless_converged
@@ -20,7 +21,9 @@ from drosurv.losses import CompetingRisks
 from drosurv.metrics import FollowUp, concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
+from drosurv.observation import parse_observation
 from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
+from drosurv.tables.front_door import enter
 from drosurv.target import CompetingTarget, FloatArray, parse_competing_target
 
 # Curves of this many numbers are held at a time.
@@ -112,17 +115,20 @@ class CauseSpecificCox(CauseInference):
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Text, categories and missing values of a DataFrame become features as in :meth:`drosurv.CoxPH.fit`.
         y : structured array (n,)
             Of :meth:`drosurv.Surv.competing`: cause (0 is censored) and time.
         sample_weight : (n,) array, optional
         **observed
-            ``entry``, ``strata``, ``clusters``, ``offset`` and ``id`` as in :meth:`drosurv.CoxPH.fit`, at alpha 1.
+            ``entry``, ``strata``, ``clusters``, ``offset`` and ``id`` as in :meth:`drosurv.CoxPH.fit`; below alpha 1
+            ``entry`` alone.
         """
         check_alpha(self.alpha)
         check_ball(self.ball)
         check_number("l2", self.l2)
         check_count("n_intervals", self.n_intervals)
         target = parse_competing_target(y)
+        X = enter(self, X, y, fit=True)
         features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if len(target) != len(features):
             raise ValueError(
@@ -131,18 +137,24 @@ class CauseSpecificCox(CauseInference):
         self.n_causes_ = target.n_causes
         for earlier in ("models_", "_baselines", "worst_case_weights_", "_kept_training", "_findings"):
             self.__dict__.pop(earlier, None)
+        seen = parse_observation(target.of_any_cause(), entry=observed.get("entry"), id=observed.get("id"))
         if self.alpha == 1.0:
             self._fit_each(X, target, sample_weight, observed)
-        elif given := [name for name, value in observed.items() if value is not None]:
-            raise ValueError(f"{given[0]} has no definition for alpha below 1: use alpha=1.")
+        elif given := [name for name, value in observed.items() if value is not None and name != "entry"]:
+            raise ArgumentError(
+                Argument(given[0]),
+                " has no definition for alpha below 1: causes are trained together with one baseline hazard each, and "
+                "every patient has one loss. Use alpha=1.",
+            )
         else:
             weight = _check_sample_weight(sample_weight, features, dtype=np.float64, ensure_non_negative=True)
-            self._fit_together(features, target, weight)
-        any_cause = target.of_any_cause()
+            self._fit_together(features, replace(target, entry=seen.entry), weight)
+        any_cause = seen.observe(target.of_any_cause())
+        patients = seen.patients(any_cause)
         self.unique_times_ = any_cause.curve_times
-        self.n_patients_ = len(target)
+        self.n_patients_ = len(patients)
         self.n_events_ = np.bincount(target.cause, minlength=self.n_causes_ + 1)[1:]
-        self.follow_up_ = FollowUp.of(any_cause)
+        self.follow_up_ = FollowUp.of(patients, entry=patients.entry)
         return self
 
     def _fit_each(
@@ -203,9 +215,9 @@ class CauseSpecificCox(CauseInference):
 
     def predict(self, X: Any, cause: int = 1) -> FloatArray:
         """Log risk (n,) of one cause; higher means sooner."""
-        check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
-        scores: FloatArray = features @ self.coef_[self._row(cause)]
+        row = self._row(cause)
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        scores: FloatArray = features @ self.coef_[row]
         return scores
 
     def predict_cumulative_incidence(
@@ -256,6 +268,7 @@ class CauseSpecificCox(CauseInference):
     def _hazards(self, X: Any, given: dict[str, Any]) -> Any:
         """Cumulative hazards (causes, rows, K) of some patients after the other."""
         check_is_fitted(self)
+        X = enter(self, X)
         n, times = len(X), self.unique_times_
         size = max(1, _HELD // (len(times) * self.n_causes_))
         for start in range(0, n, size):
@@ -271,6 +284,6 @@ class CauseSpecificCox(CauseInference):
             else:
                 if own:
                     raise ValueError(f"the model was fitted without {next(iter(own))}; leave it out.")
-                scores = [self.predict(rows, cause) for cause in range(1, self.n_causes_ + 1)]
-                pairs = zip(self._baselines, scores, strict=True)
+                scores = validate_data(self, rows, dtype=np.float64, reset=False) @ self.coef_.T
+                pairs = zip(self._baselines, scores.T, strict=True)
                 yield np.stack([baseline.cumulative_hazard(score, times) for baseline, score in pairs])

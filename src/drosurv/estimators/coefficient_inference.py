@@ -94,7 +94,8 @@ class CoefficientInference(SurvivalEstimator):
             Where standard errors come from: the observed information (plain Cox); the sandwich, which allows for
             weights, clusters and a wrong model; refits to patients (or clusters) drawn with replacement, which any
             linear model has. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
-            clusters or ids, and for a robust model no standard errors unless a bootstrap was run before.
+            clusters or several events of an id, and for a robust model no standard errors unless a bootstrap was run
+            before.
         n_boot : int
             Refits of the bootstrap.
         random_state : int
@@ -194,8 +195,8 @@ class CoefficientInference(SurvivalEstimator):
                 return next(
                     (name for name in ("sandwich", "information") if name in covariances), "information"
                 )
-            clustered = training.weight is not None or training.observation.clusters is not None
-            return "sandwich" if clustered else "information"
+            together = training.weight is not None or training.observation.depend(training.target)
+            return "sandwich" if together else "information"
         if method in ("information", "sandwich") and not self._maximises_likelihood:
             raise ArgumentError(
                 Argument("method", method),

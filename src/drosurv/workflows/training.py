@@ -139,6 +139,10 @@ class Trained:
         """The model in numbers and words."""
         columns, y = self.table.columns, self.table.y
         event = "any cause" if columns.causes else repr(columns.event_value)
+        # Only patients who are at risk together, in one stratum, are compared.
+        wanted = () if columns.causes else ("entry", "strata")
+        options = {name: self.fit_options.get(f"model__{name}") for name in wanted}
+        at_risk = {name: value for name, value in options.items() if value is not None}
         return {
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(),
@@ -146,7 +150,9 @@ class Trained:
             "time": columns.time or f"days from {columns.start} to {columns.end}",
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
-            "training_c_index": self.pipeline.score(self.table.X, y),
+            "training_c_index": self.estimator.score(
+                self.pipeline[:-1].transform(self.table.X), y, **at_risk
+            ),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved"),
             "recalibration": getattr(self.estimator, "recalibration_", None),
