@@ -133,7 +133,7 @@ def plot(found, over, folder):
     from matplotlib.figure import Figure
 
     with rc_context({"svg.hashsalt": "drosurv", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(8, 3.4), layout="constrained")
+        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
         for what in POINTS:
             own = [
@@ -146,7 +146,7 @@ def plot(found, over, folder):
         name = "patients, d = 10" if over == "n" else "features, n = 100,000"
         left.set(xscale="log", yscale="log", xlabel=name, ylabel="seconds")
         right.set(xscale="log", xlabel=name, ylabel="gigabytes of the process", ylim=(0, None))
-        left.legend(fontsize="small")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
         figure.savefig(folder / f"performance-{over}.svg", metadata={"Date": None})
 
 
