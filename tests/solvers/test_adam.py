@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from drosurv import DROCox
 from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
 from drosurv.networks import Linear, ModuleBatch, build, linear, mlp
 from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
@@ -126,7 +127,7 @@ def test_the_compiled_loop_is_the_plain_one(name, weighted, l2):
     prepare, blocks = COMPILED[name]
     criterion = Criterion(prepare(target, weight), ChiSquare(alphas), mass, blocks)
     plain, compiled = Linear(X, starts.copy()), Linear(X, starts.copy())
-    assert compiles(compiled, criterion)
+    assert compiles(criterion)
     wanted = adam(plain, criterion, lr, STEPS, l2)
     np.testing.assert_allclose(compiled_adam(compiled, criterion, lr, STEPS, l2), wanted, rtol=1e-10)
     np.testing.assert_allclose(compiled.parameters[0], plain.parameters[0], rtol=1e-8, atol=1e-11)
@@ -145,20 +146,41 @@ def test_the_compiled_loop_takes_a_half_without_any_event():
 
 
 def test_the_compiled_loop_knows_what_it_cannot_do():
-    X, target = sample()
-    network, chi = Linear(X, np.zeros((1, D))), ChiSquare(0.3)
-    mass, split = uniform_mass(N), CoxSplit(target, HALF)
+    _, target = sample()
+    chi, mass, split = ChiSquare(0.3), uniform_mass(N), CoxSplit(target, HALF)
     penalty = type("Penalty", (), {"__call__": lambda self, scores: (np.zeros(1), 0 * scores)})()
-    module = ModuleBatch([build(linear, D, seed=0)], X)
-    assert not compiles(network, Criterion(CoxPartial(target), Mean(), mass))
-    assert not compiles(network, Criterion(CoxPartial(target, "efron"), chi, mass))
-    assert not compiles(network, Criterion(split, chi, mass))
-    assert not compiles(network, Criterion(split, chi, mass, HALVES[:1]))
-    assert not compiles(network, Criterion(split, chi, mass, HALVES[::-1]))
-    assert not compiles(network, Criterion(split, Mean(), mass, HALVES))
-    assert not compiles(network, Criterion(CoxPartial(target), chi, mass, penalty=penalty))
-    assert not compiles(network, Criterion(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
-    assert not compiles(module, Criterion(CoxPartial(target), chi, mass))
+    assert not compiles(Criterion(CoxPartial(target), Mean(), mass))
+    assert not compiles(Criterion(CoxPartial(target, "efron"), chi, mass))
+    assert not compiles(Criterion(split, chi, mass))
+    assert not compiles(Criterion(split, chi, mass, HALVES[:1]))
+    assert not compiles(Criterion(split, chi, mass, HALVES[::-1]))
+    assert not compiles(Criterion(split, Mean(), mass, HALVES))
+    assert not compiles(Criterion(CoxPartial(target), chi, mass, penalty=penalty))
+    assert not compiles(Criterion(CoxPartial(target), chi, mass, [np.arange(N // 2)]))
+
+
+@pytest.mark.parametrize(
+    ("given", "compiled"),
+    [
+        ({}, True),
+        ({"network": "mlp"}, False),
+        ({"network": lambda d: torch.nn.Linear(d, 1)}, False),
+        ({"batch_size": 10}, False),
+        ({"early_stopping": True, "validation_fraction": 0.5}, False),
+    ],
+)
+def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, compiled, monkeypatch):
+    def caught(*arguments):
+        raise RuntimeError("compiled")
+
+    monkeypatch.setattr("drosurv.estimators.fitting.compiled_adam", caught)
+    X, target = sample()
+    model = DROCox(alpha=0.3, solver="adam", max_iter=1, random_state=0, **given)
+    if not compiled:
+        assert model.fit(X, target.to_structured()).n_iter_ >= 0
+        return
+    with pytest.raises(RuntimeError, match="compiled"):
+        model.fit(X, target.to_structured())
 
 
 def test_split_training_equals_torchs_adam():

@@ -147,7 +147,8 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
     d, loss = training.X.shape[1], criterion.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
     network: Any
-    if schedule.linear and loss.n_outputs == 1:
+    is_linear = schedule.linear and loss.n_outputs == 1
+    if is_linear:
         network = Linear(training.X, np.stack([coefficients(module) for module in modules]))
     else:
         network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
@@ -167,15 +168,14 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
         steps *= trainee.n_batches
         if watch is not None:
             watch.every = trainee.n_batches
-    if watch is None and compiles(trainee, minimised):
-        history = compiled_adam(trainee, minimised, schedule.lr, steps, schedule.l2)
+    if is_linear and trainee is network and compiles(criterion):
+        history = compiled_adam(network, criterion, schedule.lr, steps, schedule.l2)
     else:
         with bar(schedule.name, steps, shown=schedule.verbose) as told, seeded(training.seed):
             on_step = told if watch is None else watch.after(told)
             history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
     if watch is not None:
         watch.restore()
-    is_linear = isinstance(network, Linear)
     trained = [row.copy() for row in network.parameters[0]] if is_linear else network.trained()
     best_pass = None if watch is None else watch.best_pass
     return _by_steps(training, criterion, schedule, trained, extra, history, best_pass)

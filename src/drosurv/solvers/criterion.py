@@ -100,7 +100,8 @@ class Criterion:
             self._entry, self.mass, members = _entries(loss, mass, self.blocks)
         else:
             self._entry, self.mass = np.arange(loss.n), mass
-        self.objective: Objective = objective if self.whole else Blocks(objective, members)
+        self._apart = None if self.whole else Blocks(objective, members)
+        self.objective: Objective = objective if self._apart is None else self._apart
 
     @property
     def least_scale(self) -> float:
@@ -164,10 +165,10 @@ class Criterion:
 
     def block_masses(self) -> list[FloatArray]:
         """Masses inside each block, summing to one: the losses in the loss's order, then everybody else together."""
-        if not isinstance(self.objective, Blocks):
+        if self._apart is None:
             return [self.mass]
         # A block lists its losses by patient; the entry of its other patients has the highest number.
-        shares = zip(self.objective.shares(self.mass), self.objective.rows, strict=True)
+        shares = zip(self._apart.shares(self.mass), self._apart.rows, strict=True)
         return [share[np.argsort(rows)] for share, rows in shares]
 
     def curvature(self, X: FloatArray, entries: FloatArray, at: Evaluation) -> tuple[FloatArray, FloatArray]:
