@@ -135,8 +135,13 @@ class SurvivalMetricFrame:
         self._counts = {
             key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(self._attributes).items()
         }
+        texts = [dict(zip(a.groups.labels, a.labels, strict=True)) for a in self._attributes]
         named = {
-            (AND.join(self.sensitive_levels), AND.join(map(str, key))): c for key, c in self._counts.items()
+            (
+                AND.join(self.sensitive_levels),
+                AND.join(text[label] for text, label in zip(texts, key, strict=True)),
+            ): count
+            for key, count in self._counts.items()
         }
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
         self._by_group = self._table(self._attributes)
