@@ -16,7 +16,10 @@ from drosurv.target import FloatArray
 
 _STOPS = {
     "max_iter": "it ran out of iterations; raise max_iter or scale the features",
-    "stalled": "no further progress was possible in floating point; scale the features or raise tol",
+    "stalled": (
+        "no further progress was possible in floating point; scale the features or raise tol, or, where a coefficient "
+        "is huge, set l2 > 0"
+    ),
     "separated": (
         "the scores grew without bound, because some combination of features separates early from late events; "
         "set l2 > 0"
