@@ -67,8 +67,24 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
         model, X, y, result.settings.horizons, sensitive_features=pd.Series(group, name="site")
     )
     pd.testing.assert_frame_equal(result.by_cause, wanted)
-    with pytest.raises(ValueError, match="entry has no definition beside causes"):
-        evaluate(model, X, y, entry=time - 0.1)
+
+
+def test_late_entries_are_judged_from_entry_on(evaluated):
+    model, X, cause, time, group, table = evaluated
+    sites, y = pd.Series(group, name="site"), Surv.competing(cause, time)
+    at_zero = evaluate_by_cause(model, X, y, [0.5, 1.0], sensitive_features=sites, entry=np.zeros(len(X)))
+    pd.testing.assert_frame_equal(at_zero, table)
+    kept = time > 0.3
+    late = {"entry": np.full(kept.sum(), 0.3)}
+    found = evaluate_by_cause(model, X[kept], y[kept], [0.5], **late).iloc[0]
+    by = model.predict_cumulative_incidence(X[kept], times=[0.3, 0.8], cause=1)
+    alive = model.predict_survival_function(X[kept], times=[0.3])[:, 0]
+    assert found["predicted"] == pytest.approx(((by[:, 1] - by[:, 0]) / alive).mean())
+    observed = aalen_johansen(cause[kept], time[kept] - 0.3).at(np.array([0.5]))
+    assert found["observed"] == pytest.approx(observed.item())
+    result = evaluate(model, X[kept], y[kept], **late, n_bootstrap=0)
+    wanted = evaluate_by_cause(model, X[kept], y[kept], result.settings.horizons, **late)
+    pd.testing.assert_frame_equal(result.by_cause, wanted)
 
 
 def test_dropped_labels_stay_out_and_times_beyond_follow_up_have_no_score(evaluated):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.patients import parse_horizons
-from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
-from drosurv.metrics import brier_score_by_cause, calibration_by_cause, concordance_by_cause
-from drosurv.target import parse_competing_target
+from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
+from drosurv.observation import entry_times
+from drosurv.target import FloatArray, parse_competing_target
 
 EVERYBODY = "everybody"
+# Curves of this many numbers are held at a time.
+_HELD = 2_000_000
 
 
 def evaluate_by_cause(
@@ -29,6 +33,7 @@ def evaluate_by_cause(
     sensitive_features: Any = None,
     level: float = 0.95,
     missing: Missing = "group",
+    entry: Any = None,
     **given: Any,
 ) -> pd.DataFrame:
     """Calibration, Brier score and concordance of predicted incidences, for every cause, group and time.
@@ -47,6 +52,9 @@ def evaluate_by_cause(
         Of the intervals.
     missing : "group" or "drop"
         Whether patients without a label form a group of their own or are left out of that attribute.
+    entry : (n,) array, optional
+        Times from which the patients were under observation. They are judged from then on: times count from entry, and
+        incidences are conditional on no event before it.
     **given
         ``strata`` and ``offset`` for the predictions.
 
@@ -70,10 +78,14 @@ def evaluate_by_cause(
     True
     """
     target, final = parse_competing_target(y, complete=False), final_step(model)
-    features = prepared(model, X)
-    times = parse_horizons(at, final.follow_up_)
+    features, follow_up = prepared(model, X), final.follow_up_
+    since = None if entry is None else entry_times(entry, target.of_any_cause())
+    if since is not None:
+        target = replace(target, time=target.time - since)
+        follow_up = FollowUp.of(target.of_any_cause())
+    times = parse_horizons(at, follow_up)
     # Nobody knows how many were censored later.
-    known = times < final.follow_up_.end
+    known = times < follow_up.end
     groups = [
         (attribute.name, label, rows)
         for attribute in parse_attributes(sensitive_features, len(target), missing=missing)
@@ -81,7 +93,7 @@ def evaluate_by_cause(
     ]
     rows = []
     for cause in range(1, final.n_causes_ + 1):
-        incidence = final.predict_cumulative_incidence(features, times=times, cause=cause, **given)
+        incidence = _incidence(final, features, since, times, cause, given)
         risk = final.predict(features, cause)
         for attribute, group, own in [(EVERYBODY, EVERYBODY, np.arange(len(target))), *groups]:
             causes, seen = target.cause[own], target.time[own]
@@ -89,7 +101,7 @@ def evaluate_by_cause(
             table["overstated"] = table["others_censored"] - table["observed"]
             table["brier"] = np.nan
             table.loc[known, "brier"] = brier_score_by_cause(
-                final.follow_up_, causes, seen, incidence[np.ix_(own, known)], times[known], of=cause
+                follow_up, causes, seen, incidence[np.ix_(own, known)], times[known], of=cause
             )
             with warnings.catch_warnings():
                 # A group without a comparable pair has no number, which the table shows.
@@ -100,3 +112,26 @@ def evaluate_by_cause(
     found = pd.concat(rows, ignore_index=True)
     first = ["cause", "attribute", "group", "horizon"]
     return found[[*first, *(name for name in found.columns if name not in first)]]
+
+
+def _incidence(
+    model: Any, X: Any, entry: FloatArray | None, times: FloatArray, cause: int, given: dict[str, Any]
+) -> FloatArray:
+    """Incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
+    if entry is None:
+        found: FloatArray = model.predict_cumulative_incidence(X, times=times, cause=cause, **given)
+        return found
+    jumps = model.unique_times_
+    out = np.empty((len(X), len(times)))
+    size = max(1, _HELD // len(jumps))
+    for start in range(0, len(X), size):
+        part = slice(start, start + size)
+        own = {name: np.asarray(value)[part] for name, value in given.items()}
+        by = model.predict_cumulative_incidence(take(X, part), cause=cause, **own)
+        left = model.predict_survival_function(take(X, part), **own)
+        before = np.maximum(np.searchsorted(jumps, entry[part, None], side="right") - 1, 0)
+        then = np.searchsorted(jumps, entry[part, None] + times, side="right") - 1
+        gained = np.take_along_axis(by, then, axis=1) - np.take_along_axis(by, before, axis=1)
+        alive = np.take_along_axis(left, before, axis=1)
+        out[part] = np.divide(gained, alive, out=np.zeros_like(gained), where=alive > 0)
+    return out

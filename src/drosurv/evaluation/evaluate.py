@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.control import shrinkage_control
@@ -154,10 +153,6 @@ def evaluate(
     given, told = given_of(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
     causes = has_causes(y)
-    if causes and entry is not None:
-        raise ArgumentError(
-            Argument("entry"), " has no definition beside causes: predicted incidences begin at time 0."
-        )
     by_cause = None
     if causes:
         by_cause = evaluate_by_cause(
