@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance, TorchLoss
 from drosurv.losses.discrete_hazard import DiscreteHazard
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
 from drosurv.target import Target
@@ -44,6 +44,25 @@ def test_it_is_the_finite_difference_of_the_gradient(name):
         step[0, j] = 1e-5
         slope = (gradient(scores + step) - gradient(scores - step))[:, j] / 2e-5
         np.testing.assert_allclose(found[:, j], slope, atol=1e-7)
+
+
+def test_torch_differentiates_twice_and_where_a_loss_hardly_bends_each_unit_of_weight_counts_one():
+    def exponential(scores, event, time):
+        return scores.exp() * time - event * scores
+
+    scores, weights = np.linspace(-4, 2, N)[None], np.random.default_rng(4).random((1, N))
+    hazard = np.exp(scores) * TARGET.time
+    assert (hazard < 0.1).any()
+    loss, straight = (
+        TorchLoss(exponential, TARGET),
+        TorchLoss(lambda f, d, t: (1 - 2 * d.float()) * f, TARGET),
+    )
+    loss(scores)
+    np.testing.assert_allclose(
+        loss.curvature(weights), np.where(hazard > 0.1, weights * hazard, weights), rtol=1e-12
+    )
+    straight(scores)
+    np.testing.assert_array_equal(straight.curvature(weights), weights)
 
 
 def test_copies_of_a_patient_have_a_share_each():

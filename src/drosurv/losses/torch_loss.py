@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Function = Callable[..., "Tensor"]
+# Curvature for each unit of weight below which trees would take steps too long to trust.
+_LITTLE = 0.1
 
 
 class TorchLoss(OnePerPatient):
@@ -102,6 +104,21 @@ class TorchLoss(OnePerPatient):
             np.zeros(leaf.shape) if gradient is None else gradient.numpy() for leaf, gradient in pairs
         )
         return by_score, by_extra
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) by autograd; one for each unit of weight where they are little.
+
+        A loss may bend the other way or not at all, and one that compares patients has mixed derivatives, too.
+        """
+        import torch
+
+        scores = self._leaves[0]
+        (slope,) = torch.autograd.grad(self._losses, scores, torch.tensor(weights), create_graph=True)
+        if not slope.requires_grad:
+            return weights
+        (bend,) = torch.autograd.grad(slope.sum(), scores, retain_graph=True)
+        found: FloatArray = bend.numpy()
+        return np.where(found > _LITTLE * weights, found, weights)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
