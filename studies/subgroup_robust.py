@@ -292,7 +292,7 @@ def main():
     wanted = units(options.seeds, forest_seeds, options.part)
     # The first unit alone, so that kernels are compiled once before the workers load them.
     work(wanted[0], options.output)
-    Parallel(options.jobs, verbose=1)(delayed(work)(unit, options.output) for unit in wanted)
+    Parallel(options.jobs)(delayed(work)(unit, options.output) for unit in wanted)
 
 
 def load(folder):
