@@ -86,14 +86,16 @@ def peer_rows():
         .fit(X[few], y[few])
         .predict(new_X)
     )
-    theirs = concordance_index(new_y, peers.fit("scikit-survival, all rounds", X[few], y[few], new_X)[0])
-    better = concordance_index(new_y, mine)
+    # As many patients as it gets through in some ten times our time.
+    scores, on_few = peers.fit("scikit-survival, all rounds", X[few], y[few], new_X)
+    theirs = concordance_index(new_y, scores)
     note = (
         f"not run to the end: {timed} (growth n^{growth:.1f}), continued to {n:,} patients and {ROUNDS} rounds; "
-        f"c-index on new patients, all rounds on 2,000 patients: {better:.4f} against {theirs:.4f}"
+        f"c-index on new patients {c_index:.4f} against {theirs:.4f} of its model of 2,000 patients, which took "
+        f"{on_few:.1f} s (ours of the same 2,000: {concordance_index(new_y, mine):.4f})"
     )
     row = faster(PART, what, ours.cpu, seconds, 10, note)
-    yield Row(**{**vars(row), "target": "10x faster, better c-index", "met": row.met and better > theirs})
+    yield Row(**{**vars(row), "target": "10x faster, better c-index", "met": row.met and c_index > theirs})
 
 
 def _scikit_survival(X, y):
