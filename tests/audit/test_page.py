@@ -120,8 +120,8 @@ def test_the_verdict_is_the_first_thing_on_the_page_and_tables_are_folded(report
 
 def test_patients_of_100_are_said_in_words_beside_the_bar(report):
     text = " ".join(text for _, text in Page(report.to_html()).texts)
-    assert re.search(r"45\s+are in groups shown to be better served", text)
-    assert re.search(r"40\s+are in groups shown to be worse served", text)
+    assert re.search(r"45\s+are only in groups shown to be better served", text)
+    assert re.search(r"40\s+are in a group shown to be worse served", text)
 
 
 def test_only_rules_that_held_up_stand_above_the_folded_table(report):

@@ -24,11 +24,12 @@ from drosurv.presentation import (
 )
 from drosurv.presentation.sentences import chance_text, gap_text
 
+# Of several groups that a patient belongs to, the first that is here counts.
 SERVED = {
-    "worse": "in groups shown to be worse served",
-    "not shown": "in groups where no difference is shown",
-    "too few": "in groups too small to be judged",
-    "better": "in groups shown to be better served",
+    "worse": "in a group shown to be worse served",
+    "not shown": "in a group where no difference is shown",
+    "too few": "in a group too small to be judged",
+    "better": "only in groups shown to be better served",
 }
 # As a cell of the table says it.
 WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
