@@ -112,3 +112,4 @@ def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
     assert process.returncode == 130
     assert f"Stopped: what is finished is kept in {tmp_path / 'out put'}." in told
     assert "run the same again: drosurv reproduce --only flc-age --methods cox" in told
+    assert "resource_tracker" not in told

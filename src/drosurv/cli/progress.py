@@ -41,11 +41,15 @@ def stoppable(output: Path) -> Iterator[None]:
         sys.stderr.flush()
         os._exit(_INTERRUPTED)
 
-    before = signal.signal(signal.SIGINT, stop)
+    before, warned = signal.signal(signal.SIGINT, stop), os.environ.get("PYTHONWARNINGS")
+    # The process that cleans up after joblib's workers would tell of every thing that it finds.
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [warned, "ignore:resource_tracker:UserWarning"]))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        os.environ.pop("PYTHONWARNINGS")
+        os.environ.update({} if warned is None else {"PYTHONWARNINGS": warned})
 
 
 @contextmanager
