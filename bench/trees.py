@@ -89,13 +89,14 @@ def peer_rows():
     # As many patients as it gets through in some ten times our time.
     scores, on_few = peers.fit("scikit-survival, all rounds", X[few], y[few], new_X)
     theirs = concordance_index(new_y, scores)
+    on_equal = concordance_index(new_y, mine)
     note = (
         f"not run to the end: {timed} (growth n^{growth:.1f}), continued to {n:,} patients and {ROUNDS} rounds; "
         f"c-index on new patients {c_index:.4f} against {theirs:.4f} of its model of 2,000 patients, which took "
-        f"{on_few:.1f} s (ours of the same 2,000: {concordance_index(new_y, mine):.4f})"
+        f"{on_few:.1f} s (ours of the same 2,000: {on_equal:.4f})"
     )
     row = faster(PART, what, ours.cpu, seconds, 10, note)
-    yield Row(**{**vars(row), "target": "10x faster, better c-index", "met": row.met and c_index > theirs})
+    yield Row(**{**vars(row), "target": "10x faster, better c-index", "met": row.met and on_equal > theirs})
 
 
 def _scikit_survival(X, y):
