@@ -22,6 +22,8 @@ from drosurv.target import BoolArray, FloatArray
 _ARRAYS = ("X", "time", "event", "weight")
 # Rows of a file that a thread holds at once.
 _BATCH = 1 << 17
+# Each thread holds a batch or a slab of its own, so that more of them would take memory by the number of cores.
+_MOST_THREADS = 4
 
 
 class Threads:
@@ -88,7 +90,7 @@ class ParquetParts:
             raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
         self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
         self.names: list[str] = [str(name) for name in pq.read_schema(paths[0]).names]
-        self.workers, self.folder = Threads(os.cpu_count() or 1), folder
+        self.workers, self.folder = Threads(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
         """One outline per batch."""
