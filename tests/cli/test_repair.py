@@ -41,6 +41,34 @@ def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, tab
     assert all(0 <= row["survival_300"] <= 1 for row in found)
 
 
+def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_the_table(
+    drosurv, minority, table, tmp_path
+):
+    there = tmp_path / "there.csv"
+    minority.iloc[::4].to_csv(there, index=False)
+    target = [*TARGET, "--categorical", "sex"]
+    drosurv.ok("repair", table, *target, "-o", tmp_path / "repaired")
+    told = drosurv.ok("fit", table, *target, "--model", "repaired-cox", "-o", tmp_path / "fitted").stdout
+    assert "The model was corrected for age > 6" in told
+    one, other = (
+        drosurv.ok("predict", tmp_path / name, there, "--times", "300").stdout
+        for name in ("repaired", "fitted")
+    )
+    assert one == other
+    shown = drosurv.ok(
+        "fit",
+        table,
+        *target,
+        "--model",
+        "repaired-cox",
+        "-o",
+        tmp_path / "m",
+        "--hold-out",
+        tmp_path / "h.csv",
+    )
+    assert "On the patients held out" in " ".join(shown.stderr.split())
+
+
 def test_json_holds_everything(drosurv, table):
     found = drosurv.json("repair", table, *TARGET)
     (repair,) = found["repairs"]

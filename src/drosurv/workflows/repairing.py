@@ -19,7 +19,7 @@ from drosurv.repairs.hazard_ratio_table import linear_effects
 from drosurv.tables import SurvivalTable
 from drosurv.target import FloatArray
 from drosurv.workflows.opened_model import OpenedModel, fingerprint
-from drosurv.workflows.training import table_encoder
+from drosurv.workflows.training import readable_and_base, table_encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +70,9 @@ def repair_from_table(
         if opened.encoder is not None:
             model = Pipeline([("table", opened.encoder), ("model", opened.estimator)])
         return RepairedTable(repair(model, X, table.y, frozen=True, **options), table)
-    encoder = table_encoder(table, categorical)
-    # Columns that number the rows, or say the same of everyone, are nothing for a rule to speak about.
-    X = table.X[encoder.fit(table.X).used_]
+    X, base = readable_and_base(table, table_encoder(table, categorical), estimator)
     if predictions is not None:
         return RepairedTable(repair(predicted_at(predictions), X, table.y, frozen=True, **options), table)
-    base = Pipeline(
-        [("table", table_encoder(table, [c for c in categorical if c in X])), ("model", estimator)]
-    )
     return RepairedTable(repair(base, X, table.y, **options), table)
 
 

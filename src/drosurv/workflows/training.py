@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.estimators import CoxPH, NullModel
-from drosurv.evaluation import AgainstPlain, against_plain, beside
+from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
+from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.persistence import save
+from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.workflows.opened_model import fingerprint, is_plain_cox
 
@@ -37,31 +40,36 @@ _CURVE_DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted pipeline of a :class:`TableEncoder` and an estimator, and the patients trained on.
+    """A fitted model, and the patients trained on.
 
     Attributes
     ----------
+    model : Pipeline or RepairedCox
+        Takes columns of the table as they are: a pipeline of a :class:`TableEncoder` and an estimator, or a repair of
+        one, whose rules then speak in the table's units.
+    encoder : TableEncoder
+        What makes numbers of the whole table.
     fit_options : dict
-        What the pipeline was fitted with besides features and target, one entry per patient each.
+        What the model was fitted with besides features and target, one entry per patient each.
     observed : mapping
         Columns that said how rows were observed, as in :func:`train`.
     """
 
-    pipeline: Pipeline
+    model: Any
+    encoder: TableEncoder
     table: SurvivalTable
     fit_options: dict[str, Any]
     observed: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def encoder(self) -> TableEncoder:
-        """What makes features of the table."""
-        encoder: TableEncoder = self.pipeline[0]
-        return encoder
-
-    @property
     def estimator(self) -> Any:
-        """What takes the features."""
-        return self.pipeline[-1]
+        """The model without the encoder before it."""
+        return final_step(self.model)
+
+    def _columns(self, table: SurvivalTable) -> pd.DataFrame:
+        """What the model takes of a table."""
+        repaired = isinstance(self.model, RepairedCox)
+        return table.X[list(self.model.feature_names_in_)] if repaired else table.X
 
     def save(self, path: Path, data: Path, *, force: bool = False) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
@@ -80,14 +88,13 @@ class Trained:
                 " if it is known beforehand.",
             )
         target = {name: value for name, value in asdict(self.table.columns).items() if value}
-        features = self.encoder.transform(self.table.X)
-        notes = {
-            "target": target,
-            "trained_on": fingerprint(data),
-            **_plain_cox(features, self.table),
-            **({"observed": dict(self.observed)} if self.observed else {}),
-        }
-        save(self.pipeline, path, notes=notes)
+        notes: dict[str, Any] = {"target": target, "trained_on": fingerprint(data)}
+        if not isinstance(self.model, RepairedCox):
+            # A repaired model holds what it was repaired from.
+            notes |= _plain_cox(self.encoder.transform(self.table.X), self.table)
+        if self.observed:
+            notes["observed"] = dict(self.observed)
+        save(self.model, path, notes=notes)
 
     def _separates(self) -> bool:
         """Whether the model tells patients apart perfectly, or as good as that."""
@@ -112,27 +119,30 @@ class Trained:
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
         if self.is_plain or observed or self.table.columns.causes or isinstance(self.estimator, NullModel):
             return None, "nobody"
+        y = self.table.y
+        stretched = is_recalibrated(self.model)
         if held is not None and _can_judge(held):
-            found = against_plain(self.pipeline, self.table.X, self.table.y, held.X, held.y, held.groups)
+            # Plain Cox treats ties as the model does.
+            cox = CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
+            own, other = (
+                (self.model, self._columns(held)),
+                (cox.fit(self.encoder.transform(self.table.X), y), self.encoder.transform(held.X)),
+            )
+            found = beside(own, other, held.y, held.groups, y_train=y, recalibrated=stretched)
             return found, "On the patients held out"
         if not _can_judge(self.table):
             return None, "nobody"
-        X, y, parts = self.table.X, self.table.y, self.table.folds(_FOLDS, seed)
+        parts = self.table.folds(_FOLDS, seed)
+        recipe = Pipeline([("table", self.encoder), ("cox", CoxPH())])
         with warnings.catch_warnings():
             # Training on everybody has given these warnings already.
             warnings.simplefilter("ignore")
-            plain = cross_fitted_cox(self.pipeline, X, y, parts, seed)
+            plain = cross_fitted_cox(recipe, self.table.X, y, parts, seed)
             if plain is None:
                 return None, "nobody"
-            model = cross_fitted(self.pipeline, X, y, parts, seed, self.fit_options)
-        found = beside(
-            (model, None),
-            (plain, None),
-            y,
-            self.table.groups,
-            y_train=y,
-            recalibrated=is_recalibrated(self.pipeline),
-        )
+            model = cross_fitted(self.model, self._columns(self.table), y, parts, seed, self.fit_options)
+        pairs = (model, None), (plain, None)
+        found = beside(*pairs, y, self.table.groups, y_train=y, recalibrated=stretched)
         return found, f"In {_FOLDS} folds of these patients, by models trained without them"
 
     def summary(self) -> dict[str, Any]:
@@ -145,13 +155,13 @@ class Trained:
         at_risk = {name: value for name, value in options.items() if value is not None}
         return {
             "estimator": type(self.estimator).__name__,
-            "parameters": self.estimator.get_params(),
+            "parameters": self.estimator.get_params(deep=False),
             "event": f"{event} of column {columns.event!r}",
             "time": columns.time or f"days from {columns.start} to {columns.end}",
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
             "training_c_index": self.estimator.score(
-                self.pipeline[:-1].transform(self.table.X), y, **at_risk
+                prepared(self.model, self._columns(self.table)), y, **at_risk
             ),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved"),
@@ -172,6 +182,8 @@ def train(
 ) -> Trained:
     """Train a model on a table. Its groups go to estimators that are trained with groups.
 
+    A repair is one of the table as it is: the encoder goes below it, so that its rules speak in the table's units.
+
     Parameters
     ----------
     categorical, unseen
@@ -185,7 +197,7 @@ def train(
         Whether an estimator that can tell of its progress does.
     """
     encoder = table_encoder(table, categorical, unseen)
-    pipeline = Pipeline([("table", encoder), ("model", estimator)])
+    repaired = isinstance(estimator, RepairedCox)
     talks = "verbose" in estimator.get_params()
     if talks:
         estimator.set_params(verbose=verbose)
@@ -201,19 +213,24 @@ def train(
         )
     for name, column in (observed or {}).items():
         require_understood(estimator, name)
-        options[f"model__{name}"] = table.frame[column]
+        options[name if repaired else f"model__{name}"] = table.frame[column]
     if bootstrap and not hasattr(estimator, "summary"):
         raise ArgumentError(
             Argument("bootstrap"),
             f" has no meaning for {type(estimator).__name__}, which has no table of coefficients.",
         )
-    pipeline.fit(table.X, table.y, **options)
+    if repaired:
+        X, base = readable_and_base(table, encoder, CoxPH() if estimator.base is None else estimator.base)
+        model = estimator.set_params(base=base)
+    else:
+        X, model = table.X, Pipeline([("table", encoder), ("model", estimator)])
+    model.fit(X, table.y, **options)
     if bootstrap:
         estimator.summary(method="bootstrap", n_boot=bootstrap)
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
-    return Trained(pipeline, table, options, observed or {})
+    return Trained(model, encoder, table, options, observed or {})
 
 
 def table_encoder(
@@ -222,6 +239,19 @@ def table_encoder(
     """The encoder of a table, for which codes that name groups are categories."""
     codes = [name for name in table.codes if name in table.X.columns]
     return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
+
+
+def readable_and_base(
+    table: SurvivalTable, encoder: TableEncoder, estimator: Any
+) -> tuple[pd.DataFrame, Pipeline]:
+    """The columns that rules may speak about, and an estimator that takes them as they are.
+
+    Columns that number the rows, or say the same of everyone, are nothing for a rule to speak about. The encoder is
+    fitted on the whole table to tell which those are.
+    """
+    X = table.X[encoder.fit(table.X).used_]
+    codes = [name for name in encoder.categorical if name in X]
+    return X, Pipeline([("table", clone(encoder).set_params(categorical=codes)), ("model", estimator)])
 
 
 def _can_judge(table: SurvivalTable) -> bool:

@@ -48,7 +48,7 @@ def tune(
     )
     search.fit(table.X, table.y, sensitive_features=table.groups)
     best = search.best_estimator_
-    return search, Trained(best, table, fit_options(best[-1], table))
+    return search, Trained(best, best[0], table, fit_options(best[-1], table))
 
 
 def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
