@@ -3,7 +3,7 @@
 import numpy as np
 
 from bench import peers
-from bench.clock import best
+from bench.clock import best, in_turns
 from bench.data import correlated, flc
 from bench.rows import Row, faster, missing, within
 from drosurv import CoxPH, DROCox
@@ -14,8 +14,7 @@ PART = "clinical"
 def rows():
     """Every target of clinical data."""
     X, y = correlated(100_000, 50)
-    plain = best(lambda: CoxPH().fit(X, y), 3)
-    both = best(lambda: CoxPH().fit(X, y).summary(), 3)
+    plain, both = in_turns([lambda: CoxPH().fit(X, y), lambda: CoxPH().fit(X, y).summary()], 7)
     yield _costs("summary() of plain Cox, n = 100,000, d = 50, added to the fit", both.cpu, plain.cpu, 1.3)
     rng = np.random.default_rng(0)
     cases = {
@@ -23,7 +22,7 @@ def rows():
         "ten strata": {"strata": rng.integers(0, 10, len(y))},
     }
     for name, given in cases.items():
-        ours = best(lambda: CoxPH().fit(X, y, **given), 3)  # noqa: B023
+        plain, ours = in_turns([lambda: CoxPH().fit(X, y), lambda: CoxPH().fit(X, y, **given)], 3)  # noqa: B023
         yield _costs(f"Cox with {name} against the plain fit", ours.cpu, plain.cpu, 2.0)
         what = f"Cox with {name} against R"
         try:

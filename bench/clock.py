@@ -18,12 +18,19 @@ class Timing(NamedTuple):
 
 def best(call, repeats=5, warm_up=True):
     """Time a call; the first, which may compile kernels, does not count unless ``warm_up`` is False."""
+    return in_turns([call], repeats, warm_up)[0]
+
+
+def in_turns(calls, repeats=5, warm_up=True):
+    """Time several calls that will be compared, one after the other, so that a busy moment meets them all."""
     if warm_up:
-        call()
-    cpu, wall, result = [], [], None
+        for call in calls:
+            call()
+    found = [([], [], []) for _ in calls]
     for _ in range(repeats):
-        began = time.process_time(), time.perf_counter()
-        result = call()
-        cpu.append(time.process_time() - began[0])
-        wall.append(time.perf_counter() - began[1])
-    return Timing(min(cpu), min(wall), result)
+        for call, (cpu, wall, results) in zip(calls, found, strict=True):
+            began = time.process_time(), time.perf_counter()
+            results[:] = [call()]
+            cpu.append(time.process_time() - began[0])
+            wall.append(time.perf_counter() - began[1])
+    return [Timing(min(cpu), min(wall), results[0]) for cpu, wall, results in found]

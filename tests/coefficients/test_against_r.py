@@ -6,6 +6,7 @@ import pytest
 
 from drosurv import coefficients
 from drosurv.coefficients import FittedCox
+from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
 pytestmark = pytest.mark.peer
@@ -110,14 +111,8 @@ def case(request, r):
         None if "entry" not in parts else column("entry").astype(float),
         None if stratum is None else np.unique(stratum, return_inverse=True)[1],
     )
-    fit = FittedCox(
-        data[features.split()].to_numpy(dtype=float),
-        target,
-        r[f"{name}.coef"][:, 0],
-        ties,
-        column("weight"),
-        column("offset"),
-    )
+    likelihood = CoxPartial(target, ties, column("weight"), column("offset"))
+    fit = FittedCox(data[features.split()].to_numpy(dtype=float), likelihood, r[f"{name}.coef"][:, 0])
     codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
     return fit, codes, lambda wanted: r[f"{name}.{wanted}"]
 

@@ -16,6 +16,7 @@ import pytest
 
 from drosurv import coefficients
 from drosurv.coefficients import FittedCox
+from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
 DATA = pd.DataFrame(
@@ -65,9 +66,8 @@ def fitted(ties, coef):
         DATA["entry"].to_numpy(dtype=float),
         DATA["stratum"].to_numpy() - 1,
     )
-    return FittedCox(
-        DATA[["a", "b"]].to_numpy(dtype=float), target, np.array(coef), ties, DATA["weight"].to_numpy()
-    )
+    likelihood = CoxPartial(target, ties, DATA["weight"].to_numpy())
+    return FittedCox(DATA[["a", "b"]].to_numpy(dtype=float), likelihood, np.array(coef))
 
 
 @pytest.mark.parametrize("ties", RECORDED)
@@ -93,7 +93,7 @@ def test_weighted_score_residuals_sum_to_zero_at_the_optimum(ties):
 def test_features_that_depend_on_each_other_have_no_variance_of_their_own():
     fit = fitted("efron", [0.5, 0.2])
     X = np.column_stack([fit.X, fit.X[:, 0] * 2, np.ones(len(fit.X))])
-    more = FittedCox(X, fit.target, np.array([0.5, 0.2, 0.0, 0.0]), "efron", fit.weight)
+    more = FittedCox(X, fit.likelihood, np.array([0.5, 0.2, 0.0, 0.0]))
     variance = np.diag(coefficients.inverse_information(more))
     assert np.isnan(variance).tolist() == [True, False, True, True]
     assert variance[1] == pytest.approx(coefficients.inverse_information(fit)[1, 1], rel=1e-8)
@@ -115,7 +115,7 @@ def test_the_test_names_features_that_change_with_time():
     X = rng.normal(size=(400, 2))
     # Of the first feature more is worse early on and better later.
     time = np.where(X[:, 0] > 0, rng.uniform(0, 1, 400) ** 3, rng.uniform(0.2, 0.6, 400))
-    changing = FittedCox(X, Target(np.ones(400, dtype=bool), time), np.array([0.3, 0.0]))
+    changing = FittedCox(X, CoxPartial(Target(np.ones(400, dtype=bool), time)), np.array([0.3, 0.0]))
     assert "the effect of a changes with time" in str(
         coefficients.proportional_hazards_test(changing, names=["a", "b"])
     )

@@ -24,29 +24,37 @@ class FittedCox:
     Parameters
     ----------
     X : (n, d) float64
-    target : Target
+    likelihood : CoxPartial
+        The loss that was minimised, with the target, ties, case weights and offset.
     coef : (d,) float64
-    ties : {"breslow", "efron"}
-    weight, offset : (n,) float64 or None
-        Case weights; what is added to the scores X coef.
     l2 : float
         Ridge weight of the mean loss.
+    log_risk : (n,) float64, optional
+        X coef, where it is known already.
     """
 
     X: FloatArray
-    target: Target
+    likelihood: CoxPartial
     coef: FloatArray
-    ties: str = "breslow"
-    weight: FloatArray | None = None
-    offset: FloatArray | None = None
     l2: float = 0.0
+    log_risk: FloatArray | None = None
+
+    @property
+    def target(self) -> Target:
+        """Events and times of the rows."""
+        return self.likelihood.target
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Case weights (n,); None where all are one."""
+        return self.likelihood.weight
 
     @cached_property
     def scores(self) -> FloatArray:
         """Log risks (n,), shifted so that the highest is zero; a shift changes no likelihood and no residual."""
-        scores = self.X @ self.coef
-        if self.offset is not None:
-            scores = scores + self.offset
+        scores = self.X @ self.coef if self.log_risk is None else self.log_risk
+        if self.likelihood.offset is not None:
+            scores = scores + self.likelihood.offset
         shifted: FloatArray = scores - scores.max()
         return shifted
 
@@ -75,11 +83,12 @@ class FittedCox:
 
     @cached_property
     def _evaluated(self) -> tuple[CoxPartial, tuple[float, float]]:
-        loss = CoxPartial(self.target, self.ties, self.weight)
+        loss, offset = self.likelihood.again(), self.likelihood.offset
         weight = self.case_weight[loss.rows]
-        nothing = np.zeros(len(self.X)) if self.offset is None else self.offset
+        of_features = self.scores if offset is None else self.scores - offset
         # The loss remembers its last scores, which must be the fitted ones.
-        null, fitted = (-float(weight @ loss(scores[None, :])[0]) for scores in (nothing, self.scores))
+        scores = np.zeros(len(self.X)), of_features
+        null, fitted = (-float(weight @ loss(own[None, :])[0]) for own in scores)
         return loss, (null, fitted)
 
     @cached_property
@@ -105,7 +114,7 @@ class FittedCox:
     @cached_property
     def tie_share(self) -> FloatArray:
         """Share k/m (E,) of the tied events' risk that is out of each term."""
-        if self.ties == "breslow":
+        if self.likelihood.ties == "breslow":
             return np.zeros(len(self.rows))
         block = self.loss.block
         count = np.bincount(block)

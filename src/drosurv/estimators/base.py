@@ -181,7 +181,8 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
 
     def _forget_the_last_fit(self) -> None:
         """The last fit may have been of another network. A fit that fails leaves no model behind."""
-        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
+        kept = ("_kept_training", "_kept_loss", "_findings")
+        for earlier in ("coef_", "network_", "recalibration_", "_baseline", *kept):
             self.__dict__.pop(earlier, None)
 
     def _share_checks(self, other: Self) -> None:

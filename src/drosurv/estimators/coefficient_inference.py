@@ -36,6 +36,7 @@ from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
+from drosurv.losses import CoxPartial
 from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray
 
@@ -66,6 +67,8 @@ class CoefficientInference(SurvivalEstimator):
     recalibrate: bool
     _factor: Callable[[Training], float]
     _kept_training: Training | None = None
+    # The loss of a plain Cox model and its scores: the table comes sooner with them.
+    _kept_loss: tuple[CoxPartial, FloatArray] | None = None
     _findings: Findings | None = None
     # Whether the coefficients maximise the partial likelihood: only then is its information theirs.
     _is_plain_cox = False
@@ -269,8 +272,8 @@ class CoefficientInference(SurvivalEstimator):
                 f"{asked} is defined for plain Cox, not for {self._title()}; fit a CoxPH beside it."
             )
         training = self._required(asked)
-        offset = training.observation.offset
-        return FittedCox(training.X, training.target, self.coef_, self.ties, training.weight, offset, self.l2)
+        loss, scores = self._kept_loss or (partial_likelihood(training, self.ties), None)
+        return FittedCox(training.X, loss, self.coef_, self.l2, scores)
 
     def _plain_coefficients(self, training: Training) -> FloatArray:
         """Of plain Cox on the same patients."""
@@ -308,11 +311,12 @@ class CoefficientInference(SurvivalEstimator):
 
     def _keep(self, training: Training) -> None:
         """Remember the training data of a linear model."""
-        self._kept_training, self._findings = training, None
+        self._kept_training, self._kept_loss, self._findings = training, None, None
 
     def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state to save: with what summary() needs, without the training data."""
         training = state.pop("_kept_training", None)
+        state.pop("_kept_loss", None)
         if training is not None and len(training.X) * training.X.shape[1] ** 2 <= _SAVED_WORK:
             self._tell("auto")
             state["_findings"] = self._findings

@@ -16,7 +16,8 @@ whatever the scores. Patients seen for less than the first wanted time are in no
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
@@ -71,6 +72,12 @@ class RiskSets:
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
         self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._means: FloatArray | None = None
+
+    def again(self) -> Self:
+        """The same risk sets, without what they remember of scores."""
+        other = copy(self)
+        other._saved = other._means = None
+        return other
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
@@ -282,18 +289,19 @@ def _risk_means(
     out: FloatArray,
 ) -> None:
     """Scaled means at the times from low to high, the last first; total holds the sum over the patients from end on."""
-    at = level[high] if high < first.shape[0] else -np.inf
+    at, d = level[high] if high < first.shape[0] else -np.inf, total.shape[0]
     for k in range(high - 1, low - 1, -1):
         if level[k] != at:
             total *= math.exp(at - level[k])
             at = level[k]
         for i in range(first[k], end):
-            features = X[order[i]]
-            for j in range(total.shape[0]):
-                total[j] += risk[i] * (features[j] - centre[j])
+            # Read once, so that the loop over the features has nothing else to look up.
+            row, own = order[i], risk[i]
+            for j in range(d):
+                total[j] += own * (X[row, j] - centre[j])
         end = first[k]
         size = scale[k] / sums[k] if sums[k] > 0.0 else 0.0
-        for j in range(total.shape[0]):
+        for j in range(d):
             out[k - low, j] = total[j] * size
 
 

@@ -20,6 +20,8 @@ without branches. Otherwise every sum carries a level of its own: it stands for 
 from __future__ import annotations
 
 import math
+from copy import copy
+from typing import Self
 
 import numba
 import numpy as np
@@ -55,6 +57,12 @@ class RiskWindows:
         self._flat: BoolArray = np.zeros(0, np.bool_)
         self._means: FloatArray | None = None
         self._scores = self._log_sums = np.empty((0, 0))
+
+    def again(self) -> Self:
+        """The same windows, without what they remember of scores."""
+        other = copy(self)
+        other._saved = other._means = None
+        return other
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
