@@ -10,8 +10,8 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 # From the foundation upwards. Rooms on one line do not know each other.
 LAYERS = [
     {"_version", "errors", "radix", "files", "standardise"},
-    {"target", "presentation", "runs"},
-    {"groups", "observation"},
+    {"target", "presentation"},
+    {"groups", "observation", "runs"},
     {"losses", "objectives", "disparities", "networks", "neighborhoods", "tables", "inference"},
     {"solvers", "metrics"},
     {"persistence", "coefficients"},

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 
 
 def test_hostile_names_and_values_are_printed_literally(capsys, monkeypatch):
@@ -29,7 +29,12 @@ def test_numbers_have_few_digits_and_thousands(capsys):
 def test_json_is_strict(capsys):
     frame = pd.DataFrame({"a": [1, 2], "b": [np.nan, np.inf], "c": ["x", None], "d": [True, False]})
     print_json(
-        {"rows": records(frame), "n": np.int64(3), "t": (1, np.float64(0.5)), "o": pd.Timestamp("2020")}
+        {
+            "rows": frame.to_dict("records"),
+            "n": np.int64(3),
+            "t": (1, np.float64(0.5)),
+            "o": pd.Timestamp("2020"),
+        }
     )
     assert json.loads(capsys.readouterr().out) == {
         "rows": [{"a": 1, "b": None, "c": "x", "d": True}, {"a": 2, "b": None, "c": None, "d": False}],

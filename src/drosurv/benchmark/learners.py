@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
 from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.benchmark.measures import event_times
@@ -31,17 +32,20 @@ class FittedModel(Protocol):
         ...
 
 
-class RidgeCox:
-    """Cox on standardised features, with a ridge chosen by three-fold cross-validation."""
+class InteractionsCox:
+    """Cox with all products of two features, and a ridge chosen by three-fold cross-validation."""
 
     ridges = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+    # Products of more features than this would outnumber the events of most datasets.
+    most = 15
 
     def __init__(self, train: EncodedPart, seed: int) -> None:
+        plain = CoxPH(l2=0.01).fit(train.X, train.y)
+        self.columns = np.argsort(-np.abs(plain.coef_), kind="stable")[: self.most]
         X = self._wide(train.X)
-        self.mean, deviation = X.mean(axis=0), X.std(axis=0)
-        self.kept = deviation > 1e-9
-        self.deviation = deviation[self.kept]
-        X = self._standard(X)
+        # A product that is the same for everybody becomes a column of zeros.
+        self.scaler = StandardScaler().fit(X)
+        X = self.scaler.transform(X)
         scores = np.zeros(len(self.ridges))
         for fit, held in parse_folds(FOLDS, train.target.event, seed):
             for k, ridge in enumerate(self.ridges):
@@ -51,34 +55,16 @@ class RidgeCox:
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks (n,)."""
-        return self.model.predict(self._standard(self._wide(X)))
+        return self.model.predict(self.scaler.transform(self._wide(X)))
 
     def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
         """Survival (n, k) at k times."""
-        return np.asarray(self.model.predict_survival_function(self._standard(self._wide(X)), times=times))
+        features = self.scaler.transform(self._wide(X))
+        return np.asarray(self.model.predict_survival_function(features, times=times))
 
     def _wide(self, X: pd.DataFrame) -> FloatArray:
-        """The features (n, k) that the effects are of."""
-        return X.to_numpy(dtype=np.float64)
-
-    def _standard(self, X: FloatArray) -> FloatArray:
-        standard: FloatArray = (X - self.mean)[:, self.kept] / self.deviation
-        return standard
-
-
-class InteractionsCox(RidgeCox):
-    """Cox with all products of two features, and a ridge chosen by three-fold cross-validation."""
-
-    # Products of more features than this would outnumber the events of most datasets.
-    most = 15
-
-    def __init__(self, train: EncodedPart, seed: int) -> None:
-        plain = CoxPH(l2=0.01).fit(train.X, train.y)
-        self.columns = np.argsort(-np.abs(plain.coef_), kind="stable")[: self.most]
-        super().__init__(train, seed)
-
-    def _wide(self, X: pd.DataFrame) -> FloatArray:
-        values = super()._wide(X)
+        """The features and their products."""
+        values = X.to_numpy(dtype=np.float64)
         first, second = np.triu_indices(len(self.columns), k=1)
         chosen = values[:, self.columns]
         return np.hstack([values, chosen[:, first] * chosen[:, second]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,14 @@ from drosurv.benchmark.contenders import CONTENDERS
 from drosurv.benchmark.encoded_part import EncodedPart, split_in_two
 from drosurv.benchmark.measures import MEASURES, judge, time_grid
 from drosurv.datasets import Dataset, load
-from drosurv.runs import key_of, one_thread
+from drosurv.runs import Task, one_thread
 
 # Raise whenever splits, encoding or measures mean something else.
 SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class Match:
+class Match(Task):
     """One method on one split, from 0, of one dataset; with the benchmark's seed the number draws the split."""
 
     dataset: str
@@ -43,11 +43,6 @@ class Match:
             "split": self.split,
             "seed": self.seed,
         }
-
-    @cached_property
-    def key(self) -> str:
-        """SHA-256 of the determinants."""
-        return key_of(self.determinants())
 
     @property
     def place(self) -> str:

@@ -106,7 +106,7 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     slope, leaves the null model out.
     """
     import pandas as pd
-    from scipy.stats import rankdata
+    from scipy.stats import friedmanchisquare, rankdata
 
     tried = results.groupby(["dataset", "split"])["method"].transform("nunique")
     complete = results.loc[tried == results["method"].nunique()]
@@ -120,17 +120,9 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     worst_first = -measure.better * means.to_numpy(dtype=float)
     ranks: FloatArray = np.vstack([rankdata(np.where(np.isnan(row), np.inf, row)) for row in worst_first])
     mean = pd.Series(ranks.mean(axis=0), index=means.columns).sort_values(kind="stable")
-    return Ranks(mean, len(means), _friedman(ranks), critical_difference(means.shape[1], len(means)))
-
-
-def _friedman(ranks: FloatArray) -> float:
-    """p-value of Friedman's test from the ranks (datasets, methods), corrected for ties."""
-    from scipy.stats import chi2
-
-    n, k = ranks.shape
-    deviation = ranks.sum(axis=0) - n * (k + 1) / 2
-    spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)
-    return float(chi2.sf((deviation**2).sum() / spread, k - 1)) if spread > 0 else 1.0
+    # All alike everywhere has no spread to test.
+    p_value = float(friedmanchisquare(*ranks.T).pvalue) if np.ptp(ranks) > 0 else 1.0
+    return Ranks(mean, len(means), p_value, critical_difference(means.shape[1], len(means)))
 
 
 def critical_difference(methods: int, datasets: int) -> float:

@@ -12,7 +12,7 @@ from drosurv.cli.audit import report_view
 from drosurv.cli.messages import printable
 from drosurv.cli.options import AsJson, Seed
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 from drosurv.presentation import group_name
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def demo(
 
 
 def _plain(part: Chapter) -> dict[str, Any]:
-    return {**asdict(part), "table": records(part.table)}
+    return {**asdict(part), "table": part.table.to_dict("records")}
 
 
 def _show(story: Story, attribute: str) -> None:

@@ -29,7 +29,7 @@ from drosurv.cli.options import (
     words,
 )
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 from drosurv.cli.settings import read_settings
 from drosurv.errors import ArgumentError
 
@@ -156,7 +156,7 @@ def fit(
     summary["against_plain_cox"] = tell_against_plain(*compared)
     described = trained.encoder.describe()
     if as_json:
-        print_json({**summary, "columns": records(described)})
+        print_json({**summary, "columns": described.to_dict("records")})
     else:
         _show(summary, described)
 

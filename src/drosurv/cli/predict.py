@@ -9,7 +9,7 @@ import typer
 
 from drosurv.cli.options import AsJson, DataFile, FileOptions, ModelFile, Strata, listed, with_options
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 
 
 @with_options
@@ -45,7 +45,7 @@ def predict(
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)
     if as_json:
-        print_json(records(predicted))
+        print_json(predicted.to_dict("records"))
     if output is not None:
         file.format.write(predicted, output)
         typer.echo(f"{len(predicted):,} predictions written to {output}.", err=True)

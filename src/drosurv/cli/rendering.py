@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drosurv.cli.messages import printable
+from drosurv.presentation import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,15 +39,7 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
 
 def print_json(value: Any) -> None:
     """Print a value as strict JSON: numbers that are not finite become null."""
-    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a DataFrame as plain Python values."""
-    return [
-        dict(zip(map(str, frame.columns), row, strict=True))
-        for row in frame.astype(object).to_numpy().tolist()
-    ]
+    typer.echo(json.dumps(plain(value, digits=None), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _cell(value: Any) -> str:
@@ -57,15 +50,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -24,7 +24,7 @@ from drosurv.cli.options import (
     with_options,
 )
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 from drosurv.cli.settings import read_settings
 from drosurv.errors import Argument, ArgumentError
 
@@ -105,7 +105,7 @@ def repair(
             {
                 "status": repaired.model.status_,
                 "words": repaired.model.in_words(),
-                "repairs": records(repaired.model.to_frame()),
+                "repairs": repaired.model.to_frame().to_dict("records"),
                 "hazard_ratios": None if ratios is None else list(ratios.rows),
                 "model": None if output is None else str(output),
             }

@@ -10,7 +10,7 @@ import typer
 from drosurv.cli.options import AsJson, Document, Jobs, listed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _summary(found: Reproduction, output: Path) -> dict[str, Any]:
         "output": str(output),
         **run_summary(found.outcome, found.unavailable, found.files),
         "wall_seconds": found.wall_seconds,
-        "agreement": [] if found.agreement is None else records(found.agreement),
+        "agreement": [] if found.agreement is None else found.agreement.to_dict("records"),
     }
 
 

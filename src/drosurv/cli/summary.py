@@ -10,7 +10,7 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import AsJson, ModelFile
 from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_json, records
+from drosurv.cli.rendering import print_json
 
 
 def summary(
@@ -51,7 +51,7 @@ def summary(
     if output is not None:
         FileFormat().write(frame, output)
     if as_json:
-        print_json(records(frame))
+        print_json(frame.to_dict("records"))
     else:
         if hasattr(last, "in_words"):
             typer.echo(printable("\n".join(last.in_words() or [last.status_])))

@@ -26,7 +26,7 @@ from drosurv.cli.options import (
     with_options,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, write_picture
-from drosurv.cli.rendering import print_frame, print_json, records
+from drosurv.cli.rendering import print_frame, print_json
 from drosurv.cli.settings import read_grid, read_settings
 from drosurv.errors import Argument, ArgumentError
 
@@ -195,8 +195,8 @@ def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
         "reason": search.choice_.reason,
         "fallback": search.choice_.fallback,
         "unregularised": search.reference_.to_dict(),
-        "settings": records(search.results_.reset_index()),
-        "control": records(search.control_),
+        "settings": search.results_.reset_index().to_dict("records"),
+        "control": search.control_.to_dict("records"),
     }
 
 

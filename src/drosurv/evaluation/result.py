@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from drosurv.evaluation import plots
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
@@ -233,9 +231,5 @@ class EvaluationResult:
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as dicts of plain Python values; NaN and infinite numbers are None."""
-
-    def plain(value: Any) -> Any:
-        value = value.item() if isinstance(value, np.generic) else value
-        return None if isinstance(value, float) and not np.isfinite(value) else value
-
-    return [{str(k): plain(v) for k, v in row.items()} for row in table.to_dict("records")]
+    rows: list[dict[str, Any]] = plain(table.to_dict("records"), digits=None)
+    return rows

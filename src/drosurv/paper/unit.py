@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 from drosurv._version import __version__
 from drosurv.paper.methods import Method
-from drosurv.runs import key_of
+from drosurv.runs import Task
 
 # Raise whenever evaluate_unit starts to mean something else with the same settings.
 RESULT_SCHEMA = 2
@@ -34,7 +33,7 @@ class Protocol:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Task):
     """One dataset, method and repeat: every grid point, scored on validation and test for every attribute.
 
     It has all the dataset's sensitive attributes, so that no table needs training of its own; the repeat, from 0,
@@ -69,11 +68,6 @@ class Unit:
             "repeat": self.repeat,
             "protocol": asdict(self.protocol),
         }
-
-    @cached_property
-    def key(self) -> str:
-        """SHA-256 of the determinants, 64 hexadecimal digits, the same in every process and machine."""
-        return key_of(self.determinants())
 
     @property
     def place(self) -> str:

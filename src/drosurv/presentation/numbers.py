@@ -95,21 +95,23 @@ def percent(share: Any) -> str:
     return NOTHING if is_missing(share) else f"{100 * share:.0f} %".replace("-", "−")
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: a Python number of six digits, text, or None for what is missing or not finite."""
+def plain(value: Any, digits: int | None = _DIGITS) -> Any:
+    """A value as JSON knows it: a Python number, text, or None for what is missing or not finite.
+
+    Numbers have six digits, more than data can carry; None keeps all of them.
+    """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if is_missing(value):
         return None
     if isinstance(value, float):
-        # More digits than the data can carry would only make files large.
-        return float(f"{value:.{_DIGITS}g}")
+        return value if digits is None else float(f"{value:.{digits}g}")
     if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
+        return [plain(entry, digits) for entry in value]
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry, digits) for key, entry in value.items()}
     return str(value)
 
 

@@ -3,7 +3,7 @@
 from drosurv.runs.memory import PeakMemory
 from drosurv.runs.run_log import RunLog, RunRecord, command_line
 from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
-from drosurv.runs.store import Store, key_of
+from drosurv.runs.store import Store
 from drosurv.runs.task import Task
 from drosurv.runs.threads import one_thread
 
@@ -17,7 +17,6 @@ __all__ = [
     "Store",
     "Task",
     "command_line",
-    "key_of",
     "one_thread",
     "work_through",
 ]

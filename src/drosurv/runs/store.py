@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from drosurv.files import write_file
+from drosurv.presentation import plain
 from drosurv.runs.task import Task
 
 TaskT = TypeVar("TaskT", bound=Task)
@@ -40,12 +39,12 @@ class Store:
         """Store the result of a finished unit; numbers that are not finite come back as None."""
         if self.check is not None:
             self.check(unit, result)
-        plain = _plain(result)
+        held = plain(result, digits=None)
         document = {
             "key": unit.key,
-            "checksum": _checksum(plain),
+            "checksum": _checksum(held),
             "determinants": unit.determinants(),
-            "result": plain,
+            "result": held,
         }
         path = self.path(unit)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,26 +87,5 @@ def _result(text: str, unit: Task) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """As JSON holds it: built-in types only, numbers that are not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
-
-
 def _checksum(result: Any) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
-
-
-def key_of(determinants: Mapping[str, Any]) -> str:
-    """SHA-256 of everything a result depends on, 64 hexadecimal digits, the same in every process and machine."""
-    text = json.dumps(determinants, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
 
 
-class Task(Protocol):
-    """One piece of work, hashable and picklable.
-
-    Attributes
-    ----------
-    key : str
-        64 hexadecimal digits, the same in every process and machine, other whenever the result would be.
-    place : str
-        Where its result is filed: folders and a stem, such as ``"flc/cox/repeat-03"``.
-    kind : tuple of str
-        Tasks of one kind take about equally long, and may be trained together.
-    """
+class Task(ABC):
+    """One piece of work, hashable and picklable."""
 
     @property
-    def key(self) -> str: ...  # noqa: D102
+    @abstractmethod
+    def place(self) -> str:
+        """Where its result is filed: folders and a stem, such as ``"flc/cox/repeat-03"``."""
 
     @property
-    def place(self) -> str: ...  # noqa: D102
+    @abstractmethod
+    def kind(self) -> tuple[str, ...]:
+        """What tasks share that take about equally long, and may be trained together."""
 
-    @property
-    def kind(self) -> tuple[str, ...]: ...  # noqa: D102
-
+    @abstractmethod
     def determinants(self) -> dict[str, Any]:
         """Everything that the result depends on, as JSON holds it."""
-        ...
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the determinants, 64 hexadecimal digits, the same in every process and machine."""
+        text = json.dumps(self.determinants(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
