@@ -159,8 +159,20 @@ def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(model, tra
 def test_harm_has_a_verdict_for_every_group(result):
     harm = result.harm.query("metric == 'likelihood_gain'").set_index(["attribute", "group"])
     assert harm.loc[("site", "a"), "verdict"] == "served"
-    assert harm.loc[("site", "b"), "verdict"] == "harmed"
+    assert harm.loc[("site & sex", "b & f"), "verdict"] == "harmed"
     assert harm.loc[("overall", "all"), "verdict"] == "served"
+
+
+def test_harm_says_of_a_group_what_the_summary_says(result):
+    harm = result.harm.query("metric == 'likelihood_gain'").set_index(["attribute", "group"])
+    (told,) = (statement.text for statement in result.statements() if statement.code == "harm")
+    # Its own interval lies below 0; that which allows for all groups does not.
+    site_b = harm.loc[("site", "b")]
+    assert site_b["high"] < 0 < site_b["high_adjusted"]
+    assert site_b["verdict"] == "unclear"
+    assert "site b" not in told
+    assert told.count("site & sex b & f") == 1
+    assert harm.loc[("site & sex", "b & m"), "verdict"] == "unclear"
 
 
 def test_calibration_and_curves_are_those_of_each_group(result, model, train, held_out):

@@ -100,8 +100,8 @@ class Evidence(Case):
         The groups of the audited patients.
     results : tuple of EvaluationResult
         Of every stop.
-    reference_result : EvaluationResult or None
-        Of the reference on the same patients, without intervals.
+    ranked_by_reference : mapping
+        Attribute and group to the reference's c-index; empty without one.
     against : AgainstPlain or None
         The audited model beside the reference, everybody and each group; None without intervals or a reference.
     worst_off : WorstOff or None
@@ -112,7 +112,7 @@ class Evidence(Case):
 
     attributes: Sequence[Attribute]
     results: tuple[EvaluationResult, ...]
-    reference_result: EvaluationResult | None
+    ranked_by_reference: Mapping[tuple[str, str], float]
     against: AgainstPlain | None
     worst_off: WorstOff | None
     not_searched: str

@@ -16,6 +16,7 @@ from drosurv.audit.sections.section import all_sections
 from drosurv.evaluation import beside, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.predictions import predict_curves, predict_risk
+from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import likelihood_gains
@@ -93,7 +94,7 @@ def gather(case: Case) -> Evidence:
                     **grouped,
                 )
             )
-    against, reference_result = None, None
+    against, ranked = None, {}
     if case.reference is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,7 +109,7 @@ def gather(case: Case) -> Evidence:
                     recalibrated=bool(case.model.get("recalibrate")),
                     **judged,
                 )
-            reference_result = evaluate(risk, None, case.y, n_bootstrap=0, **grouped)
+            ranked = _ranked_by(risk, case)
     if case.search_rules:
         tell("rules and repairs for the worst off")
     rules, why = _rules(case)
@@ -118,11 +119,25 @@ def gather(case: Case) -> Evidence:
         **known | {"missing": missing},
         attributes=parse_attributes(case.sensitive_features, len(case.target)),
         results=tuple(results),
-        reference_result=reference_result,
+        ranked_by_reference=ranked,
         against=against,
         worst_off=rules,
         not_searched=why,
     )
+
+
+def _ranked_by(risk: Any, case: Case) -> dict[tuple[str, str], float]:
+    """The reference's c-index of everybody and of every group."""
+    panel = prepare(
+        risk,
+        None,
+        case.y,
+        y_train=case.follow_up,
+        sensitive_features=case.sensitive_features,
+        wanted=("concordance_index",),
+    )
+    sheet = panel.sheet()
+    return {(place.attribute, place.group): sheet[place].estimate for place in sheet.places}
 
 
 def _rules(case: Case) -> tuple[WorstOff | None, str]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.rows import Row
-from drosurv.evaluation.summary import HARM_METRICS, judged_gains
+from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
 from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
 
 Against = Literal["better", "not shown", "worse", "too few"]
@@ -67,17 +66,17 @@ class Standing:
 def standings(evidence: Evidence) -> list[Standing]:
     """Everybody first, then every group of every attribute."""
     result = evidence.audited
-    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
     gains = _gains(result)
     came = {
         (row["attribute"], row["group"]): row
         for row in plain_rows(result.calibration)
         if row["horizon"] == plain(result.settings.horizon)
     }
-    theirs = {} if evidence.reference_result is None else _ranked(evidence.reference_result)
     found = []
-    for key, row in _ranked(result).items():
-        judged = key in gains and key not in small
+    for row in result.select(metric="concordance_index"):
+        key = row.attribute, row.group
+        if row.kind == "gap":
+            continue
         found.append(
             Standing(
                 *key,
@@ -85,8 +84,8 @@ def standings(evidence: Evidence) -> list[Standing]:
                 events=row.events,
                 of_100=round(100 * row.n / len(evidence.target)),
                 c_index=(row.value, row.low, row.high),
-                reference_c_index=theirs[key].value if key in theirs else np.nan,
-                no_model=against_nothing(gains[key]) if judged else "too few",
+                reference_c_index=evidence.ranked_by_reference.get(key, np.nan),
+                no_model=against_nothing(gains[key]) if key in gains else "too few",
                 reference="" if evidence.against is None else evidence.against.served(*key),
                 expected=_known(came.get(key, {}).get("predicted")),
                 observed=_known(came.get(key, {}).get("observed")),
@@ -124,23 +123,14 @@ def _of_100(counts: np.ndarray) -> list[int]:
     return [int(count) for count in whole]
 
 
-def _ranked(result: EvaluationResult) -> dict[tuple[str, str], Row]:
-    """The c-index of everybody and of every group."""
-    rows = result.select(metric="concordance_index")
-    return {(row.attribute, row.group): row for row in rows if row.kind != "gap"}
-
-
 def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]:
     """Gains over no model by group; without curves, pairs ranked rightly beyond the half that chance gives."""
-    numbers = judged_gains(result)
-    overall = [row for metric in HARM_METRICS for row in result.select(metric=metric, kind="overall")]
-    shift = 0.0
-    if not overall:
-        overall, shift = [row for row in _ranked(result).values() if row.status == "ok"], CHANCE
-    for row in overall:
-        if not np.isnan(row.low):
-            ends = (row.low - shift, row.high - shift)
-            numbers.append(GroupNumber(row.attribute, row.group, row.value - shift, *ends, *ends, row.metric))
+    curves = bool(result.select(metric=HARM_METRICS[0]))
+    metrics, zero = (HARM_METRICS, 0.0) if curves else (["concordance_index"], CHANCE)
+    overall = (
+        row for row in result.select(kind="overall") if row.metric in metrics and not np.isnan(row.low)
+    )
+    numbers = [*(number_of(row, zero) for row in overall), *judged_gains(result, metrics, zero)]
     found: dict[tuple[str, str], list[GroupNumber]] = {}
     for number in numbers:
         found.setdefault((number.attribute, number.group), []).append(number)

@@ -10,7 +10,7 @@ from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
 from drosurv.evaluation.rows import Kind, Row
-from drosurv.evaluation.summary import HARM_METRICS, statements
+from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
 
 if TYPE_CHECKING:
@@ -105,12 +105,18 @@ class EvaluationResult:
     def harm(self) -> pd.DataFrame:
         """Is anybody worse served than by no model: Brier skill and likelihood gain, with a verdict.
 
-        ``verdict`` is "harmed" if the whole interval is below 0, "served" if it is above, else "unclear".
+        ``verdict`` is "harmed" if the whole interval is below 0, "served" if it is above, else "unclear". Of groups it
+        is the interval ``low_adjusted`` to ``high_adjusted``, which allows for all groups; small ones stay "unclear".
         """
         import pandas as pd
 
-        found = [row for row in self.rows if row.metric in HARM_METRICS and row.kind != "gap"]
-        return pd.DataFrame([{**asdict(row), "verdict": row.verdict} for row in found])
+        return pd.DataFrame(harm_records(self))
+
+    @property
+    def small_groups(self) -> tuple[tuple[str, str], ...]:
+        """Attribute and label of the groups that are too small to be judged."""
+        found = (row for row in self.select(kind="group") if row.status == "small group")
+        return tuple(dict.fromkeys((row.attribute, row.group) for row in found))
 
     def select(
         self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None

@@ -45,11 +45,6 @@ class Row:
     high_adjusted: float = float("nan")
 
     @property
-    def verdict(self) -> str:
-        """Of a gain over no model: "harmed" if the interval is below 0, "served" if above, else "unclear"."""
-        return "harmed" if self.high < 0 else "served" if self.low > 0 else "unclear"
-
-    @property
     def whose(self) -> str:
         """The group with its attribute, or "everybody"."""
         return "everybody" if self.attribute == EVERYONE else f"{self.attribute} {self.group}"

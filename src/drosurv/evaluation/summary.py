@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Row
-from drosurv.inference import widening
+from drosurv.inference import is_beyond_chance, widening
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
     Shrinkage,
     Statement,
+    against_nothing,
     calibration_statements,
     gap_statements,
     harm_statements,
@@ -30,12 +32,13 @@ if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
+_ADJUSTED = ("low_adjusted", "high_adjusted")
+_VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
 _OVERALL = {"concordance_index": "c-index", "integrated_brier_score": "IBS"}
 
 
 def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions."""
-    small = small_groups(result)
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
     numbers = [(label, own[metric].text) for metric, label in _OVERALL.items() if metric in own]
@@ -44,21 +47,15 @@ def statements(result: EvaluationResult, reference: str, time_unit: str = "") ->
         overall_statement(first.n, first.events, numbers),
         *(_gaps(result) if "concordance_index" in own else ()),
         *imparity_statements(judged_gaps(result, "concordance_imparity")),
-        *harm_statements(judged_gains(result), some_small=bool(small)),
+        *harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
         *calibration_statements(judged_calibration(result), at),
         *_shrinkage(own, result.control, reference),
-        *small_group_statements(small),
+        *small_group_statements(result.small_groups),
     )
 
 
 def _gaps(result: EvaluationResult) -> list[Statement]:
     return gap_statements(judged_gaps(result, "concordance_index"), any_groups=bool(result.attributes))
-
-
-def small_groups(result: EvaluationResult) -> list[tuple[str, str]]:
-    """Attribute and label of the groups that are too small to be judged."""
-    found = (row for row in result.select(kind="group") if row.status == "small group")
-    return list(dict.fromkeys((row.attribute, row.group) for row in found))
 
 
 def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
@@ -88,19 +85,30 @@ def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
                 p_value=row.p_adjusted,
                 p_alone=row.p_value,
                 looks=looks,
-                beyond_chance=bool(row.p_adjusted < 1 - result.settings.level),
+                beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
                 with_small=abs(best.value - worst.value - row.value) > 1e-9,
             )
         )
     return sorted(found, key=lambda gap: -gap.size)
 
 
-def judged_gains(result: EvaluationResult) -> list[GroupNumber]:
-    """Gains over no model of every group that can be judged, with intervals that hold together."""
+def number_of(row: Row, zero: float = 0.0) -> GroupNumber:
+    """A row's number above its zero, judged on its own."""
+    ends = row.low - zero, row.high - zero
+    return GroupNumber(row.attribute, row.group, row.value - zero, *ends, *ends, row.metric)
+
+
+def judged_gains(
+    result: EvaluationResult, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
+) -> list[GroupNumber]:
+    """Gains over no model of every group that can be judged, with intervals that hold together.
+
+    They are what the metrics are above their zero.
+    """
     return _judged(
         [
-            GroupNumber(row.attribute, row.group, row.value, row.low, row.high, row.low, row.high, row.metric)
-            for metric in HARM_METRICS
+            number_of(row, zero)
+            for metric in metrics
             for row in result.select(metric=metric, kind="group")
             if row.status == "ok" and not isnan(row.low)
         ],
@@ -108,9 +116,25 @@ def judged_gains(result: EvaluationResult) -> list[GroupNumber]:
     )
 
 
+def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Rows of gains over no model, of everybody and of groups, with the verdict that the sentences give."""
+    judged = {(number.attribute, number.group, number.metric): number for number in judged_gains(result)}
+    found = []
+    for row in result.rows:
+        if row.metric not in HARM_METRICS or row.kind == "gap":
+            continue
+        number = (
+            number_of(row) if row.kind == "overall" else judged.get((row.attribute, row.group, row.metric))
+        )
+        ends = {} if number is None else {name: getattr(number, name) for name in _ADJUSTED}
+        verdict = "unclear" if number is None else _VERDICTS[against_nothing([number])]
+        found.append({**asdict(row), **ends, "verdict": verdict})
+    return found
+
+
 def judged_calibration(result: EvaluationResult) -> list[GroupNumber]:
     """Predicted less observed survival of every group that can be judged, from the intervals of the table."""
-    small, horizon = small_groups(result), plain(result.settings.horizon)
+    small, horizon = result.small_groups, plain(result.settings.horizon)
     found = []
     for row in plain_rows(result.calibration):
         who = row["attribute"], row["group"]

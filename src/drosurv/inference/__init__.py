@@ -61,7 +61,7 @@ from drosurv.inference.gaps import (
     largest_gap,
     ratio_intervals,
 )
-from drosurv.inference.multiplicity import holm, shared_level, widening
+from drosurv.inference.multiplicity import holm, is_beyond_chance, shared_level, widening
 from drosurv.inference.permutation import (
     PermutationTest,
     in_standard_errors,
@@ -88,6 +88,7 @@ __all__ = [
     "holm",
     "in_standard_errors",
     "interval_of",
+    "is_beyond_chance",
     "judge_gaps",
     "largest_deviation",
     "largest_difference",

@@ -20,7 +20,7 @@ from drosurv.inference.bootstrap import (
     interval_of,
     no_difference_p_value,
 )
-from drosurv.inference.multiplicity import holm, shared_level
+from drosurv.inference.multiplicity import holm, is_beyond_chance, shared_level
 from drosurv.target import FloatArray
 
 Key = TypeVar("Key", bound=Hashable)
@@ -93,7 +93,7 @@ class Gap:
     @property
     def beyond_chance(self) -> bool:
         """Whether the gap is more than chance explains, allowing for the family; False if it was not tested."""
-        return self.p_adjusted < 1 - self.level
+        return is_beyond_chance(self.p_adjusted, self.level)
 
 
 def judge_gaps(

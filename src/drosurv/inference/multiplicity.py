@@ -24,6 +24,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def is_beyond_chance(p_adjusted: float, level: float) -> bool:
+    """Whether a finding is more than chance explains, all that was looked at allowed for; False without a test.
+
+    Examples
+    --------
+    >>> is_beyond_chance(0.04, 0.95), is_beyond_chance(float("nan"), 0.95)
+    (True, False)
+    """
+    return bool(p_adjusted < 1 - level)
+
+
 def widening(level: float, looks: int) -> float:
     """How many times wider an interval must be for so many of its kind to hold together (Bonferroni).
 

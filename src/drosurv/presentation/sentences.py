@@ -104,9 +104,9 @@ def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[S
             groups.setdefault((number.attribute, number.group), []).append(number)
     if not groups:
         return []
-    harmed = [n for numbers in groups.values() for n in numbers if n.high_adjusted < 0]
+    harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.high_adjusted < 0])]
     if harmed:
-        named = listing([f"{number.who} ({_loss(number)})" for number in harmed], MOST_NAMED)
+        named = listing([f"{own[0].who} ({', '.join(map(_loss, own))})" for own in harmed], MOST_NAMED)
         return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
     unclear = [key for key, numbers in groups.items() if against_nothing(numbers) == "not shown"]
     if unclear:

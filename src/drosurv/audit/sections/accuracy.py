@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
@@ -9,6 +10,7 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import Row
+from drosurv.inference import is_beyond_chance
 from drosurv.presentation import Column, Table, attribute_name, label_name, plain
 
 ENDS = ("low", "high")
@@ -78,9 +80,12 @@ def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
 
 def _tested(row: Row, level: float) -> dict[str, Any]:
     """Both p-values of a gap, and how they are read."""
-    p_value = plain(row.p_adjusted)
-    reading = "" if p_value is None else "beyond chance" if p_value < 1 - level else "may be chance"
-    return {"p_value": p_value, "p_alone": plain(row.p_value), "reading": reading}
+    reading = "beyond chance" if is_beyond_chance(row.p_adjusted, level) else "may be chance"
+    return {
+        "p_value": plain(row.p_adjusted),
+        "p_alone": plain(row.p_value),
+        "reading": "" if isnan(row.p_adjusted) else reading,
+    }
 
 
 def _sides(row: Row) -> str:

@@ -43,11 +43,10 @@ def collect(evidence: Evidence) -> Part:
 def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
     """Predicted against observed survival at the horizons."""
     columns = (*_GROUP, time_column("horizon", evidence.time_unit), *_SHARES, _AT_RISK)
-    small = {(row.attribute, row.group) for row in result.rows if row.status == "small group"}
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
         key = row["attribute"], row["group"]
-        return row | named(*key) | {"note": "small group" if key in small else ""}
+        return row | named(*key) | {"note": "small group" if key in result.small_groups else ""}
 
     rows = tuple(map(told, plain_rows(result.calibration)))
     at = (
