@@ -6,7 +6,16 @@ import pytest
 import scipy.optimize
 
 import drosurv
-from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import (
+    AcceleratedFailureTime,
+    CoxPH,
+    DROCox,
+    DROCoxSplit,
+    GroupDROCox,
+    RegularizedCox,
+    SubgroupRobustCox,
+    Surv,
+)
 
 FEATURES = ["a", "b", "c"]
 
@@ -199,7 +208,7 @@ def test_several_events_of_a_patient_are_for_plain_cox():
 @pytest.mark.parametrize(
     ("model", "argument"),
     [
-        (SubgroupRobustCox(), "strata"),
+        (AcceleratedFailureTime(), "strata"),
         (SubgroupRobustCox(), "id"),
     ],
 )
@@ -226,10 +235,8 @@ def test_full_likelihoods_take_entry_times_and_offsets():
     np.testing.assert_allclose(curve, np.exp([-0.25, -1.0]), atol=0.04)
 
 
-def test_models_of_groups_refuse_or_take_them_too():
-    with pytest.raises(ValueError, match="GroupDROCox has no definition for strata"):
-        GroupDROCox().fit(X, Y, sensitive_features=DATA["stratum"], strata=DATA["stratum"])
-    model = RegularizedCox("keya_group", max_iter=5, random_state=0)
+@pytest.mark.parametrize("model", [GroupDROCox(), RegularizedCox("keya_group", max_iter=5, random_state=0)])
+def test_models_of_groups_take_them_too(model):
     model.fit(X, Y, sensitive_features=DATA["cluster"] % 2, strata=DATA["stratum"], entry=DATA["entry"])
     assert model.predict_survival_function(X, times=[3.0], strata=DATA["stratum"]).shape == (len(X), 1)
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance, TorchLoss
+from drosurv.losses import (
+    CoxPartial,
+    CoxSplit,
+    PiecewiseExponential,
+    PoissonDeviance,
+    StratifiedLikelihood,
+    TorchLoss,
+)
 from drosurv.losses.discrete_hazard import DiscreteHazard
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
 from drosurv.target import Target
@@ -20,6 +27,7 @@ LOSSES = {
     "split": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0),
     "one side": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0, both=False),
     "full": lambda: PiecewiseExponential(TARGET, 5),
+    "full, late entry and strata": lambda: StratifiedLikelihood(LATE, 5),
     "poisson": lambda: PoissonDeviance(TARGET, 5),
     "logit": lambda: DiscreteHazard(TARGET, 5),
     "cloglog": lambda: DiscreteHazard(TARGET, 5, "cloglog"),

@@ -40,6 +40,8 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
     _per_patient: ClassVar[tuple[str, ...]] = ()
     # Arguments of fit about the rows that this estimator understands.
     _observes: ClassVar[tuple[str, ...]] = ("clusters",)
+    # Why it does not understand the others.
+    _undefined = "its loss knows no such thing"
     # Whether training weighs patients by their losses.
     _weighs_losses = False
     # Whether the model was fitted with an offset, so that predictions need one too.
@@ -137,10 +139,14 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         if not given:
             return training
         name = type(self).__name__
-        target = parse_target(y)
-        return observed_training(
-            training, target, given, name=name, known=self._observes, robust=self._weighs_losses
-        )
+        undefined = [argument for argument in given if argument not in self._observes]
+        if undefined:
+            raise ArgumentError(
+                f"{name} has no definition for ",
+                Argument(undefined[0]),
+                f": {self._undefined}. Use CoxPH, DROCox, DROCoxSplit or RegularizedCox.",
+            )
+        return observed_training(training, parse_target(y), given, name=name, robust=self._weighs_losses)
 
     def _training(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None

@@ -11,7 +11,7 @@ from sksurv.functions import StepFunction
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial, PiecewiseExponential
+from drosurv.losses import CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.losses.baseline_hazard import log_hazard_jumps
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -98,8 +98,7 @@ class Baseline:
     def piecewise(loss: PiecewiseExponential, target: Target, psi: FloatArray) -> Baseline:
         """The hazard with logs psi (K,) on the loss's intervals, read at zero and every event time of a target."""
         times = target.curve_times
-        with np.errstate(divide="ignore"):
-            return Baseline(times, np.log(loss.intervals.place(times).cumulative(np.exp(psi))))
+        return Baseline(times, _log_cumulative(loss, psi, times))
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
@@ -190,7 +189,26 @@ def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseli
 
 
 def piecewise(
-    loss: PiecewiseExponential, training: Training, scores: FloatArray, extra: FloatArray
-) -> Baseline:
-    """The piecewise-constant hazard whose logs are the loss's extra parameters."""
-    return Baseline.piecewise(loss, training.target, extra)
+    loss: PiecewiseExponential | StratifiedLikelihood,
+    training: Training,
+    scores: FloatArray,
+    extra: FloatArray,
+) -> Baseline | StratifiedBaseline:
+    """The piecewise-constant hazard whose logs are the loss's extra parameters, one for each stratum."""
+    if isinstance(loss, PiecewiseExponential):
+        return Baseline.piecewise(loss, training.target, extra)
+    strata, times = training.observation.strata, training.target.curve_times
+    log_cumulative = np.full((len(strata), len(times)), np.nan)
+    for part in loss.parts:
+        # Held after the stratum's own last event, as every curve is.
+        last = part.loss.target.curve_times[-1]
+        own = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
+        log_cumulative[part.stratum] = own
+    return StratifiedBaseline(times, strata, log_cumulative)
+
+
+def _log_cumulative(loss: PiecewiseExponential, psi: FloatArray, times: FloatArray) -> FloatArray:
+    """Log (T,) of the integral up to each time of the hazard with logs psi (K,) on the loss's intervals."""
+    with np.errstate(divide="ignore"):
+        out: FloatArray = np.log(loss.intervals.place(times).cumulative(np.exp(psi)))
+    return out

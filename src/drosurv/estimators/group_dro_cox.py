@@ -21,6 +21,8 @@ from drosurv.objectives import CVaR
 class GroupDROCox(SubgroupEstimator):
     """Cox model trained on the average loss of the worst of known groups.
 
+    Fitted with strata, it has a baseline hazard for each of them; groups may go across strata.
+
     Parameters
     ----------
     alpha : float, optional
@@ -29,7 +31,7 @@ class GroupDROCox(SubgroupEstimator):
         True compares groups by their regret against the null model, so that a group with a high risk is not taken
         for a badly served one; False by the plain full-likelihood loss.
     n_intervals : int
-        Intervals of the piecewise-constant baseline hazard.
+        Intervals of the piecewise-constant baseline hazard, as in :class:`drosurv.SubgroupRobustCox`.
     batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
         As in :class:`drosurv.CoxPH`.
     network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose

@@ -31,13 +31,7 @@ def cox_recipe(training: Training, ties: str, **parts: Any) -> Recipe:
 
 
 def observed_training(
-    training: Training,
-    target: Target,
-    given: dict[str, Any],
-    *,
-    name: str,
-    known: tuple[str, ...],
-    robust: bool,
+    training: Training, target: Target, given: dict[str, Any], *, name: str, robust: bool
 ) -> Training:
     """The training data with the given arguments of ``fit``, checked.
 
@@ -50,18 +44,9 @@ def observed_training(
         Arguments by name, those that are not None.
     name : str
         The estimator's, for messages.
-    known : tuple of str
-        Arguments for which this estimator has a definition.
     robust : bool
         Whether patients are weighted by their losses, so that each may have only one.
     """
-    undefined = [argument for argument in given if argument not in known]
-    if undefined:
-        raise ArgumentError(
-            f"{name} has no definition for ",
-            Argument(undefined[0]),
-            ": its loss knows no such thing. Use CoxPH, DROCox, DROCoxSplit or RegularizedCox.",
-        )
     observation = parse_observation(target, **given).take(training.kept)
     mass = training.mass
     if observation.patient is not None:

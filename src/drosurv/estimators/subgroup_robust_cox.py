@@ -34,7 +34,8 @@ class SubgroupRobustCox(SubgroupEstimator):
 
     DRO-COX guards against every set of patients, also "everyone who happened to die early", which no model can
     serve. Here a patient's loss is the full likelihood's regret against the null model, averaged over patients
-    with similar covariates before the worst share alpha is taken. The linear problem stays convex.
+    with similar covariates before the worst share alpha is taken. The linear problem stays convex. Fitted with
+    strata, the model and the null model have a baseline hazard for each of them; neighbourhoods are of all patients.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ class SubgroupRobustCox(SubgroupEstimator):
     ball : {"cvar", "chi2"}
         Worst share exactly, or the chi-square ball around it.
     n_intervals : int
-        Intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times.
+        Intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times (of each stratum's own
+        where there are strata).
     n_trees : int
         Trees of the forest.
     cross_fit : bool

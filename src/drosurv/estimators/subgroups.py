@@ -16,7 +16,7 @@ from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
-from drosurv.losses import PiecewiseExponential
+from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
 from drosurv.objectives import Objective
 
 # If the worst-off share gains less than this per event, the model is called the null model.
@@ -30,7 +30,8 @@ class SubgroupEstimator(NetworkEstimator):
     _when_null: str
 
     _batched = ()
-    _observes = ("entry", "clusters", "offset")
+    _observes = ("entry", "strata", "clusters", "offset")
+    _undefined = "features change between the rows of a patient, who then belongs to no one subgroup"
     _no_ties = "a full likelihood"
     _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
 
@@ -47,8 +48,9 @@ class SubgroupEstimator(NetworkEstimator):
 
     def _averaged(self, training: Training, objective: Objective, neighborhoods: Any, **parts: Any) -> Recipe:
         """The recipe of full-likelihood losses averaged over neighbourhoods."""
+        likelihood = PiecewiseExponential if training.target.stratum is None else StratifiedLikelihood
         offset = training.observation.offset
-        loss = PiecewiseExponential(training.target, self.n_intervals, training.weight, offset)
+        loss = likelihood(training.target, self.n_intervals, training.weight, offset)
         return Recipe(
             loss, objective, neighborhoods=neighborhoods, baseline=partial(piecewise, loss), **parts
         )
