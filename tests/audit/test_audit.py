@@ -80,6 +80,11 @@ def test_the_minority_that_plain_cox_gets_wrong_is_named(report):
     first = next(s for s in report.audited.statements if s.code == "worst_group")
     assert first.text.startswith("Served worst: membership minority.")
     assert [row["group"] for row in report.audited.tables["by_group"].rows if row["worst"]] == ["minority"]
+    (worst,) = (row for row in report.audited.tables["by_group"].rows if row["worst"])
+    assert worst["may_be_chance"] is not first.concern
+    assert ("served worst, may be chance" in report.to_html()) is not all(
+        s.concern for model in report.models for s in model.statements if s.code == "worst_group"
+    )
 
 
 def test_the_bar_shows_the_gap_between_groups_that_can_be_judged(model, held_out):

@@ -12,6 +12,7 @@ import pytest
 from drosurv import CoxPH, DROCox
 from drosurv.audit import audit
 from drosurv.audit.judgement import Grounds, next_steps, verdict
+from drosurv.audit.sections import causes
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
@@ -74,7 +75,14 @@ OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
             "plain Cox would serve sex f better",
         ),
         (standing(), standing("sex", "f"), False, [OFF], "miscalibrated", "off for sex f"),
-        (standing(), standing("sex", "f", "not shown"), False, [], "unclear", "either for sex f"),
+        (
+            standing(),
+            standing("sex", "f", "not shown"),
+            False,
+            [],
+            "unclear",
+            "no benefit is shown for sex f",
+        ),
         (
             standing(no_model="too few"),
             standing("sex", "f", "too few"),
@@ -146,6 +154,53 @@ def test_patients_of_whom_something_is_missing_are_not_asked_for():
     named = [MEN, standing("sex", "f", "not shown"), standing("sex", "missing", "too few")]
     (step,) = (text for text in next_steps(Grounds(standing(), named), "unclear") if "Collect" in text)
     assert step == "Collect more patients of sex f: no benefit is shown for them yet."
+
+
+def test_when_nobody_alone_is_shown_to_gain_the_groups_are_not_listed():
+    unclear = [standing("sex", label, "not shown") for label in ("f", "m")]
+    missing = standing("sex", "missing", "too few")
+    found = Grounds(standing(), [*unclear, missing], gap(False))
+    status, text = verdict(found)
+    assert status == "unclear"
+    assert text.startswith("No harm is shown, and patients as a whole are better served than without a model")
+    assert text.endswith("no benefit is shown for any single group.")
+    assert "Collect more patients of every group: no benefit is shown for them yet." in next_steps(
+        found, status
+    )
+    one = verdict(found._replace(named=[MEN, *unclear[:1], missing]))[1]
+    assert one.endswith("no benefit is shown for sex f.")
+    nobody = verdict(found._replace(everybody=standing(no_model="not shown")))[1]
+    assert nobody == "No harm is shown, but no benefit over no model either for patients as a whole."
+
+
+def test_groups_that_may_be_one_are_pointed_out():
+    steps = next_steps(Grounds(standing(), [MEN, MEN], gap(False), alike=["sex F and female"]), "clear")
+    assert steps[0] == "Check the table: sex F and female may be one group under several spellings."
+
+
+def test_one_group_and_cause_off_among_many_may_be_chance():
+    """Alone the interval shows it; of thirty such intervals, one is there by chance."""
+    column = {
+        "horizon": 5.0,
+        "cause": 1,
+        "attribute": "ward",
+        "events": 30,
+        "c_index": 0.7,
+        "overstated": 0.1,
+    }
+    rows = [
+        {**column, "group": str(k), "observed": 0.2, "low": 0.18, "high": 0.22, "others_censored": 0.3}
+        for k in range(30)
+    ]
+    frame = pd.DataFrame(rows).assign(predicted=[0.225, *[0.2] * 29])
+
+    def off(table):
+        case = SimpleNamespace(also={"causes": table}, time_unit="days", level=0.95)
+        return [s.text for s in causes.collect(case).statements if s.code == "cause_calibration"]
+
+    assert off(frame.head(1)) == ["Cause 1: ward = 0 had it by 5 days in 20.0 %, predicted were 22.5 %."]
+    assert off(frame) == []
+    assert len(off(frame.assign(predicted=[0.3, *[0.2] * 29]))) == 1
 
 
 def test_without_groups_or_without_two_large_ones_nothing_is_claimed():

@@ -10,7 +10,17 @@ from drosurv.audit.standing import Standing, standings
 from drosurv.evaluation.against_plain import is_far_from_1
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
-from drosurv.presentation import GroupGap, GroupNumber, first_upper, group_name, listing, written
+from drosurv.groups import MISSING_LABEL
+from drosurv.presentation import (
+    GroupGap,
+    GroupNumber,
+    attribute_name,
+    first_upper,
+    group_name,
+    listing,
+    written,
+)
+from drosurv.tables.spellings import spellings
 
 if TYPE_CHECKING:
     from drosurv.evaluation import AgainstPlain
@@ -24,7 +34,7 @@ class Grounds(NamedTuple):
     The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
     slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
     groups that nobody named, found and confirmed to be served worse than by no model. Those repaired are whom a repair
-    is for that passed.
+    is for that passed. Labels are `alike` that may be spellings of one.
     """
 
     everybody: Standing
@@ -35,6 +45,7 @@ class Grounds(NamedTuple):
     against: AgainstPlain | None = None
     rules: Sequence[Rule] = ()
     repaired: Sequence[str] = ()
+    alike: Sequence[str] = ()
 
     @property
     def harmed(self) -> list[str]:
@@ -66,6 +77,11 @@ def find_grounds(evidence: Evidence) -> Grounds:
         evidence.against,
         [] if searched is None else [group.rule for group in searched.groups],
         [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
+        [
+            f"{attribute_name(attribute.name)} {listing(family)}"
+            for attribute in evidence.attributes
+            for family in spellings(attribute.labels)
+        ],
     )
 
 
@@ -116,8 +132,14 @@ def verdict(found: Grounds) -> tuple[str, str]:
         )
     unclear = found.stand("not shown")
     if unclear or everybody.no_model == "not shown":
-        whom = _some(unclear, named) if unclear else "all patients together"
-        return "unclear", f"No harm is shown, but a benefit over no model is not shown either for {whom}."
+        if everybody.no_model == "not shown":
+            return "unclear", "No harm is shown, but no benefit over no model either for patients as a whole."
+        judged = len(named) - len(found.stand("too few"))
+        whom = "any single group" if len(unclear) == judged > 1 else listing(unclear, 3)
+        return "unclear", (
+            "No harm is shown, and patients as a whole are better served than without a model; no benefit is shown "
+            f"for {whom}."
+        )
     return "clear", (
         "No group is seen to be badly served: every group that can be judged is better served than without a model, "
         "and no gap is beyond chance."
@@ -127,6 +149,8 @@ def verdict(found: Grounds) -> tuple[str, str]:
 def next_steps(found: Grounds, status: str) -> list[str]:
     """At most four things to do, and to audit again."""
     steps = []
+    if found.alike:
+        steps.append(f"Check the table: {listing(found.alike, 3)} may be one group under several spellings.")
     if found.harmed:
         steps.append(
             f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
@@ -165,7 +189,7 @@ def next_steps(found: Grounds, status: str) -> list[str]:
     unsure = [
         group.name
         for group in found.named
-        if group.no_model in ("not shown", "too few") and group.group != "missing"
+        if group.no_model in ("not shown", "too few") and group.group != MISSING_LABEL
     ]
     if unsure:
         whom = _some(unsure, found.named)
@@ -185,5 +209,6 @@ def _way(slope: Row) -> str:
 
 
 def _some(names: list[str], groups: list[Standing]) -> str:
-    """The names, or in one word all groups."""
-    return "every group" if len(names) == len(groups) > 1 else listing(names, 3)
+    """The names, or in one word all groups of whom something is known."""
+    known = [group for group in groups if group.group != MISSING_LABEL]
+    return "every group" if len(names) >= len(known) > 1 else listing(names, 3)

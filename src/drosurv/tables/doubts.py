@@ -15,7 +15,7 @@ from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.labels import label, labels
 from drosurv.tables.number_values import finite, holds_numbers, row_number
 from drosurv.tables.same_patients import row_numbers
-from drosurv.tables.spellings import alike
+from drosurv.tables.spellings import spellings
 from drosurv.target import FloatArray
 
 # Numbers that stand for "not known" in registries and questionnaires.
@@ -148,15 +148,8 @@ def _far_outside(value: float, values: FloatArray) -> bool:
 def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     if holds_numbers(column) or column.dtype.kind in "bmM":
         return
-    levels = sorted(str(level) for level in labels(column).dropna().unique())
-    if not 2 <= len(levels) <= MOST_LEVELS:
-        return
-    families: list[list[str]] = []
-    for level in levels:
-        near = [family for family in families if any(alike(level, other) for other in family)]
-        joined = [other for family in near for other in family]
-        families = [*(family for family in families if family not in near), [*joined, level]]
-    same = [family for family in families if len(family) > 1]
+    levels = [str(level) for level in labels(column).dropna().unique()]
+    same = spellings(levels) if len(levels) <= MOST_LEVELS else []
     if same:
         shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])
         yield ArgumentWarning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
 
@@ -29,6 +30,22 @@ def alike(first: str, second: str) -> bool:
         [word for word in re.split(r"[\W_]+", text.casefold()) if len(word) == 1] for text in (first, second)
     ]
     return len(short) >= 5 and digits[0] == digits[1] and tokens[0] == tokens[1] and _one_edit(short, long)
+
+
+def spellings(labels: Iterable[str]) -> list[list[str]]:
+    """Labels that may be spellings of one, together; those that are like no other are left out.
+
+    Examples
+    --------
+    >>> spellings(["Female", "Male", "female"])
+    [['Female', 'female']]
+    """
+    families: list[list[str]] = []
+    for label in sorted(labels):
+        near = [family for family in families if any(alike(label, other) for other in family)]
+        joined = [other for family in near for other in family]
+        families = [*(family for family in families if family not in near), [*joined, label]]
+    return [family for family in families if len(family) > 1]
 
 
 def _one_edit(short: str, long: str) -> bool:

@@ -115,7 +115,9 @@ def _common_axis(column: Column, tables: Sequence[Table]) -> Axis:
         for key in (column.keys[:1] if row.get("note") else column.keys)
     ]
     zero = [0.0] if column.key in AGAINST_NOTHING else []
-    return Axis.over("", [*values, *zero], kind=column.kind, count=3)
+    # Percent signs take room.
+    count = 2 if column.kind == "share" else 3
+    return Axis.over("", [*values, *zero], kind=column.kind, count=count)
 
 
 def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]:

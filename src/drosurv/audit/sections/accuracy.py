@@ -23,7 +23,10 @@ GAPS = (
     "group_disparity",
 )
 # What disparities of everybody are between.
-BETWEEN = {"intersectional_disparity": "intersections of all groups", "individual_disparity": "patients"}
+BETWEEN = {
+    "intersectional_disparity": "intersections of all groups",
+    "individual_disparity": "patients, per pair",
+}
 
 
 def collect(evidence: Evidence) -> Part:

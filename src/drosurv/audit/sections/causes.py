@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation.by_cause import EVERYBODY
+from drosurv.inference import widening
 from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
 
 if TYPE_CHECKING:
@@ -41,16 +42,19 @@ def collect(evidence: Evidence) -> Part | None:
         ),
         tuple(row | named(row["attribute"], row["group"]) for row in plain_rows(found)),
     )
-    return Part(statements=tuple(_said(found, evidence.time_unit)), tables=(table,))
+    return Part(statements=tuple(_said(found, evidence.time_unit, evidence.level)), tables=(table,))
 
 
-def _said(found: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
+def _said(found: pd.DataFrame, time_unit: str, level: float) -> Iterator[Statement]:
     """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
     middle = sorted(found["horizon"].unique())[found["horizon"].nunique() // 2]
     at = moment(middle, time_unit)
     judged = found[(found["horizon"] == middle) & (found["events"] >= _FEWEST_EVENTS)]
+    # Of so many intervals one misses by chance: wider ones hold together.
+    wider = widening(level, len(judged))
     for cause, rows in judged.groupby("cause"):
-        wrong = rows[(rows["predicted"] < rows["low"]) | (rows["predicted"] > rows["high"])]
+        low, high = (rows["observed"] + wider * (rows[end] - rows["observed"]) for end in ("low", "high"))
+        wrong = rows[(rows["predicted"] < low) | (rows["predicted"] > high)]
         for row in plain_rows(wrong):
             yield Statement(
                 "cause_calibration",

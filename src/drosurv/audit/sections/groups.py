@@ -31,11 +31,13 @@ def group_table(result: EvaluationResult) -> Table:
     told = [row for row in result.rows if row.kind != "gap" and CATALOGUE[row.metric].of != "everybody"]
     for (attribute, group), members in groupby(told, key=lambda row: (row.attribute, row.group)):
         own = list(members)
+        is_worst = worst is not None and (attribute, group) == (worst.attribute, worst.worst[0])
         found: dict[str, Any] = {
             **named(attribute, group),
             "patients": own[0].n,
             "events": own[0].events,
-            "worst": worst is not None and (attribute, group) == (worst.attribute, worst.worst[0]),
+            "worst": is_worst,
+            "may_be_chance": is_worst and worst is not None and not worst.beyond_chance,
             "note": _note({row.status for row in own}),
         }
         for row in own:

@@ -134,7 +134,7 @@ def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
     if any(not isnan(group.expected) for group in groups):
         columns += [
             Column("expected", f"Of 100, expected free of the event at {at}", "count"),
-            Column("observed", "Of 100, observed free of it", "count"),
+            Column("observed", "Of 100, observed so", "count"),
         ]
     columns.append(Column("no_model", "Against no model"))
     if evidence.against is not None:
