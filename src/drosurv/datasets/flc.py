@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from drosurv.datasets.attributes import label
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
-from drosurv.datasets.published import prepare_as_published
+from drosurv.datasets.published import label, prepare_as_published
 from drosurv.target import Surv
 
 CARD = Card(

@@ -29,8 +29,6 @@ RECORDS = (
     Record(
         wheel=_file("survival/colon", "156bf6541ae025934c3ba2d86f6630c7e0437045b7ad29fd8d4bc24465ebf03b"),
         about="patients with stage B/C colon cancer in a trial of adjuvant chemotherapy",
-        outcome="death",
-        time_unit="days",
         provenance=f"R package survival, {_TERMS}",
         patients=929,
         events=452,
@@ -47,8 +45,6 @@ RECORDS = (
     Record(
         wheel=_file("survival/nafld1", "d1bdce818f6b9e941519fcba7d5636eccc6747ad876c73feda5d15d0bf11e1a2"),
         about="adults with non-alcoholic fatty liver disease, and matched residents of the same county",
-        outcome="death",
-        time_unit="days",
         provenance=f"R package survival, a 90 % sample without dates, {_TERMS}",
         patients=17549,
         events=1364,
@@ -61,7 +57,6 @@ RECORDS = (
     Record(
         wheel=_file("survival/mgus2", "d2e67b62c27c3a476445dd8309c86237aa30abd07c60e14464232018ed5f8e08"),
         about="patients of the Mayo Clinic with monoclonal gammopathy of undetermined significance",
-        outcome="death",
         time_unit="months",
         provenance=f"R package survival, {_TERMS}",
         patients=1384,
@@ -80,7 +75,6 @@ RECORDS = (
         wheel=_file("KMsurv/std", "ec2e27b094d6205c5ead2e98f93886d536e035799dc2f737103312571510e1c3"),
         about="women treated for gonorrhoea or chlamydia",
         outcome="reinfection",
-        time_unit="days",
         provenance=f"R package KMsurv, from Klein and Moeschberger, Survival Analysis, {_TERMS}",
         patients=877,
         events=347,
@@ -110,8 +104,6 @@ RECORDS = (
     Record(
         wheel=_file("KMsurv/kidtran", "e934ab8f379c9258d786372af26004e03fb8ea8cb8ab10727e852e7345185299"),
         about="kidney recipients of Ohio State University, 1982-1992",
-        outcome="death",
-        time_unit="days",
         provenance=f"R package KMsurv, from Klein and Moeschberger, Survival Analysis, {_TERMS}",
         patients=863,
         events=140,

@@ -78,13 +78,13 @@ class Record:
 
     wheel: WheelFile
     about: str
-    outcome: str
-    time_unit: str
     provenance: str
     patients: int
     events: int
     features: int
     groups: Mapping[str, Levels | Cut]
+    outcome: str = "death"
+    time_unit: str = "days"
     time: str = "time"
     event: str = "event"
     event_value: int = 1

@@ -6,10 +6,9 @@ import os
 
 import pandas as pd
 
-from drosurv.datasets.attributes import label
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
-from drosurv.datasets.published import prepare_as_published
+from drosurv.datasets.published import label, prepare_as_published
 from drosurv.datasets.source_table import SourceTable
 from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Surv

@@ -1,4 +1,4 @@
-"""A story in two parts: simulated patients with a hidden group, then real ones."""
+"""A story in two parts, simulated patients with a hidden group and then real ones, and the report of the first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from drosurv.audit import AuditReport, audit
 from drosurv.datasets import Dataset, load_flc, make_hidden_minority, split
 from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH, DROCox, SubgroupRobustCox
@@ -131,14 +132,43 @@ def tell(
             f"be one of {', '.join(map(str, real.sensitive_features))} of {real.name}",
             attribute,
         )
-    train, test = (
-        make_hidden_minority(n, random_state=seed)
-        for n, seed in ((n_hidden - n_hidden // 3, 2 * random_state), (n_hidden // 3, 2 * random_state + 1))
-    )
+    train, test = _simulated(n_hidden, random_state)
     models = contenders(alpha, random_state)
     hidden = _compared(train, test, models, "membership", "minority", on_model)
     train, _, test = split(real, random_state)
     return Story(hidden, _compared(train, test, models, attribute, None, on_model), alpha)
+
+
+def story_report(
+    *,
+    random_state: int = 0,
+    n_hidden: int = 6000,
+    n_bootstrap: int = 200,
+    on_step: Callable[[str, int], None] | None = None,
+) -> AuditReport:
+    """Audit the repaired model on the simulated patients of :func:`tell`, by the group that was hidden.
+
+    `n_bootstrap` and `on_step` are as in :func:`~drosurv.audit.audit`.
+    """
+    train, test = _simulated(n_hidden, random_state)
+    return audit(
+        RepairedCox(random_state=random_state).fit(train.X, train.y),
+        test.X,
+        test.y,
+        sensitive_features=test.sensitive_features,
+        X_train=train.X,
+        y_train=train.y,
+        data_name="simulated patients with a hidden group",
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
+        on_step=on_step,
+    )
+
+
+def _simulated(n: int, seed: int) -> list[Dataset]:
+    """Patients to train on and to compare on, two to one."""
+    sizes = (n - n // 3, n // 3)
+    return [make_hidden_minority(size, random_state=2 * seed + k) for k, size in enumerate(sizes)]
 
 
 def _compared(

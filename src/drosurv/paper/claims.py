@@ -53,26 +53,18 @@ def check_claims(
 
 
 class _Cells:
-    """Cells of a summary by tuning, experiment, method and metric."""
+    """Rows of a summary with a mean, by tuning, experiment, method and metric; and the published means."""
 
     def __init__(self, summary: pd.DataFrame) -> None:
-        self.cells: dict[tuple[str, str, str, str], dict[str, Any]] = {}
-        for row in summary.to_dict("records"):
-            key = (str(row["tuned_by"]), str(row["experiment"]), str(row["method"]), str(row["metric"]))
-            self.cells[key] = {str(name): value for name, value in row.items()}
-        published = load_published()
-        self.published = {
-            (str(row["experiment"]), str(row["method"]), str(row["metric"])): float(row["mean"])
-            for row in published.to_dict("records")
-        }
+        key = ["tuned_by", "experiment", "method", "metric"]
+        known = summary.loc[np.isfinite(summary["mean"])].set_index(key, drop=False)
+        self.found: dict[Any, dict[str, Any]] = dict(zip(known.index, known.to_dict("records"), strict=True))
+        published = load_published().set_index(key[1:])["mean"]
+        self.published: dict[Any, float] = published.to_dict()
 
-    def get(self, tuned_by: str, experiment: str, method: str, metric: str) -> dict[str, Any] | None:
-        cell = self.cells.get((tuned_by, experiment, method, metric))
-        return cell if cell is not None and np.isfinite(cell["mean"]) else None
-
-    def mean(self, tuned_by: str, experiment: str, method: str, metric: str) -> float:
-        cell = self.get(tuned_by, experiment, method, metric)
-        return float("nan") if cell is None else float(cell["mean"])
+    def mean(self, *key: str) -> float:
+        """NaN where there is none."""
+        return float(self.found[key]["mean"]) if key in self.found else float("nan")
 
     def rows(self, tuned_by: str, metric: str) -> list[tuple[str, str, Sequence[str]]]:
         """Experiment, network and its methods, where the unregularised and the first robust one have a number."""
@@ -80,7 +72,7 @@ class _Cells:
             (experiment, network, methods)
             for experiment in EXPERIMENTS
             for network, methods in _ROWS.items()
-            if all(self.get(tuned_by, experiment, method, metric) for method in methods[:2])
+            if all((tuned_by, experiment, method, metric) in self.found for method in methods[:2])
         ]
 
 
@@ -90,7 +82,7 @@ def _imparity(cells: _Cells) -> Claim | None:
         return None
     lower, outside, table = 0, 0, []
     for experiment, network, methods in rows:
-        plain, robust = (cells.cells["ci", experiment, name, "concordance_imparity"] for name in methods[:2])
+        plain, robust = (cells.found["ci", experiment, name, "concordance_imparity"] for name in methods[:2])
         lower += robust["mean"] < plain["mean"]
         outside += robust["high"] < plain["mean"]
         published = [cells.published.get((experiment, name, "concordance_imparity")) for name in methods[:2]]
@@ -156,7 +148,7 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
 
 def _average_disparity(cells: _Cells) -> Claim | None:
     rows = cells.rows("fa", "average_disparity")
-    rows = [row for row in rows if cells.get("fa", row[0], row[2][3], "average_disparity")]
+    rows = [row for row in rows if ("fa", row[0], row[2][3], "average_disparity") in cells.found]
     if not rows:
         return None
     lower, beaten, table = 0, 0, []

@@ -43,8 +43,13 @@ def check_result(unit: Unit, result: Mapping[str, Any]) -> None:
         missing = [name for name in ("part", "attribute", *STORED_METRICS, *CONTROLS) if name not in row]
         if missing:
             raise ValueError(f"a row of the result of {unit} has no {missing[0]!r}; it has {sorted(row)}.")
-    expected = {_identity(part, attribute, setting) for part, attribute, setting in _cells(unit)}
-    found = [_identity(row["part"], row["attribute"], row) for row in rows]
+    expected = {
+        (part, attribute, *_setting(setting))
+        for setting in unit.method.settings()
+        for attribute in unit.attributes
+        for part in PARTS
+    }
+    found = [(row["part"], row["attribute"], *_setting(row)) for row in rows]
     if len(found) != len(expected) or set(found) != expected:
         raise ValueError(
             f"the result of {unit} must have one row per grid point, attribute and part, {unit.n_rows} in "
@@ -83,17 +88,6 @@ def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
     thirds = ["individual_disparity", "group_disparity", "intersectional_disparity"]
     table["average_disparity"] = table[thirds].sum(axis="columns", skipna=False) / 3
     return table
-
-
-def _cells(unit: Unit) -> Iterable[tuple[str, str, Mapping[str, float]]]:
-    for setting in unit.method.settings():
-        for attribute in unit.attributes:
-            for part in PARTS:
-                yield part, attribute, setting
-
-
-def _identity(part: str, attribute: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (part, attribute, *_setting(values))
 
 
 def _setting(values: Mapping[str, Any]) -> tuple[float | None, ...]:

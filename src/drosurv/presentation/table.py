@@ -143,7 +143,6 @@ class Table:
         header: Sequence[str | Text],
         rows: Sequence[Sequence[str | Text]],
         notes: Sequence[str] = (),
-        key: str = "table",
     ) -> Table:
         """From cells that are written already, one for every heading."""
         for row in rows:
@@ -153,7 +152,7 @@ class Table:
                 )
         columns = tuple(Column(str(k), label) for k, label in enumerate(header))
         cells = tuple({str(k): cell for k, cell in enumerate(row)} for row in rows)
-        return cls(key, caption, columns, cells, tuple(notes))
+        return cls("table", caption, columns, cells, tuple(notes))
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,15 +14,12 @@ def command_line(command: str, **options: Any) -> str:
     """What to type to get the same again; an option that is None was not given, and of a path only the name counts."""
     words = [f"drosurv {command}"]
     for name, value in options.items():
+        if isinstance(value, Path):
+            value = value.name
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            value = ",".join(value)
         if value is not None:
-            text = (
-                value.name
-                if isinstance(value, Path)
-                else value
-                if isinstance(value, str | int)
-                else ",".join(value)
-            )
-            words.append(f"--{name.replace('_', '-')} {text}")
+            words.append(f"--{name.replace('_', '-')} {value}")
     return " ".join(words)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
@@ -15,16 +15,10 @@ def one_thread(*, with_torch: bool) -> Iterator[None]:
     from joblib import parallel_config
     from threadpoolctl import threadpool_limits
 
-    if not with_torch:
-        with threadpool_limits(1), parallel_config("sequential"):
-            yield
-        return
-    import torch
+    with ExitStack() as after, threadpool_limits(1), parallel_config("sequential"):
+        if with_torch:
+            import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1), parallel_config("sequential"):
-            yield
-    finally:
-        torch.set_num_threads(before)
+            after.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+        yield

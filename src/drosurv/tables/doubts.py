@@ -19,17 +19,8 @@ from drosurv.tables.spellings import spellings
 from drosurv.target import FloatArray
 
 # Numbers that stand for "not known" in registries and questionnaires.
-_SENTINELS = {
-    -1,
-    *(sign * 10**k - sign for k in (1, 2, 3, 4, 5) for sign in (-1, 1)),
-    -8,
-    -7,
-    88,
-    888,
-    8888,
-    777,
-    7777,
-}
+_SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
+_SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
 _FEWEST_ROWS = 50
 _CODE_NAME = re.compile(

@@ -7,18 +7,8 @@ from collections.abc import Sequence
 from drosurv.target import EVENT_WORDS
 
 _CENSORED = {
-    "no",
-    "n",
-    "false",
-    "f",
-    "alive",
-    "living",
-    "survived",
-    "censored",
-    "none",
-    "lost",
-    "withdrawn",
-    "0",
+    *("0", "no", "n", "false", "f", "none"),
+    *("alive", "living", "survived", "censored", "lost", "withdrawn"),
 }
 
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.estimators import CoxPH
+from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
 from drosurv.presentation import first_upper
@@ -48,26 +49,19 @@ class PlainCox:
 
 @dataclass(frozen=True, eq=False)
 class PlainCoxCurves(PlainCox):
-    """Plain Cox with the hazard of a mean patient, which every other patient's is a multiple of.
-
-    `log_risk` and `cumulative_hazard`, constant between the `times`, are the mean patient's.
-    """
+    """Plain Cox with the hazard of a patient of risk `log_risk`, which every other patient's is a multiple of."""
 
     log_risk: float
-    times: FloatArray
-    cumulative_hazard: FloatArray
+    baseline: Baseline
 
     @property
     def unique_times_(self) -> FloatArray:
         """Where the curves change."""
-        return self.times
+        return self.baseline.times
 
     def predict_survival_function(self, X: pd.DataFrame, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
-        steps = np.concatenate([[0.0], self.cumulative_hazard])
-        there = steps[np.searchsorted(self.times, times, side="right")]
-        survival: FloatArray = np.exp(-np.outer(np.exp(self.predict(X) - self.log_risk), there))
-        return survival
+        return np.exp(-self.baseline.cumulative_hazard(self.predict(X) - self.log_risk, times))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +124,9 @@ class OpenedModel:
             return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
-        return PlainCoxCurves(
-            np.array(coefficients),
-            baseline["log_risk"],
-            np.array(baseline["times"]),
-            np.array(baseline["cumulative_hazard"]),
-        )
+        with np.errstate(divide="ignore"):
+            hazard = Baseline(np.array(baseline["times"]), np.log(baseline["cumulative_hazard"]))
+        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], hazard)
 
     def predictions(
         self,
