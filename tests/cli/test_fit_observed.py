@@ -53,11 +53,14 @@ def test_a_bootstrap_goes_into_the_file(drosurv, data, tmp_path):
     assert "20 refits" in drosurv.ok("summary", tmp_path / "model").stdout
 
 
-def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, tmp_path):
-    options = ("--entry", "since", "--strata", "hospital", "--drop", "team")
-    table = fitted(drosurv, data, tmp_path, "cox", *options)
+@pytest.mark.parametrize("name", ["cox", "group-dro-cox"])
+def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, tmp_path, name):
+    options = ("--entry", "since", "--strata", "hospital", "--drop", "team", "--groups", "sex")
+    table = fitted(drosurv, data, tmp_path, name, *options)
     model = library.load(tmp_path / "model")
-    found = json.loads(drosurv.ok("predict", tmp_path / "model", data[0], "--times", "5", "--json").stdout)
+    predicted = drosurv.ok("predict", tmp_path / "model", data[0], "--times", "5", "--json")
+    found = json.loads(predicted.stdout)
+    assert "hospital" not in predicted.stderr
     wanted = model.predict_survival_function(
         table[["age", "sex"]], times=[5.0], strata=table["hospital"].to_numpy()
     )
@@ -86,7 +89,9 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     assert "'hospital'" in drosurv.fails(
         "predict", tmp_path / "model", tmp_path / "other.csv", "--times", "5"
     )
-    drosurv.ok("predict", tmp_path / "model", tmp_path / "other.csv", "--times", "5", "--strata", "clinic")
+    named = ("--times", "5", "--strata", "clinic")
+    told = drosurv.ok("predict", tmp_path / "model", tmp_path / "other.csv", *named).stderr
+    assert "clinic" not in told
 
 
 def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):

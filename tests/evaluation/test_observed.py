@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import AcceleratedFailureTime, CoxPH, Surv, evaluate
+from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation.observed import seen_from_entry
 from drosurv.metrics import concordance_index
 
@@ -55,9 +55,10 @@ def test_predictions_are_conditional_on_no_event_before_entry():
         assert seen.predictions.risk[i] == pytest.approx(np.log(-np.log(wanted)), rel=1e-9)
 
 
-def test_a_right_model_is_calibrated_from_entry_on_and_strata_are_ranked_together():
+@pytest.mark.parametrize("model", [CoxPH(), SubgroupRobustCox(alpha=1.0, n_trees=2, random_state=0)])
+def test_a_right_model_is_calibrated_from_entry_on_and_strata_are_ranked_together(model):
     X, y, entry, strata = TRAIN
-    model = CoxPH().fit(X, y, entry=entry, strata=strata)
+    model.fit(X, y, entry=entry, strata=strata)
     X, y, entry, strata = patients(2, 2000)
     result = evaluate(model, X, y, entry=entry, strata=strata, n_bootstrap=0)
     assert abs(result.value("calibration_difference")) < 0.03

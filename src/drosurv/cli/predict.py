@@ -41,7 +41,7 @@ def predict(
     opened = OpenedModel.open(model)
     frame = file.format.read(data)
     predicted = opened.predictions(frame, times=listed(times), keep=listed(keep), strata=strata)
-    findings = opened.findings(frame)
+    findings = opened.findings(frame, strata)
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)
     if as_json:

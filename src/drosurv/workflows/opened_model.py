@@ -185,12 +185,12 @@ class OpenedModel:
         require_columns(frame, [column], "strata")
         return {"strata": frame[column].to_numpy()}
 
-    def findings(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """What was made up or left aside in a table, apart from the target's columns."""
+    def findings(self, frame: pd.DataFrame, strata: str | None = None) -> pd.DataFrame:
+        """What was made up or left aside in a table, apart from the columns of the target and of the strata."""
         if self.encoder is None:
             return pd.DataFrame({"column": [], "rows": [], "done": []})
-        target = self.notes.get("target", {}).values()
-        return self.encoder.findings(frame[[name for name in frame.columns if name not in target]])
+        named = [strata, *self.notes.get("target", {}).values(), *self.notes.get("observed", {}).values()]
+        return self.encoder.findings(frame[[name for name in frame.columns if name not in named]])
 
     def table(
         self,
