@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drosurv.objectives import ChiSquare, CVaR, Mean
@@ -10,13 +10,17 @@ from drosurv.objectives import tilt as tilts
 from drosurv.objectives.tilt import Moments, Spread
 
 
-def spread_of(losses, mass):
+def spread_of(losses, mass, start=np.nan):
     def sums(low, high, base):
         between = mass * ((losses > low) & (losses < high))
         off = losses - base
         return Moments(mass[losses >= high].sum(), between.sum(), between @ off, (between * off) @ off)
 
-    return Spread(sums, losses.min(), losses.max())
+    def members(low, high):
+        inside = (losses > low) & (losses <= high)
+        return losses[inside], mass[inside]
+
+    return Spread(sums, members, losses.min(), losses.max(), start)
 
 
 def weights_of(tilt, losses, mass):
@@ -84,21 +88,50 @@ def test_value_weights_and_curvature_are_those_of_the_objective_that_sees_every_
     np.testing.assert_allclose(second_derivative(tilt, losses, mass), full, atol=1e-9 * bend.diagonal.max())
 
 
+# The first call compiles.
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0.0, 50.0), min_size=2, max_size=30),
     st.floats(0.05, 0.95),
     st.sampled_from(["chi2", "cvar"]),
+    st.floats(-1.0, 51.0) | st.just(np.nan),
 )
-def test_the_value_is_the_objectives_for_any_losses(values, alpha, ball):
+def test_the_value_is_the_objectives_for_any_losses_from_any_start(values, alpha, ball, start):
     losses = np.array(values)
     mass = np.full(len(losses), 1.0 / len(losses))
-    spread = spread_of(losses, mass)
+    spread = spread_of(losses, mass, start)
     if ball == "chi2":
         tilt, objective = tilts.chi_square(spread, alpha**-0.5), ChiSquare(alpha)
     else:
         tilt, objective = tilts.cvar(spread, alpha), CVaR(alpha)
     expected = objective(losses[None], mass).value[0]
     assert tilt.value == pytest.approx(expected, abs=1e-9 * (1 + losses.max()))
+
+
+@pytest.mark.parametrize("price", [0.0, 0.05])
+@pytest.mark.parametrize("ball", ["chi2", "cvar"])
+def test_a_threshold_near_the_one_sought_spares_rounds(ball, price):
+    losses, mass = drawn(0, n=20_000)
+
+    def searched(start):
+        spread, asked = spread_of(losses, mass, start), []
+        counted = spread._replace(sums=lambda *about: asked.append(about) or spread.sums(*about))
+        tilt = tilts.chi_square(counted, 2.0) if ball == "chi2" else tilts.cvar(counted, 0.3, price)
+        return tilt, len(asked)
+
+    cold, many = searched(np.nan)
+    warm, few = searched(cold.eta + 1e-3)
+    assert few <= min(many - 2, 8)
+    assert many <= 14
+    assert warm.value == pytest.approx(cold.value, rel=1e-13)
+    assert warm.eta == pytest.approx(cold.eta, rel=1e-9)
+
+
+def test_equal_losses_at_cvars_threshold_share_what_is_left():
+    losses, mass = np.array([0.0] * 7 + [1.0] * 2 + [5.0]), np.full(10, 0.1)
+    for alpha, expected in ((0.2, [0.0, 0.25, 0.5]), (0.65, [0.35 / 0.65 / 7, 0.1 / 0.65, 0.1 / 0.65])):
+        tilt = tilts.cvar(spread_of(losses, mass), alpha)
+        np.testing.assert_allclose((mass * tilt.ratio(losses))[[0, 7, 9]], expected, atol=1e-14)
 
 
 def test_losses_that_alone_fill_the_ball_are_the_maximum():

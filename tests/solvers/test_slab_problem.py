@@ -116,7 +116,9 @@ def test_features_that_are_not_finite_are_named():
 
 @pytest.mark.parametrize("m", [1, STRETCH - 1, STRETCH, 3 * STRETCH + 5])
 def test_running_sums_in_stretches_are_running_sums(m):
-    rows = np.random.default_rng(m).normal(size=(3, m))
-    expected = np.cumsum(rows, axis=1)
-    np.testing.assert_allclose(running_sums(rows), expected)
-    np.testing.assert_allclose(running_sums(torch.as_tensor(rows)).numpy(), expected, atol=1e-9)
+    rng = np.random.default_rng(m)
+    rows, before = rng.normal(size=(3, m)), rng.normal(size=3)
+    expected = np.cumsum(rows, axis=1) + before[:, None]
+    np.testing.assert_allclose(running_sums(rows, before), expected)
+    found = running_sums(torch.as_tensor(rows), torch.as_tensor(before))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)

@@ -122,7 +122,7 @@ def train_over_slabs(
         etas = tuple(float(tilt.eta) for tilt in problem.tilts)
         estimator.eta_ = etas[0] if plan.in_first is None else etas
     times, hazard = baseline(
-        slabs, problem.scores, problem.shift, cohort.n_events, cohort.scheme.ties, workers
+        slabs, problem.at.scores, problem.at.shift, cohort.n_events, cohort.scheme.ties, workers
     )
     # Scores of a fitted model are of features as they come; the baseline gives back what centring took.
     log_hazard = np.log(hazard) - float(centre @ found.x)

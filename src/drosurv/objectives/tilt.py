@@ -11,7 +11,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from drosurv.target import FloatArray
+
 _ROUNDS = 200
+# Rounds that narrow down CVaR's threshold at most, and the share of the patients among whom it is then looked for.
+_NARROWINGS = 12
+_FEW = 1e-3
 
 
 class Moments(NamedTuple):
@@ -66,12 +73,26 @@ Sums = Callable[[float, float, float], Moments]
 """Lower bound, upper bound and base to the moments of the losses strictly between, and the mass from the upper on."""
 
 
+Members = Callable[[float, float], tuple[FloatArray, FloatArray]]
+"""Two bounds to the losses above the lower and up to the upper, and their masses."""
+
+
 class Spread(NamedTuple):
-    """What a tilt starts from: sums of the losses, and the smallest and largest of them."""
+    """What a tilt starts from: sums of the losses, single ones, and the smallest and largest of them.
+
+    The search for a threshold begins at ``start``, the last one found, where there is one.
+    """
 
     sums: Sums
+    members: Members
     lowest: float
     highest: float
+    start: float = math.nan
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the last threshold still lies among the losses."""
+        return self.lowest < self.start < self.highest
 
 
 def mean(spread: Spread) -> Tilt:
@@ -100,8 +121,9 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
         # The losses at the maximum alone fill the ball.
         return Tilt(highest, highest, highest, 1.0 / at_top, 0.0, border=1.0 / at_top)
     # Jump to the minimiser for the losses now above eta; it may cycle, so the slope's sign keeps a bracket.
-    low, high, eta = -math.inf, highest, -math.inf
-    base = highest
+    low, high, base = -math.inf, highest, highest
+    start = spread.start if spread.may_start else -math.inf
+    eta = start
     for _ in range(_ROUNDS):
         m = sums(eta, math.inf, base)
         room = constant**2 * m.mass - 1.0
@@ -112,11 +134,15 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
             # The objective is convex in eta; the sign of its slope tells on which side the minimum lies.
             first = m.first + m.mass * (base - eta)
             second = m.second + 2.0 * (base - eta) * m.first + m.mass * (base - eta) ** 2
-            if constant * first > math.sqrt(second):
+            if constant * first > math.sqrt(max(second, 0.0)):
                 low = eta
             else:
                 high = eta
         if not low < following < high:
+            if start > -math.inf and following != eta and not math.isfinite(low):
+                # The start was too high: begin with everybody.
+                high, start, eta = highest, -math.inf, -math.inf
+                continue
             if following == eta or not math.isfinite(low):
                 break
             following = 0.5 * (low + high)
@@ -168,22 +194,42 @@ def cvar(spread: Spread, alpha: float, price: float = 0.0) -> Tilt:
 
 
 def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
-    """The threshold by bisection on the share above it: the value is flat there, so rounding does no harm."""
-    low, high = spread.lowest, spread.highest
-    while True:
-        eta = 0.5 * (low + high)
-        if eta in (low, high):
-            break
-        if spread.sums(eta, math.inf, eta).mass > alpha:
-            low = eta
-        else:
-            high = eta
-    m = spread.sums(high, math.inf, high)
-    value = high + m.first / alpha
+    """The threshold is a loss: with a mass of at most alpha above it, and at least alpha with itself."""
+    eta = _value_at_risk(spread, alpha)
+    m = spread.sums(eta, math.inf, eta)
+    value = eta + m.first / alpha
     # Losses equal to the threshold share what those above it leave.
-    at_threshold = spread.sums(-math.inf, high, high).above - m.mass
+    at_threshold = spread.sums(-math.inf, eta, eta).above - m.mass
     border = (1.0 - m.mass / alpha) / at_threshold if at_threshold > 0.0 else 0.0
-    return Tilt(value, value, high, 1.0 / alpha, 0.0, border=border)
+    return Tilt(value, value, eta, 1.0 / alpha, 0.0, border=border)
+
+
+def _value_at_risk(spread: Spread, alpha: float) -> float:
+    """Narrowed down from both sides by the mass above, then looked up among the few losses that are left."""
+    low, high, over_low, over_high = spread.lowest, spread.highest, 1.0, 0.0
+    eta = spread.start
+    for done in range(_NARROWINGS):
+        if over_low - over_high <= _FEW:
+            break
+        if not low < eta < high:
+            # As if losses were spread evenly: just beyond alpha, on the side that is farther away.
+            ahead = over_low - alpha > alpha - over_high
+            aim = alpha + 0.25 * _FEW if ahead else max(alpha - 0.25 * _FEW, 0.5 * (alpha + over_high))
+            even = low + (high - low) * (over_low - aim) / (over_low - over_high)
+            eta = 0.5 * (low + high) if done % 3 == 2 else even
+        if not low < eta < high:
+            break
+        over = spread.sums(eta, math.inf, eta).mass
+        if over > alpha:
+            low, over_low = eta, over
+        else:
+            high, over_high = eta, over
+    lowest = low == spread.lowest
+    losses, mass = spread.members(-math.inf if lowest else low, high)
+    order = np.argsort(-losses)
+    # A sum that rounding left just short of alpha has reached it.
+    short = int((over_high + np.cumsum(mass[order]) < alpha * (1.0 - 1e-12)).sum())
+    return float(losses[order[min(short, len(order) - 1)]])
 
 
 def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt | None:
@@ -192,7 +238,8 @@ def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt | None:
     None as in :func:`_priced`.
     """
     cap = 1.0 / alpha
-    low, high, nu = spread.lowest, spread.highest + price, _mean(spread)
+    low, high = spread.lowest, spread.highest + price
+    nu = spread.start + price if spread.may_start else _mean(spread)
     for _ in range(_ROUNDS):
         m = spread.sums(nu - price, nu + (cap - 1.0) * price, nu)
         total, slope = cap * m.above + m.mass + m.first / price, m.mass / price

@@ -61,8 +61,14 @@ class Tilted(Objective):
     def _tilt(self, losses: FloatArray, mass: FloatArray, row: int) -> Tilt:
         # An entry without mass must not pass for the largest loss.
         held = losses if mass.all() else losses[mass > 0]
+
+        def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
+            inside = (losses > low) & (losses <= high)
+            return losses[inside], mass[inside]
+
         spread = Spread(
             lambda low, high, base: Moments(*_moments(losses, mass, low, high, base)),
+            members,
             float(held.min()),
             float(held.max()),
         )

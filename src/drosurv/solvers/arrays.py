@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,32 +55,38 @@ def in_numpy(array: Array) -> Any:
     return on_host(double(array))
 
 
-def joined(numbers: list[Array]) -> Array:
-    """Single numbers as one vector."""
-    if is_numpy(numbers[0]) or isinstance(numbers[0], np.floating):
-        return np.array(numbers)
+def joined(parts: Sequence[Array]) -> Array:
+    """Single numbers as one vector, vectors as the rows of one matrix."""
+    if is_numpy(parts[0]) or isinstance(parts[0], np.floating):
+        return np.array(parts)
     import torch
 
-    return torch.stack(numbers)
+    return torch.stack(list(parts))
+
+
+def fetched(vectors: Sequence[Array]) -> Any:
+    """Vectors as the rows of one matrix in NumPy, brought here all at once."""
+    return in_numpy(joined(vectors))
 
 
 # Numbers that an accelerator adds up in one go. It works on rows side by side, and a few long ones leave it idle.
 STRETCH = 4096
 
 
-def running_sums(rows: Array) -> Array:
-    """Running sums along each row (d, m)."""
+def running_sums(rows: Array, before: Array) -> Array:
+    """Running sums along each row (d, m), on top of what came before, (d,)."""
     if is_numpy(rows) or rows.shape[1] < STRETCH:
-        return rows.cumsum(-1)
+        out = rows.cumsum(-1)
+        out += before[:, None]
+        return out
     import torch
 
     whole = rows.shape[1] - rows.shape[1] % STRETCH
     within = rows[:, :whole].view(len(rows), -1, STRETCH).cumsum(-1)
-    reached = within[..., -1].cumsum(-1)
+    reached = torch.cat([before[:, None], within[..., -1]], dim=1).cumsum(-1)
     out = torch.empty_like(rows)
     stretches = out[:, :whole].view(len(rows), -1, STRETCH)
-    before = torch.nn.functional.pad(reached[:, :-1], (1, 0))
-    torch.add(within, before[..., None], out=stretches)
+    torch.add(within, reached[:, :-1, None], out=stretches)
     out[:, whole:] = rows[:, whole:].cumsum(-1) + reached[:, -1:]
     return out
 

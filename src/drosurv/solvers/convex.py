@@ -33,6 +33,8 @@ _RIDGE = 1e-12
 # After convergence at most so many steps, until the gap is this share of the tolerance.
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
+# By this share a value may rise there: the rounding of features in float32.
+_NOISE = 1e-8
 # Iterations on a smooth objective before it is smoothed: by then its optimum lies on a kink.
 _PATIENCE = 150
 # A step is doubled while the slope at its end is still this share of the slope at its start.
@@ -229,23 +231,36 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             fixed, following = problem.curvature()
             bending, rigid = _Metric(following), None
         # Letting the weights follow only adds curvature, so the gap is at least this. Look closer once it is small.
-        gap = float(gradient @ bending.solve(gradient))
+        gap = toward = float(gradient @ bending.solve(gradient))
         if gap <= tol * problem.scale(value):
             rigid = rigid or (bending if following is fixed else _Metric(fixed))
             # Not value - lower: that is the gap of the true problem, and the smoothed one is being solved here.
             gap = float(gradient @ rigid.solve(gradient))
             lower = problem.lower_value(x) - gap
         if gap <= tol * problem.scale(value):
-            status, polished = "converged", polished + 1
-            # Coefficients lag behind the objective they minimise: a few cheap further steps settle them.
-            if gap <= _POLISHED * tol * problem.scale(value) or polished > _POLISHING_STEPS:
-                break
+            status = "converged"
+        settled = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
+        if status == "converged" and settled:
+            break
         if problem.separated:
             status = "separated"
             break
         if n_iter == max_iter:
             break
         direction = steps.direction(gradient, bending)
+        if status == "converged":
+            # Coefficients lag behind the objective they minimise: a few cheap further steps settle them. The value is
+            # down to its last digits, in float32 to noise: the gradient tells whether a step is a gain.
+            moved = problem.value(x + direction)
+            worse = moved > value + min(tol, _NOISE) * problem.scale(value)
+            following_gradient = gradient if worse else problem.gradient()
+            if float(following_gradient @ bending.solve(following_gradient)) >= toward:
+                problem.value(x)
+                break
+            steps.remember(direction, following_gradient - gradient)
+            x, value, gradient, polished = x + direction, moved, following_gradient, polished + 1
+            history.append(value)
+            continue
         slope = float(gradient @ direction)
         length, found = 1.0, False
         while not found and length > _SHORTEST:
@@ -253,7 +268,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * problem.scale(value)
             length = length if found else length / 2
         if not found or (moved >= value and length < 1e-3):
-            status = "converged" if status == "converged" else "stalled"
+            status = "stalled"
             problem.value(x)
             break
         following_gradient = problem.gradient()

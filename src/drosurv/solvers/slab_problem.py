@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -12,7 +13,8 @@ import numpy as np
 from drosurv.objectives import Objective
 from drosurv.objectives.tilt import Moments, Spread, Tilt
 from drosurv.solvers import slab_sums as kernels
-from drosurv.solvers.slab_sums import Bend, Extent
+from drosurv.solvers.arrays import fetched, in_numpy
+from drosurv.solvers.slab_sums import Bend
 from drosurv.target import FloatArray
 
 _SEPARATED = 500.0
@@ -41,6 +43,27 @@ class Here:
     def gather(self, results: list[Any]) -> list[Any]:
         """They are here."""
         return results
+
+
+@dataclass(eq=False)
+class Point:
+    """Where a problem is; a problem and its smoothed forms are in one place.
+
+    Attributes
+    ----------
+    theta : (d,) float64
+        The coefficients.
+    scores, losses : list
+        Of each slab, where it lies.
+    shift, spread : float
+        The highest score, and its distance from the lowest.
+    """
+
+    theta: FloatArray = field(default_factory=lambda: np.empty(0))
+    scores: list[Any] = field(default_factory=list)
+    losses: list[Any] = field(default_factory=list)
+    shift: float = 0.0
+    spread: float = 0.0
 
 
 class SlabProblem:
@@ -78,12 +101,10 @@ class SlabProblem:
         self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
         self.l2, self.price = l2, 0.0
         self.workers: Workers = Here() if workers is None else workers
-        self.theta: FloatArray = np.zeros(size)
+        self.at = Point()
         self.tilts: tuple[Tilt, ...] = ()
-        # Scores of each slab at the current point, and the highest of all.
-        self.scores: list[Any] = []
-        self._losses: list[Any] = []
-        self.shift = self._spread = 0.0
+        # For each slab what the events of the slabs after it pull, once it is known.
+        self._after: list[Any] = []
         self._first = self._last = np.nan
 
     @property
@@ -109,43 +130,57 @@ class SlabProblem:
     @property
     def separated(self) -> bool:
         """Whether the optimum lies at infinity."""
-        return abs(self._last) <= _VANISHED * abs(self._first) or self._spread > _SEPARATED
+        return abs(self._last) <= _VANISHED * abs(self._first) or self.at.spread > _SEPARATED
 
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""
-        # Let go of the last point first: two of them are much where there are many patients.
-        self.theta, self.scores, self._losses = theta, [], []
-        self.scores = self._each(kernels.scores, self._same(theta))
-        extents: list[Extent] = self._gathered(kernels.extent, self.scores)
-        self.shift = max(each.highest for each in extents)
-        self._spread = self.shift - min(each.lowest for each in extents)
-        if not np.isfinite(self._spread) or self._spread > 700.0:
-            # A risk would underflow: the line search steps back, or the point counts as separated.
+        at = self.at
+        if not np.array_equal(at.theta, theta):
+            self._move(theta)
+        if not at.losses:
             return np.inf
-        risks = [tuple(risk * np.exp(each.highest - self.shift) for risk in each.risk) for each in extents]
-        self._losses = self._each(kernels.losses, self.scores, self._same(self.shift), _sums_before(risks))
         (tilt,) = self.objective.tilts
         self.tilts = tuple(tilt(self._side(which), price=self.price) for which in range(len(self.rests)))
+        self._after = []
         self._last = sum(tilt.value for tilt in self.tilts) + self._ridge()
         self._first = self._last if np.isnan(self._first) else self._first
         return self._last
 
+    def _move(self, theta: FloatArray) -> None:
+        """Make theta the current point; without losses where a risk would underflow."""
+        at = self.at
+        # Let go of the last point first: two of them are much where there are many patients.
+        at.theta, at.scores, at.losses = theta, [], []
+        at.scores = self._each(kernels.scores, self._same(theta))
+        lowest, highest, *risks = fetched(self._gathered(kernels.extent, at.scores)).T
+        at.shift = float(highest.max())
+        at.spread = at.shift - float(lowest.min())
+        # The line search steps back from a risk that underflows, or the point counts as separated.
+        if np.isfinite(at.spread) and at.spread <= 700.0:
+            risk = np.stack(risks, axis=1) * np.exp(highest - at.shift)[:, None]
+            at.losses = self._each(kernels.losses, at.scores, self._same(at.shift), _sums_before(risk))
+
     def _side(self, which: int) -> Spread:
         """The losses of one side, those of patients without an event as one more loss of zero."""
-        rest = self.rests[which]
+        rest, losses = self.rests[which], self.at.losses
 
         def sums(low: float, high: float, base: float) -> Moments:
-            found = self._gathered(
-                kernels.moments, self._losses, *(self._same(value) for value in (which, low, high, base))
-            )
+            found = self._gathered(kernels.moments, losses, *map(self._same, (which, low, high, base)))
             mass = rest if low < 0.0 < high else 0.0
             of_rest = (rest * (high <= 0.0), mass, -mass * base, mass * base**2)
-            summed = sum(found[1:], start=found[0]).tolist()
-            return Moments(*(own + other for own, other in zip(summed, of_rest, strict=True)))
+            return Moments(*(in_numpy(sum(found)) + of_rest).tolist())
 
-        ends = self.workers.gather(self.workers.map(kernels.bounds, self._losses, self._same(which)))
-        ends += [(0.0, 0.0)] if rest > 0.0 else []
-        return Spread(sums, min(low for low, _ in ends), max(high for _, high in ends))
+        def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
+            found = self._gathered(kernels.members, losses, *map(self._same, (which, low, high)))
+            found += [(np.zeros(1), np.array([rest]))] if rest > 0.0 and low < 0.0 <= high else []
+            values, masses = zip(*found, strict=True)
+            return np.concatenate(values), np.concatenate(masses)
+
+        ends = self.workers.gather(self.workers.map(kernels.bounds, losses, self._same(which)))
+        lowest, highest = fetched(ends).T
+        of_rest = [0.0] if rest > 0.0 else []
+        start = self.tilts[which].eta if self.tilts else np.nan
+        return Spread(sums, members, min(*lowest, *of_rest), max(*highest, *of_rest), start)
 
     def lower_value(self, theta: FloatArray) -> float:
         """The objective at theta with the adversary's current weights held fixed."""
@@ -153,32 +188,24 @@ class SlabProblem:
 
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
-        parts = self._gathered(
-            kernels.gradient, self.scores, self._losses, *self._point(), self._pulled_after()
-        )
-        slope: FloatArray = np.sum(parts, axis=0) + self.l2 * self.theta
-        return slope
+        slope: FloatArray = in_numpy(sum(self._gathered(kernels.gradient, *self._point())))
+        return slope + self.l2 * self.at.theta
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Second derivatives at the current point: with the weights held fixed, and with them following."""
-        by_risk = self._gathered(kernels.feature_risk, self.scores, self._same(self.shift))
-        parts: list[list[Bend]] = self._gathered(
-            kernels.curvature,
-            self.scores,
-            self._losses,
-            *self._point(),
-            self._pulled_after(),
-            [list(each) for each in _sums_before(by_risk)],
+        at = self.at
+        by_risk = self._gathered(kernels.feature_risk, at.scores, self._same(at.shift))
+        parts: list[tuple[Any, list[Bend | None]]] = self._gathered(
+            kernels.curvature, *self._point(), _sums_before(by_risk)
         )
-        fixed = self.l2 * np.eye(self.size)
+        fixed = in_numpy(sum(rigid for rigid, _ in parts)) + self.l2 * np.eye(self.size)
         bent = np.zeros_like(fixed)
         for which, tilt in enumerate(self.tilts):
-            sides = [part[which] for part in parts]
-            fixed = fixed + sum(side.fixed for side in sides)
-            if tilt.scale <= 0.0:
+            sides = [bend for _, bends in parts if (bend := bends[which]) is not None]
+            if not sides:
                 continue
-            bent += tilt.scale * sum(side.active for side in sides)
-            on_active, on_along = sum(side.on_active for side in sides), sum(side.on_along for side in sides)
+            active, on_active, on_along = (in_numpy(sum(each)) for each in zip(*sides, strict=True))
+            bent += tilt.scale * active
             for scale, by_active, by_along in tilt.terms:
                 vector = by_active * on_active + by_along * on_along
                 bent += scale * np.outer(vector, vector)
@@ -186,18 +213,18 @@ class SlabProblem:
 
     def event_weights(self) -> list[Any]:
         """For each slab the worst-case weights of its events, side by side."""
-        return self._gathered(kernels.patient_weights, self._losses, self._same(self.tilts))
+        return self._gathered(kernels.patient_weights, self.at.losses, self._same(self.tilts))
 
-    def _point(self) -> tuple[list[Any], list[Any]]:
-        return self._same(self.shift), self._same(self.tilts)
-
-    def _pulled_after(self) -> list[tuple[float, ...]]:
-        """For each slab what the events of the slabs after it pull."""
-        pulled = self._gathered(kernels.pulled, self.scores, self._losses, *self._point())
-        return _sums_before(pulled[::-1])[::-1]
+    def _point(self) -> tuple[list[Any], ...]:
+        """The current point, and for each slab what the events of the slabs after it pull."""
+        at = self.at
+        here = at.scores, at.losses, self._same(at.shift), self._same(self.tilts)
+        if not self._after:
+            self._after = _sums_before(self._gathered(kernels.pulled, *here)[::-1])[::-1]
+        return *here, self._after
 
     def _ridge(self) -> float:
-        return 0.5 * self.l2 * float(self.theta @ self.theta)
+        return 0.5 * self.l2 * float(self.at.theta @ self.at.theta)
 
     def _same(self, value: Any) -> list[Any]:
         return [value] * len(self.slabs)
@@ -209,10 +236,6 @@ class SlabProblem:
         return self.workers.gather(self._each(work, *arguments))
 
 
-def _sums_before(parts: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """For each slab the sums over the slabs before it, side by side."""
-    zero = tuple(0.0 * value for value in parts[0])
-    running = accumulate(
-        parts[:-1], lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), initial=zero
-    )
-    return list(running)
+def _sums_before(parts: Sequence[Any]) -> list[Any]:
+    """For each slab the sums over the slabs before it."""
+    return list(accumulate(parts[:-1], initial=0.0 * parts[0]))

@@ -1,7 +1,7 @@
 """What a linear Cox model asks of a slab of patients: sums that add up over slabs.
 
 Every function here is pure: the same slab and carries give the same answer on any machine, so that work lost can be
-done again.
+done again. Answers stay where the slab lies, an accelerator perhaps: to fetch one is to wait for all work before it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,16 @@ from drosurv.solvers.arrays import (
     double,
     exp,
     flipped,
-    in_numpy,
     in_precision_of,
     joined,
     less,
     log,
+    on_host,
     running_sums,
     summed_by_place,
     vector_beside,
 )
 from drosurv.solvers.slab import ScoredEvents, StoredSlab
-
-
-class Extent(NamedTuple):
-    """Lowest and highest score of a slab, and for each side the risk over exp(highest)."""
-
-    lowest: float
-    highest: float
-    risk: tuple[float, ...]
 
 
 def scores(slab: StoredSlab, theta: Any) -> Array:
@@ -42,14 +34,11 @@ def scores(slab: StoredSlab, theta: Any) -> Array:
     return double(vector_beside(X, theta) @ X)
 
 
-def extent(slab: StoredSlab, f: Array) -> Extent:
-    """Lowest and highest score, and the risk that later slabs must add to theirs."""
-    sides = slab.sides
-    highest = float(f.max())
+def extent(slab: StoredSlab, f: Array) -> Array:
+    """Lowest and highest score, and for each side the risk over exp(highest) that later slabs must add to theirs."""
+    highest = f.max()
     risk = exp(f - highest)
-    return Extent(
-        float(f.min()), highest, tuple(float((risk * _one_or(side.reference)).sum()) for side in sides)
-    )
+    return joined([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in slab.sides)])
 
 
 class Losses(NamedTuple):
@@ -59,7 +48,7 @@ class Losses(NamedTuple):
     log_terms: Array | None = None
 
 
-def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) -> list[Losses]:
+def losses(slab: StoredSlab, f: Array, shift: float, before: Array) -> list[Losses]:
     """Losses of each side's events, given the risk of earlier slabs over exp(shift)."""
     risk, out = exp(f - shift), []
     for side, carry in zip(slab.sides, before, strict=True):
@@ -78,7 +67,7 @@ def losses(slab: StoredSlab, f: Array, shift: float, before: tuple[float, ...]) 
 def moments(
     slab: StoredSlab, values: list[Losses], which: int, low: float, high: float, base: float
 ) -> Array:
-    """Numbers of the moments (4,) of one side's losses, where the slab lies, so that all slabs' are fetched at once."""
+    """Numbers of the moments (4,) of one side's losses."""
     side, l = slab.sides[which], values[which].value
     between = side.mass * ((l > low) & (l < high))
     off = l - base
@@ -87,19 +76,29 @@ def moments(
     return joined([above.sum(), between.sum(), first.sum(), (first * off).sum()])
 
 
-def bounds(values: list[Losses], which: int) -> tuple[float, float]:
-    """Smallest and largest loss of one side; infinities the wrong way round where it has none."""
+def bounds(values: list[Losses], which: int) -> Array:
+    """Smallest and largest loss (2,) of one side; infinities the wrong way round where it has none."""
     l = values[which].value
-    return (float(l.min()), float(l.max())) if len(l) else (np.inf, -np.inf)
+    nothing = l.sum()
+    return joined([l.min(), l.max()] if len(l) else [nothing + np.inf, nothing - np.inf])
 
 
-def pulled(
-    slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]
-) -> tuple[float, ...]:
+def members(
+    slab: StoredSlab, values: list[Losses], which: int, low: float, high: float
+) -> tuple[Array, Array]:
+    """Losses of one side above a bound and up to another, and their masses: to be asked for where they are few."""
+    l = values[which].value
+    inside = (l > low) & (l <= high)
+    return on_host(l[inside]), on_host(slab.sides[which].mass[inside])
+
+
+def pulled(slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]) -> Array:
     """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
-    return tuple(
-        float(_pulls(side, f, l, shift, _weights(side, l, tilt)).sum())
-        for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+    return joined(
+        [
+            _pulls(side, f, l, shift, _weights(side, l, tilt)).sum()
+            for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+        ]
     )
 
 
@@ -109,8 +108,8 @@ def gradient(
     values: list[Losses],
     shift: float,
     tilts: tuple[Tilt, ...],
-    after: tuple[float, ...],
-) -> Any:
+    after: Array,
+) -> Array:
     """The slab's part (d,) of the gradient, given what the events of later slabs pull."""
     slope = 0.0 * f
     for side, l, tilt, carry in zip(slab.sides, values, tilts, after, strict=True):
@@ -120,27 +119,25 @@ def gradient(
         kept = q * (1.0 - exp(-l.value)) if side.own else q
         slope = less(slope, side.event, kept)
     X = slab.X
-    return in_numpy(X @ in_precision_of(X, slope))
+    return double(X @ in_precision_of(X, slope))
 
 
-def feature_risk(slab: StoredSlab, f: Array, shift: float) -> list[Any]:
+def feature_risk(slab: StoredSlab, f: Array, shift: float) -> Array:
     """For each side the features (d,) summed by risk, which later slabs must add to theirs."""
     X, risk = slab.X, exp(f - shift)
-    return [in_numpy(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides]
+    return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides])
 
 
 class Bend(NamedTuple):
-    """A slab's part of the second derivatives, one side.
+    """What a slab adds to the second derivatives where one side's weights follow the losses.
 
-    With J_i the gradient of loss i in the coefficients: ``fixed`` (d, d) under fixed weights, ``active`` (d, d) =
-    sum_A p_i J_i J_i', ``on_active`` (d,) = sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the
-    losses A that can still gain weight.
+    With J_i the gradient of loss i in the coefficients: ``active`` (d, d) = sum_A p_i J_i J_i', ``on_active`` (d,) =
+    sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the losses A that can still gain weight.
     """
 
-    fixed: Any
-    active: Any
-    on_active: Any
-    on_along: Any
+    active: Array
+    on_active: Array
+    on_along: Array
 
 
 def curvature(
@@ -149,43 +146,42 @@ def curvature(
     values: list[Losses],
     shift: float,
     tilts: tuple[Tilt, ...],
-    after: tuple[float, ...],
-    before: list[Any],
-) -> list[Bend]:
-    """Second derivatives; `before` holds for each side the features of earlier slabs summed by risk."""
-    X, risk, out = slab.X, exp(f - shift), []
+    after: Array,
+    before: Array,
+) -> tuple[Array, list[Bend | None]]:
+    """Second derivatives (d, d) under fixed weights, and for each side what following adds, if anything.
+
+    `before` holds for each side the features of earlier slabs summed by risk.
+    """
+    X, risk = slab.X, exp(f - shift)
+    inside, by_terms = 0.0 * f, 0.0
+    bends: list[Bend | None] = []
     for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
         q = _weights(side, l, tilt)
-        inside = _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
+        inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
-        means = running_sums(by_risk)[:, side.last]
-        means += vector_beside(X, carry)[:, None]
-        own = X[:, side.event]
+        means = running_sums(by_risk, vector_beside(X, carry))[:, side.last]
         if side.own:
-            means += own * in_precision_of(X, exp(f[side.event] - shift))
+            means += X[:, side.event] * in_precision_of(X, exp(f[side.event] - shift))
             inside = less(inside, side.event, -q * exp(-l.value))
         if side.ties is not None:
             means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
         means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
-        even = in_precision_of(X, _even(side, q))
-        fixed = (X * in_precision_of(X, inside)) @ X.T - (means * even) @ means.T
+        by_terms = by_terms + double((means * in_precision_of(X, _even(side, q))) @ means.T)
+        if tilt.scale <= 0.0:
+            bends.append(None)
+            continue
         if side.ties is not None:
             means = side.ties.mean(means)
-        means -= own
-        active, along = _bending(side, l, tilt)
-        out.append(
-            Bend(
-                in_numpy(fixed),
-                in_numpy((means * in_precision_of(X, active)) @ means.T),
-                in_numpy(means @ in_precision_of(X, active)),
-                in_numpy(means @ in_precision_of(X, along)),
-            )
-        )
-    return out
+        means -= X[:, side.event]
+        active, along = (in_precision_of(X, part) for part in _bending(side, l, tilt))
+        grown = (means * active) @ means.T, means @ active, means @ along
+        bends.append(Bend(*(double(part) for part in grown)))
+    return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
 
 
-def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Any]:
-    """Worst-case weights of each side's events, where the slab lies."""
+def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Array]:
+    """Worst-case weights of each side's events."""
     return [_weights(side, l, tilt) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
 
 
