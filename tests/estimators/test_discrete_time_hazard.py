@@ -11,19 +11,24 @@ DATA = datasets.make_hidden_minority(n_samples=300, random_state=0)
 X, Y = DATA.X.to_numpy(), DATA.y
 
 
-def stacked(model):
+ENTRY = np.random.default_rng(1).uniform(-0.5, 0.9, len(X)) * Y["time"]
+
+
+def stacked(model, entry=None):
     """Person-period rows: features, an indicator of the interval, and whether the event came there."""
     cuts = model.interval_ends_[:-1]
     index = np.searchsorted(cuts, Y["time"], side="left")
-    patient = np.repeat(np.arange(len(X)), index + 1)
-    interval = np.concatenate([np.arange(k + 1) for k in index])
+    first = np.zeros_like(index) if entry is None else (cuts <= entry[:, None]).sum(axis=1)
+    patient = np.repeat(np.arange(len(X)), index - first + 1)
+    interval = np.concatenate([np.arange(*ends) for ends in zip(first, index + 1, strict=True)])
     died = (interval == index[patient]) & Y["event"][patient]
     return np.hstack([X[patient], np.eye(len(cuts) + 1)[interval]]), died
 
 
-def test_it_is_a_logistic_regression_on_person_period_rows():
-    model = DiscreteTimeHazard(n_intervals=8, tol=1e-12).fit(X, Y)
-    rows, died = stacked(model)
+@pytest.mark.parametrize("entry", [None, ENTRY], ids=["from the start", "from entry on"])
+def test_it_is_a_logistic_regression_on_person_period_rows(entry):
+    model = DiscreteTimeHazard(n_intervals=8, tol=1e-12).fit(X, Y, entry=entry)
+    rows, died = stacked(model, entry)
     reference = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
     expected = reference.fit(rows, died).coef_[0]
     np.testing.assert_allclose([*model.coef_, *model.levels_], expected, atol=1e-5)
@@ -89,6 +94,17 @@ def test_days_and_years_give_the_same_robust_fit(network):
     years = DiscreteTimeHazard(8, **settings).fit(X, Y)
     np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-6)
     np.testing.assert_allclose(days.interval_ends_, 365.25 * years.interval_ends_)
+
+
+def test_late_entry_reaches_those_who_are_watched_and_is_nothing_before_the_start():
+    settings = {"n_intervals": 5, "network": "trees", "max_iter": 15, "random_state": 0}
+    late = DiscreteTimeHazard(**settings).fit(X, Y, entry=ENTRY)
+    plain, early = (
+        DiscreteTimeHazard(**settings).fit(X, Y, entry=entry) for entry in (None, np.zeros(len(X)))
+    )
+    np.testing.assert_array_equal(early.predict(X), plain.predict(X))
+    assert late.status_ == "stopped_early"
+    assert np.abs(late.predict(X) - plain.predict(X)).max() > 0.01
 
 
 def test_a_wrong_link_is_named():

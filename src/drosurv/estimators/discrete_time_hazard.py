@@ -24,7 +24,9 @@ from drosurv.target import FloatArray
 class DiscreteTimeHazard(RobustEstimator):
     """The hazard of each of K intervals of time on a link scale: a level of the interval plus the patient's score.
 
-    It is a binary regression on one row per patient and interval that the patient reached, without making these rows.
+    It is a binary regression on one row per patient and interval that the patient was at risk in, without making these
+    rows. Late entry (``entry`` in :meth:`fit`) leaves out the intervals before; in its own interval a patient counts as
+    at risk throughout.
 
     Parameters
     ----------
@@ -64,6 +66,7 @@ class DiscreteTimeHazard(RobustEstimator):
     alpha: float = 1.0
     ball: str = "chi2"
 
+    _observes = ("entry", "clusters")
     _no_ties = "a likelihood on intervals"
     _own_curves = "has hazards of its own on intervals"
     _hazard_grows_evenly = True

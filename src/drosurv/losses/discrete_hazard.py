@@ -7,7 +7,7 @@ import numpy as np
 from drosurv.losses.intervals import Intervals
 from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.one_per_patient import OnePerPatient
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")
 
@@ -19,12 +19,14 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         g(h_im) = a_m + f_i
 
     with k(i) the interval that holds Y_i, and g the logit or the complementary log-log link. The extra parameters are
-    the a_m. It is the likelihood of a binary regression on one row per patient and interval, and convex like that.
+    the a_m. It is the likelihood of a binary regression on one row per patient and interval, and convex like that. The
+    sum begins at the interval of a late entry, in which the patient counts as at risk throughout, as those do who are
+    censored within one.
 
     Parameters
     ----------
     target : Target
-        n patients.
+        n patients, with entry times or without.
     n_intervals : int
         How many quantile intervals of the event times; ties or few events give fewer.
     link : {"logit", "cloglog"}
@@ -40,7 +42,7 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
 
     # So small that the levels of a plain model are those of the binary regression to six digits.
     extra_ridge = 1e-8
-    _by_patient = ("target", "_event", "_index")
+    _by_patient = ("target", "_event", "_first", "_index")
 
     def __init__(
         self,
@@ -53,11 +55,14 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
         self._event = target.event.astype(np.float64)
         self._index = self.intervals.place(target.time).index
+        # The first interval that ends after a patient came under observation.
+        entry = np.zeros(self.n) if target.entry is None else target.entry
+        self._first = np.searchsorted(self.intervals.cut_points, entry, side="right")
         share = np.ones(self.n) if weight is None else weight
         K = self.intervals.n_intervals
-        # Of those who reach an interval, the share that has the event there; kept off 0 and 1 by half a patient.
+        # Of those at risk in an interval, the share that has the event there; kept off 0 and 1 by half a patient.
         deaths = np.bincount(self._index, share * self._event, minlength=K)
-        reached = np.cumsum(np.bincount(self._index, share, minlength=K)[::-1])[::-1]
+        reached = share @ self._at_risk()
         hazard = np.clip(deaths, 0.5, None) / np.maximum(reached, 1.0)
         hazard = np.clip(hazard, 1e-9, 1.0 - 0.5 / np.maximum(reached, 1.0))
         self.start = np.log(hazard / (1.0 - hazard)) if link == "logit" else np.log(-np.log1p(-hazard))
@@ -99,11 +104,15 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What each interval adds to each loss (B, n, K), and its first and second derivative in a_m + f_i."""
         places = np.arange(self.intervals.n_intervals)
-        lived = places <= self._index[:, None]
         died = (places == self._index[:, None]) & (self._event[:, None] > 0)
         terms = _logit if self.link == "logit" else _cloglog
-        value, slope, bend = terms(self._eta, died)
-        return tuple(np.where(lived, part, 0.0) for part in (value, slope, bend))  # type: ignore[return-value]
+        at_risk, parts = self._at_risk(), terms(self._eta, died)
+        return tuple(np.where(at_risk, part, 0.0) for part in parts)  # type: ignore[return-value]
+
+    def _at_risk(self) -> BoolArray:
+        """Whether each patient was at risk in each interval, (n, K)."""
+        places = np.arange(self.intervals.n_intervals)
+        return (self._first[:, None] <= places) & (places <= self._index[:, None])
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:
