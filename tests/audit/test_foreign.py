@@ -69,8 +69,11 @@ def test_calibration_is_looked_at_only_where_something_was_predicted(report, mod
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
     report = audit_of(model.predict(patients.X), patients)
     assert len(report.audited.tables["calibration"]) == 0
-    assert any("only risk scores were given" in reason for reason in report.parts["method"].facts["missing"])
+    (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
+    assert reason.endswith("are left out: the model gives no survival curves.")
     assert report.parts["verdict"].facts["ranks_only"]
+    assert "ranked better than by chance" in report.parts["verdict"].statements[0].text
+    assert "Against chance" in report.parts["verdict"].tables[0].header
     assert "Against ranking by chance" in report.to_html()
 
 

@@ -81,11 +81,11 @@ OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
             False,
             [],
             "unclear",
-            "no benefit is shown for sex f",
+            "that is not shown for sex f",
         ),
         (
-            standing(no_model="too few"),
-            standing("sex", "f", "too few"),
+            standing(no_model="not tested"),
+            standing("sex", "f", "not tested"),
             False,
             [],
             "untested",
@@ -163,14 +163,36 @@ def test_when_nobody_alone_is_shown_to_gain_the_groups_are_not_listed():
     status, text = verdict(found)
     assert status == "unclear"
     assert text.startswith("No harm is shown, and patients as a whole are better served than without a model")
-    assert text.endswith("no benefit is shown for any single group.")
+    assert text.endswith("that is not shown for any single group.")
     assert "Collect more patients of every group: no benefit is shown for them yet." in next_steps(
         found, status
     )
     one = verdict(found._replace(named=[MEN, *unclear[:1], missing]))[1]
-    assert one.endswith("no benefit is shown for sex f.")
+    assert one.endswith("that is not shown for sex f.")
     nobody = verdict(found._replace(everybody=standing(no_model="not shown")))[1]
-    assert nobody == "No harm is shown, but no benefit over no model either for patients as a whole."
+    assert nobody == (
+        "No harm is shown, but patients as a whole are not shown to be better served than without a model."
+    )
+
+
+def test_scores_alone_are_held_against_chance():
+    ranked = Grounds(standing(no_model="worse"), [MEN, MEN], gap(False), ranks_only=True)
+    assert verdict(ranked)[1] == "Patients are ranked worse than by chance."
+    found = verdict(ranked._replace(everybody=standing()))[1]
+    assert "every group that can be judged is ranked better than by chance" in found
+
+
+def test_without_replicates_no_group_is_called_small():
+    named = [standing("sex", label, "not tested") for label in ("f", "m")]
+    found = Grounds(standing(no_model="not tested"), named, gap(False))
+    steps = next_steps(found, verdict(found)[0])
+    assert steps[0] == "Audit again with bootstrap replicates, which tell a difference from noise."
+    assert not any("Collect" in step for step in steps)
+
+
+def test_when_every_group_is_off_none_is_above_all():
+    both = Grounds(standing(), [MEN, standing("sex", "f")], gap(False), [OFF, replace(OFF, group="m")])
+    assert "Recalibrate before anybody is told a probability." in next_steps(both, "miscalibrated")
 
 
 def test_groups_that_may_be_one_are_pointed_out():
@@ -311,6 +333,11 @@ def test_the_first_screen_has_no_numbers_of_a_handful_of_patients():
     with pytest.warns(SmallGroupWarning, match="few: 8 patients"):
         found = audit(model, test.X, test.y, n_bootstrap=20, **told)
     rows = {row["group"]: row for row in found.parts["verdict"].tables[0].rows}
+    html = found.to_html()
+    first = html[html.index('id="verdict"') : html.index('id="groups"')]
+    assert "Too small to be judged: group few." in first
+    assert ">group few</th>" not in first
+    assert ">group odd</th>" in first
     assert rows["group few"]["of_100"] == 3
     assert rows["group few"]["no_model"] == "too few to judge"
     for name in ("ranked", "expected", "observed"):

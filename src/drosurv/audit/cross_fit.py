@@ -11,6 +11,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import standardised_features
+from drosurv.evaluation.observed import curve_times
 from drosurv.evaluation.predictions import (
     final_step,
     gives_curves,
@@ -20,11 +21,9 @@ from drosurv.evaluation.predictions import (
     take,
 )
 from drosurv.inference import draw_folds
-from drosurv.target import FloatArray, IntArray, parse_target
+from drosurv.target import IntArray, parse_target
 
 Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
-# So many times are enough for curves that are averaged and compared.
-_TIMES = 200
 CROSS_FITTED = (
     "The audited predictions come from several models, each trained without the patients it predicts. They say what "
     "this recipe does on such patients; the model trained on all of them is a little better, and another one.",
@@ -94,12 +93,3 @@ def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray
         )
     numbers = draw_folds(len(event), folds, np.random.default_rng(random_state), event)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]
-
-
-def curve_times(event_times: FloatArray) -> FloatArray:
-    """Times to keep curves at: the event times, thinned to quantiles where there are many."""
-    distinct = np.unique(event_times)
-    if len(distinct) <= _TIMES:
-        return distinct
-    chosen: FloatArray = np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
-    return chosen

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.audit.cross_fit import curve_times
 from drosurv.audit.evidence import Case
 from drosurv.audit.report import AuditReport
 from drosurv.audit.report_on import report_on
 from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
+from drosurv.evaluation.observed import curve_times
 from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, Target, parse_target
@@ -94,7 +94,7 @@ def audit_predictions(
     >>> report.audited.name
     'Predictions'
     """
-    said, missing = as_predictions(predictions, times, risk, len(y))
+    said, missing = as_predictions(predictions, times, risk, len(y)), []
     unit = "" if time_title == "time" else time_title
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
@@ -104,9 +104,9 @@ def audit_predictions(
         horizons = nearest_quartiles(target, said.times[said.times > 0])
         said = between_times(said, target, risk)
     if features is None:
-        missing = (*missing, "Rules for the worst off need columns to speak about: none were given.")
+        missing.append("Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
-        missing = (*missing, "The model is not compared with another one: no other predictions were given.")
+        missing.append("The model is not compared with another one: no other predictions were given.")
     facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
     if horizons is not None:
         facts["Times looked at"] = horizons.tolist()
@@ -120,7 +120,7 @@ def audit_predictions(
             reference_name=reference_name,
             features=features,
             model=facts,
-            missing=missing,
+            missing=tuple(missing),
             limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
             horizons=horizons,
             title=title,
@@ -135,12 +135,10 @@ def audit_predictions(
     )
 
 
-def as_predictions(
-    predictions: Any, times: Any, risk: Any, n: int
-) -> tuple[Predictions | PredictionGrid, tuple[str, ...]]:
-    """Predictions as they were given, checked, and what cannot be computed from them."""
+def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> Predictions | PredictionGrid:
+    """Predictions as they were given, checked."""
     if isinstance(predictions, Predictions):
-        return predictions, ()
+        return predictions
     if times is None and hasattr(predictions, "columns"):
         times = _times_of(predictions.columns)
     values = None if predictions is None else np.asarray(predictions, dtype=np.float64)
@@ -151,12 +149,10 @@ def as_predictions(
                 Argument("predictions"),
                 " or risk is needed: pass predicted survival at times, or risk scores.",
             )
-        return Predictions(scores), (
-            "Brier scores, likelihood gains and calibration need predicted survival: only risk scores were given.",
-        )
+        return Predictions(scores)
     if times is None:
         raise ArgumentError(Argument("times"), " is needed: pass the time of each column of predictions.")
-    return PredictionGrid.parse((times, values), n), ()
+    return PredictionGrid.parse((times, values), n)
 
 
 def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from drosurv.repairs import Repair
 
 
+EVERY_GROUP = "every group"
+
+
 class Grounds(NamedTuple):
     """What the verdict is reached from: how all patients stand, and each group.
 
     The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
     slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
     groups that nobody named, found and confirmed to be served worse than by no model. Those repaired are whom a repair
-    is for that passed. Labels are `alike` that may be spellings of one.
+    is for that passed. Labels are `alike` that may be spellings of one. Without
+    survival curves only ranks are judged.
     """
 
     everybody: Standing
@@ -46,6 +50,19 @@ class Grounds(NamedTuple):
     rules: Sequence[Rule] = ()
     repaired: Sequence[str] = ()
     alike: Sequence[str] = ()
+    ranks_only: bool = False
+
+    @property
+    def better(self) -> str:
+        """What patients are who gain from the model."""
+        return "ranked better than by chance" if self.ranks_only else "better served than without a model"
+
+    @property
+    def worse(self) -> str:
+        """What is so of patients who are harmed."""
+        if self.ranks_only:
+            return "patients are ranked worse than by chance"
+        return "predictions are worse than giving every patient the same curve"
 
     @property
     def harmed(self) -> list[str]:
@@ -82,6 +99,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
             for attribute in evidence.attributes
             for family in spellings(attribute.labels)
         ],
+        not len(result.calibration),
     )
 
 
@@ -93,16 +111,12 @@ def _whom(repairs: Sequence[Repair]) -> list[str]:
 def verdict(found: Grounds) -> tuple[str, str]:
     """The gravest finding: its code, and what it says."""
     everybody, named, against = found.everybody, found.named, found.against
-    if named and everybody.no_model == "too few":
+    if named and everybody.no_model == "not tested":
         return "untested", "No intervals were computed, so this page cannot tell a difference from noise."
     if everybody.no_model == "worse":
-        return "harm", "Predictions are worse than giving every patient the same curve."
+        return "harm", f"{first_upper(found.worse)}."
     if found.harmed:
-        whom = listing(found.harmed, 3)
-        return (
-            "harm",
-            f"Not fit for {whom}: there, predictions are worse than giving every patient the same curve.",
-        )
+        return "harm", f"Not fit for {listing(found.harmed, 3)}: there, {found.worse}."
     if against is not None and against.dominated:
         who = f"{listing(found.lost, 3)} {'is' if len(found.lost) == 1 else 'are'}"
         if everybody.reference == "worse":
@@ -133,16 +147,15 @@ def verdict(found: Grounds) -> tuple[str, str]:
     unclear = found.stand("not shown")
     if unclear or everybody.no_model == "not shown":
         if everybody.no_model == "not shown":
-            return "unclear", "No harm is shown, but no benefit over no model either for patients as a whole."
+            return "unclear", f"No harm is shown, but patients as a whole are not shown to be {found.better}."
         judged = len(named) - len(found.stand("too few"))
         whom = "any single group" if len(unclear) == judged > 1 else listing(unclear, 3)
         return "unclear", (
-            "No harm is shown, and patients as a whole are better served than without a model; no benefit is shown "
-            f"for {whom}."
+            f"No harm is shown, and patients as a whole are {found.better}; that is not shown for {whom}."
         )
     return "clear", (
-        "No group is seen to be badly served: every group that can be judged is better served than without a model, "
-        "and no gap is beyond chance."
+        f"No group is seen to be badly served: every group that can be judged is {found.better}, and no gap is beyond "
+        "chance."
     )
 
 
@@ -169,7 +182,8 @@ def next_steps(found: Grounds, status: str) -> list[str]:
         )
     if found.off:
         whom = _some([number.who for number in found.off], found.named)
-        steps.append(f"Recalibrate before anybody is told a probability, above all for {whom}.")
+        most = "" if whom == EVERY_GROUP else f", above all for {whom}"
+        steps.append(f"Recalibrate before anybody is told a probability{most}.")
     if found.slope is not None:
         steps.append(
             f"Rescale the risk scores, which are too {_way(found.slope)} on the whole (slope "
@@ -194,6 +208,8 @@ def next_steps(found: Grounds, status: str) -> list[str]:
     if unsure:
         whom = _some(unsure, found.named)
         steps.append(f"Collect more patients of {whom}: no benefit is shown for them yet.")
+    if status == "untested":
+        steps.append("Audit again with bootstrap replicates, which tell a difference from noise.")
     if status == "no_groups":
         steps.append("Name groups, such as sex and age, and audit again.")
     if status == "clear":
@@ -211,4 +227,4 @@ def _way(slope: Row) -> str:
 def _some(names: list[str], groups: list[Standing]) -> str:
     """The names, or in one word all groups of whom something is known."""
     known = [group for group in groups if group.group != MISSING_LABEL]
-    return "every group" if len(names) >= len(known) > 1 else listing(names, 3)
+    return EVERY_GROUP if len(names) >= len(known) > 1 else listing(names, 3)

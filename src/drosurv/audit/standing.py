@@ -12,9 +12,9 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
 from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
 
-Against = Literal["better", "not shown", "worse", "too few"]
+Against = Literal["better", "not shown", "worse", "too few", "not tested"]
 # Of a patient's groups the first of these that holds is the patient's own.
-WORST_FIRST: tuple[Against, ...] = ("worse", "not shown", "too few", "better")
+WORST_FIRST: tuple[Against, ...] = ("worse", "not shown", "too few", "not tested", "better")
 EVERYBODY = ("overall", "all")
 CHANCE = 0.5
 
@@ -33,7 +33,7 @@ class Standing:
         Share of pairs ranked rightly, with its interval; NaN where unknown.
     reference_c_index : float
         The same by the reference model.
-    no_model, reference : {"better", "not shown", "worse", "too few"}
+    no_model, reference : {"better", "not shown", "worse", "too few", "not tested"}
         Whether the group is shown to be better or worse served than without a model, and than by the reference;
         the second is "" where there is none to compare with.
     expected, observed : float
@@ -67,6 +67,7 @@ def standings(evidence: Evidence) -> list[Standing]:
     """Everybody first, then every group of every attribute."""
     result = evidence.audited
     gains = _gains(result)
+    unknown: Against = "too few" if result.settings.n_bootstrap else "not tested"
     came = {
         (row["attribute"], row["group"]): row
         for row in plain_rows(result.calibration)
@@ -85,7 +86,7 @@ def standings(evidence: Evidence) -> list[Standing]:
                 of_100=round(100 * row.n / len(evidence.target)),
                 c_index=(row.value, row.low, row.high),
                 reference_c_index=evidence.ranked_by_reference.get(key, np.nan),
-                no_model=against_nothing(gains[key]) if key in gains else "too few",
+                no_model=against_nothing(gains[key]) if key in gains else unknown,
                 reference="" if evidence.against is None else evidence.against.served(*key),
                 expected=_known(came.get(key, {}).get("predicted")),
                 observed=_known(came.get(key, {}).get("observed")),

@@ -129,8 +129,9 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
 
 def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
     """Incidence, calibration and ranking of each cause at the middle time."""
-    times = sorted(table["horizon"].unique())
-    shown = table[table["horizon"] == times[len(times) // 2]].copy()
+    from drosurv.evaluation.patients import middle
+
+    shown = table[table["horizon"] == middle(sorted(table["horizon"].unique()))].copy()
     shown["group"] = [
         "everybody" if row["attribute"] == "everybody" else f"{row['attribute']}: {row['group']}"
         for _, row in shown.iterrows()

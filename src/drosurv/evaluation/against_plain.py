@@ -308,9 +308,7 @@ def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[s
 
 def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[Place]:
     """What is compared: everybody, and groups that are large enough and have a value."""
-    large = [
-        key for key, count in panel.counts.items() if count.n >= min_group and count.events >= LEAST_EVENTS
-    ]
+    large = [key for key, count in panel.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
     places = [Place(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
     return [
         place

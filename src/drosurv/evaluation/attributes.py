@@ -40,6 +40,10 @@ class Count(NamedTuple):
         """Share of censored patients."""
         return 1.0 - self.events / self.n if self.n else float("nan")
 
+    def is_small(self, min_group: int, min_events: int) -> bool:
+        """Whether so few say little."""
+        return self.n < min_group or self.events < min_events
+
     @classmethod
     def of(cls, target: Target) -> Count:
         """Of all patients of a target."""
@@ -169,7 +173,7 @@ def warn_of_small_groups(
     counts: Mapping[tuple[str, str], Count], *, min_group: int, min_events: int
 ) -> frozenset[tuple[str, str]]:
     """Groups below either minimum, after one warning that names them all."""
-    small = {key: count for key, count in counts.items() if count.n < min_group or count.events < min_events}
+    small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
     if small:
         named = "; ".join(
             f"{attribute} {label}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"

@@ -152,9 +152,10 @@ def _numbers(
     }
     worst: dict[Key, str] = {}
     for attribute in panel.attributes:
-        counts = {label: panel.counts[attribute.name, label] for label in attribute.labels}
         large = [
-            label for label, count in counts.items() if count.n >= min_group and count.events >= min_events
+            label
+            for label in attribute.labels
+            if not panel.counts[attribute.name, label].is_small(min_group, min_events)
         ]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:

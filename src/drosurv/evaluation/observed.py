@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.evaluation.patients import parse_horizons
+from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
 from drosurv.observation import ends_of_patients, parse_observation
@@ -99,8 +99,8 @@ def seen_from_entry(
             "before it, and censoring weights and the null model come from the scored patients."
         )
     at = parse_horizons(horizons, follow_up)
-    horizon = float(at[len(at) // 2])
-    times = _grid(target, at)
+    horizon = middle(at)
+    times = np.unique(np.concatenate([[0.0], curve_times(target.time), at]))
     survival = _survival(model, X, entry, told, times)
     if entry is None and "strata" not in told and not causes:
         risk = np.asarray(model.predict(X, **told), dtype=np.float64)
@@ -131,12 +131,13 @@ def _check_takes(model: Any, told: dict[str, Any]) -> None:
         )
 
 
-def _grid(target: Target, horizons: FloatArray) -> FloatArray:
-    """Times to keep curves at: zero, the horizons and the times of the patients, thinned where there are many."""
-    distinct = np.unique(target.time)
-    if len(distinct) > _TIMES:
-        distinct = np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest")
-    return np.unique(np.concatenate([[0.0], distinct, horizons]))
+def curve_times(times: FloatArray) -> FloatArray:
+    """Times to keep curves at: those given, thinned to quantiles where there are many."""
+    distinct = np.unique(times)
+    if len(distinct) <= _TIMES:
+        return distinct
+    chosen: FloatArray = np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
+    return chosen
 
 
 def _survival(

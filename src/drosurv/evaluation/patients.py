@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -97,7 +98,7 @@ class Scoring:
     @property
     def horizon(self) -> float:
         """The middle horizon, where metrics of one horizon are taken."""
-        return float(self.calibration_times[len(self.calibration_times) // 2])
+        return middle(self.calibration_times)
 
     @cached_property
     def curve_times(self) -> FloatArray:
@@ -238,6 +239,11 @@ def hazards_exist(risk: FloatArray) -> bool:
     """Whether every exp(risk) is finite and positive, so that hazards and the logs of their means have a value."""
     hazard = hazard_of(risk)
     return bool((np.isfinite(hazard) & (hazard > 0)).all())
+
+
+def middle(horizons: Sequence[float] | FloatArray) -> float:
+    """The horizon, of several in order, where metrics of one horizon are taken."""
+    return float(horizons[len(horizons) // 2])
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:

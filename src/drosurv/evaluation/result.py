@@ -9,6 +9,7 @@ from drosurv.evaluation import plots
 from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
+from drosurv.evaluation.patients import middle
 from drosurv.evaluation.rows import Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
@@ -36,7 +37,7 @@ class Settings:
     @property
     def horizon(self) -> float:
         """The middle horizon, where metrics of one horizon are taken."""
-        return self.horizons[len(self.horizons) // 2]
+        return middle(self.horizons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

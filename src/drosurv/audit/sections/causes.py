@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation.by_cause import EVERYBODY
+from drosurv.evaluation.patients import middle
 from drosurv.inference import widening
 from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
 
@@ -47,9 +48,9 @@ def collect(evidence: Evidence) -> Part | None:
 
 def _said(found: pd.DataFrame, time_unit: str, level: float) -> Iterator[Statement]:
     """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
-    middle = sorted(found["horizon"].unique())[found["horizon"].nunique() // 2]
-    at = moment(middle, time_unit)
-    judged = found[(found["horizon"] == middle) & (found["events"] >= _FEWEST_EVENTS)]
+    horizon = middle(sorted(found["horizon"].unique()))
+    at = moment(horizon, time_unit)
+    judged = found[(found["horizon"] == horizon) & (found["events"] >= _FEWEST_EVENTS)]
     # Of so many intervals one misses by chance: wider ones hold together.
     wider = widening(level, len(judged))
     for cause, rows in judged.groupby("cause"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.judgement import Grounds, find_grounds, next_steps, verdict
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.standing import WORST_FIRST, Standing, per_100
+from drosurv.audit.standing import WORST_FIRST, Against, Standing, per_100
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.presentation import (
@@ -20,6 +21,7 @@ from drosurv.presentation import (
     in_years,
     moment,
     plain,
+    small_group_statements,
     written,
 )
 from drosurv.presentation.sentences import chance_text, gap_text
@@ -29,6 +31,7 @@ SERVED = {
     "worse": "in a group shown to be worse served",
     "not shown": "in a group where no difference is shown",
     "too few": "in a group too small to be judged",
+    "not tested": "in a group where nothing was tested",
     "better": "only in groups shown to be better served",
 }
 # As a cell of the table says it.
@@ -50,7 +53,7 @@ def collect(evidence: Evidence) -> Part:
     stands: tuple[Literal["no_model", "reference"], ...] = ("no_model", "reference")
     return Part(
         statements=statements,
-        tables=(_table(evidence, groups, at),),
+        tables=(_table(evidence, groups, at, ranks_only=found.ranks_only),),
         facts={
             "status": status,
             "per_100": {
@@ -63,7 +66,8 @@ def collect(evidence: Evidence) -> Part:
             ],
             "reference": evidence.reference_name,
             "horizon": plain(result.settings.horizon),
-            "ranks_only": not len(result.calibration),
+            "ranks_only": found.ranks_only,
+            "too_few": " ".join(statement.text for statement in small_group_statements(result.small_groups)),
             "note": _terms(evidence),
         },
     )
@@ -110,7 +114,7 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> list[Statement
 
 def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
     text = f"Judged on {len(evidence.target):,} patients with {evidence.target.n_events:,} events"
-    if found.named:
+    if found.named and found.everybody.no_model != "not tested":
         judged = len(found.named) - len(found.stand("too few"))
         text += f"; {judged} of {len(found.named)} groups are large enough to be judged"
     said = [Statement("size", f"{text}.")]
@@ -123,7 +127,7 @@ def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
     return said
 
 
-def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
+def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: bool) -> Table:
     columns = [
         Column("group", "Group"),
         Column("of_100", "Of 100 patients", "count"),
@@ -136,12 +140,10 @@ def _table(evidence: Evidence, groups: list[Standing], at: str) -> Table:
             Column("expected", f"Of 100, expected free of the event at {at}", "count"),
             Column("observed", "Of 100, observed so", "count"),
         ]
-    columns.append(Column("no_model", "Against no model"))
+    columns.append(Column("no_model", "Against chance" if ranks_only else "Against no model"))
     if evidence.against is not None:
         columns.append(Column("reference", f"Against {evidence.reference_name}"))
-    # Where nothing was tested, no group is called small for that.
-    tested = groups[0].no_model != "too few"
-    rows = tuple(_row(group, known=not tested or group.no_model != "too few") for group in groups)
+    rows = tuple(_row(group, known=group.no_model != "too few") for group in groups)
     return Table("verdict", "What the model does for whom", tuple(columns), rows)
 
 
@@ -171,12 +173,24 @@ def _per_100(share: float) -> str:
     return written(100 * share, "count")
 
 
-def draw(part: Part) -> dict[str, list[tuple[str, int, str]]]:
-    """The bars: status, patients of 100, and what they are in."""
-    return {
-        name: [(status, shares[status], SERVED[status]) for status in reversed(WORST_FIRST) if shares[status]]
+class FirstScreen(NamedTuple):
+    """Bars against no model and against the reference (status, patients of 100, what they are in), and a table."""
+
+    bars: dict[str, list[tuple[Against, int, str]]]
+    table: Table
+
+
+def draw(part: Part) -> FirstScreen:
+    """The bars, and the groups that can be judged: rows of nothing but dashes would bury them."""
+    bars = {
+        name: [
+            (status, shares[status], SERVED[status]) for status in reversed(WORST_FIRST) if shares.get(status)
+        ]
         for name, shares in part.facts["per_100"].items()
     }
+    table = part.tables[0]
+    judged = tuple(row for row in table.rows if row.get("no_model") != WORDS["too few"])
+    return FirstScreen(bars, replace(table, rows=judged))
 
 
 SECTION = Section(
@@ -196,8 +210,9 @@ SECTION = Section(
   <div>
     <h3>What it does</h3>
     {% for statement in said if statement.code in ("ranking", "expectation") %}<p>{{ statement.text }}</p>{% endfor %}
-    {{ m.of_100(drawn.no_model, "Against no model" if not part.facts.ranks_only else "Against ranking by chance") }}
-    {% if drawn.get("reference") %}{{ m.of_100(drawn.reference, "Against " ~ part.facts.reference) }}{% endif %}
+    {% set bars = drawn.bars %}
+    {{ m.of_100(bars.no_model, "Against ranking by chance" if part.facts.ranks_only else "Against no model") }}
+    {% if bars.get("reference") %}{{ m.of_100(bars.reference, "Against " ~ part.facts.reference) }}{% endif %}
   </div>
   <div>
     <h3>How sure</h3>
@@ -210,7 +225,8 @@ SECTION = Section(
     </ol>
   </div>
 </div>
-{{ m.plain_table(part.tables[0]) }}
+{{ m.plain_table(drawn.table) }}
+{% if part.facts.get("too_few") %}<p class="aside">{{ part.facts.too_few }}</p>{% endif %}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
 </div>
 """,
