@@ -80,23 +80,33 @@ class CoxTable(pd.DataFrame):
     def __repr__(self) -> str:
         return self.to_table().to_text()
 
-    def __str__(self) -> str:
-        return self.to_table().to_text()
-
     def _repr_html_(self) -> str:
         return self.to_table().to_html()
 
     def forest_plot(self, ax: Axes | None = None) -> Axes:
-        """Forest plot: every hazard ratio with its interval, on a log scale; plain Cox beside a robust model.
+        """Every hazard ratio with its interval, first feature on top, on a log scale; plain Cox beside a robust model.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         """
-        from drosurv.coefficients.forest_plot import forest_plot
+        import matplotlib.pyplot as plt
 
-        return forest_plot(self, ax)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.0, 0.8 + 0.35 * len(self)), layout="constrained")
+        place = np.arange(len(self))[::-1]
+        low, high = _bounds("exp(coef)", self.level)
+        ax.hlines(place, self[low], self[high], color="C0")
+        ax.plot(self["exp(coef)"], place, "s", color="C0", label="this model")
+        if "plain exp(coef)" in self.columns:
+            ax.plot(self["plain exp(coef)"], place, "o", color="0.4", fillstyle="none", label="plain Cox")
+            ax.legend()
+        ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
+        ax.set_xscale("log")
+        ax.set_yticks(place, [str(name) for name in self.index])
+        ax.set_xlabel(self.ratio)
+        return ax
 
 
 def _bounds(quantity: str, level: float) -> tuple[str, str]:

@@ -13,8 +13,8 @@ from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
-from drosurv.observation import Observation, parse_observation
-from drosurv.target import FloatArray, Target
+from drosurv.observation import ends_of_patients, parse_observation
+from drosurv.target import FloatArray, IntArray, Target
 
 EVERYTHING = ("entry", "strata", "clusters", "offset", "id")
 
@@ -52,7 +52,7 @@ def observed_training(
     if observation.patient is not None:
         events = np.bincount(observation.patient, training.target.event)
         if events.max() <= 1:
-            mass = _mass_of_patients(observation, training)
+            mass = _mass_of_patients(observation.patient, training)
         elif robust:
             raise ArgumentError(
                 f"{name} weighs patients by their loss, and one ",
@@ -62,14 +62,12 @@ def observed_training(
     return replace(training, target=observation.observe(training.target), mass=mass, observation=observation)
 
 
-def _mass_of_patients(observation: Observation, training: Training) -> FloatArray:
+def _mass_of_patients(patient: IntArray, training: Training) -> FloatArray:
     """Mass of each row when patients are counted, not rows: all of a patient's is on the row of the event, or the last.
 
     The partial likelihood has a loss only where there is an event, so this is the same as summing a patient's losses.
     """
-    assert observation.patient is not None
-    order = np.lexsort((training.target.time, training.target.event, observation.patient))
-    last = order[np.flatnonzero(np.diff(observation.patient[order], append=-1))]
+    _, last = ends_of_patients(patient, training.target)
     mass = np.zeros(len(training.target))
     mass[last] = 1.0 if training.weight is None else training.weight[last]
     share: FloatArray = mass / mass.sum()
