@@ -17,17 +17,9 @@ class AllPairs:
 
     sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    Distances do not depend on h. Their total is taken once, in O(n^2) time and O(n) memory; from then on an
-    evaluation sorts, counts all pairs by rank, and visits only the pairs that may be inside the hinge.
-
-    Parameters
-    ----------
-    patient : (n,) int
-        All of them.
-    features : (d', n) float64
-        From :func:`drosurv.disparities.hinge_scan.feature_rows`.
-    total_distance : float
-        Sum of the distances of all pairs.
+    Distances do not depend on h. Their total is taken once, in O(n^2) time and O(n) memory; from then on an evaluation
+    sorts, counts all pairs by rank, and visits only the pairs that may be inside the hinge. `features` (d', n) come
+    from :func:`drosurv.disparities.hinge_scan.feature_rows`.
     """
 
     patient: IntArray

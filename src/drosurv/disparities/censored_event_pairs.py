@@ -21,18 +21,9 @@ class CensoredEventPairs:
     evaluation counts all pairs in one sweep over the sorted hazards, O(n log n), and visits only the pairs that
     may be inside the hinge.
 
-    Parameters
-    ----------
-    patient : (m,) int
-        Those with a partner, from the earliest to the latest, censored before event at equal times: a censored
-        and an event patient are a pair where the censored one stands first.
-    event : (m,) bool
-    features : (m, d) float64
-        Unit (or zero) rows.
-    partners : (m,) int
-        How many each patient has.
-    total_distance : float
-        Sum of the distances of all pairs.
+    `patient` (m,) are those with a partner, from the earliest to the latest, censored before event at equal times: a
+    censored and an event patient are a pair where the censored one stands first. Their `features` (m, d) are unit (or
+    zero) rows; `partners` (m,) counts how many each has.
     """
 
     patient: IntArray
@@ -110,25 +101,11 @@ def _scan(
     sum_active: bool,
     net: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Take the inside pairs out of net sign counts, and add up distances.
+    """Take the inside pairs out of net sign counts, in place, and add up distances: how many, and their sum.
 
-    Most of those within reach are no pair, because the event came first; the others' distances are computed one
-    by one.
-
-    Parameters
-    ----------
-    h, event, features, net
-        By time, as in :class:`CensoredEventPairs`; ``net`` is updated in place.
-    order : (m,) int
-        Patients by ascending h.
-    scale : float
-    sum_active : bool
-        Add up the distances of the active pairs within reach instead of the inside ones.
-
-    Returns
-    -------
-    n_inside : int
-    distance : float
+    Most of those within reach are no pair, because the event came first; the others' distances are computed one by
+    one. All is by time, as in :class:`CensoredEventPairs`, but `order` (m,): patients by ascending h. `sum_active`
+    adds up the distances of the active pairs within reach instead of the inside ones.
     """
     columns = order[event[order]]
     h_columns = h[columns]

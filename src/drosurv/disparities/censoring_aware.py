@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -145,9 +146,11 @@ class RPGroup(PairPenalty):
         """The penalty of the given patients alone."""
         return type(self)(self.U[rows], self.target.take(rows), self.codes[rows], self.scale)
 
+    @cached_property
     def _pair_sets(self) -> list[CensoredEventPairs]:
         return _pairs_within(self.U, self.target.event, self.target.time, self.codes)
 
+    @cached_property
     def _pair_tiles(self) -> PairTiles:
         from drosurv.disparities.pair_tiles import PairTiles
 

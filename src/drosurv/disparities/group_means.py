@@ -20,22 +20,10 @@ Array: TypeAlias = Any
 
 
 class GroupMembership:
-    """Who belongs to which group, as a matrix.
+    """Who belongs to which of G groups, by codes (n,) from 0 to G - 1; groups without a patient are allowed.
 
-    Parameters
-    ----------
-    codes : (n,) int
-        Group of each patient, 0 to ``n_groups - 1``.
-    n_groups : int
-        Groups without a patient are allowed.
-
-    Attributes
-    ----------
-    member : (n, G) float64
-        1 where the patient belongs to the group.
-    size : (G,) float64
-    present : (G,) bool
-        Whether the group holds a patient; the others never enter a maximum.
+    `member` (n, G) is 1 where the patient belongs to the group, `size` (G,) counts its patients, and `present` (G,)
+    tells whether it has any; the others never enter a maximum.
     """
 
     member: FloatArray
@@ -59,22 +47,11 @@ class GroupMembership:
 
 
 def group_means(h: Array, member: Array, size: Array, *, smooth: bool) -> Array:
-    """Mean hazard of each group.
+    """Mean hazards (B, G) of groups, from hazards (B, n) of numpy or torch, members (n, G) and sizes (G,).
 
     m_g = (sum_{i in g} h_i + 1/2) / (n_g + 1) if smooth, otherwise sum_{i in g} h_i / n_g
 
-    Parameters
-    ----------
-    h : (B, n)
-        Hazards, numpy or torch.
-    member : (n, G)
-    size : (G,)
-    smooth : bool
-
-    Returns
-    -------
-    (B, G)
-        Of a group without a patient the value means nothing.
+    Of a group without a patient the value means nothing.
     """
     total = h @ member
     if smooth:
@@ -83,15 +60,7 @@ def group_means(h: Array, member: Array, size: Array, *, smooth: bool) -> Array:
 
 
 class GroupPenalty(Penalty):
-    """A function of the groups' mean hazards.
-
-    Parameters
-    ----------
-    codes : (n,) int
-        Group of each patient, 0 to ``n_groups - 1``.
-    n_groups : int
-        Groups without a patient are allowed and never count.
-    """
+    """A function of the groups' mean hazards; parameters as in :class:`KeyaGroup`."""
 
     needs_groups = True
 

@@ -25,16 +25,9 @@ _STRIDE = 3
 
 
 def feature_rows(features: FloatArray) -> FloatArray:
-    """Features as contiguous rows, padded with zero features to what :func:`scan` takes at a time.
+    """Features (n, d) as contiguous rows (d', n): d is rounded up to what :func:`scan` takes at a time.
 
-    Parameters
-    ----------
-    features : (n, d) float64
-
-    Returns
-    -------
-    (d', n) float64
-        d' is d rounded up; added features are 0 and change no distance.
+    Added features are 0 and change no distance.
     """
     n, d = features.shape
     padded = np.zeros((max(_STRIDE, -(-d // _STRIDE) * _STRIDE), n))
@@ -97,32 +90,15 @@ def scan(
     sum_active: bool,
     net: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Take the inside pairs out of net sign counts, and add up distances.
+    """Take the inside pairs out of net sign counts, and add up distances: how many are inside, and the sum.
 
-    On entry ``net[i]`` is the number of patients that sort below i less those that sort above; on return it
-    counts active pairs only, so that ``net`` is the gradient of the hinge sum in ``h``.
+    On entry ``net[i]`` (n,) is the number of patients that sort below i less those that sort above; on return it
+    counts active pairs only, so that ``net`` is the gradient of the hinge sum in ``h`` (n,), ascending.
 
-    Parameters
-    ----------
-    h : (n,) float64
-        Ascending.
-    features : (d', n) float64
-        In the same order, from :func:`feature_rows`, C-contiguous.
-    stop : (n,) int
-        Patients i + 1 to stop[i] - 1 are those above i that may be inside with it.
-    scale : float
-        The hinge's g.
-    sum_active : bool
-        Add up the distances of the visited pairs that are active instead of the inside ones. Square roots are
-        most of the work, and a block of columns without a pair of the wanted kind needs none.
-    net : (n,) int64
-        Updated in place.
-
-    Returns
-    -------
-    n_inside : int
-    distance : float
-        Sum of the distances of the inside pairs (or of the active ones).
+    `features` (d', n), C-contiguous, come from :func:`feature_rows` in the same order; patients i + 1 to ``stop[i] -
+    1`` are those above i that may be inside with it; `scale` is the hinge's g. `sum_active` adds up the distances of
+    the visited pairs that are active instead of the inside ones: square roots are most of the work, and a block of
+    columns without a pair of the wanted kind needs none.
     """
     n_features, n = features.shape
     squared = np.empty(_CHUNK)
@@ -160,14 +136,8 @@ def hinge_sum(
 ) -> float:
     """The hinge sum from its active pairs: sum_i net_i h_i - scale * (sum of their distances).
 
-    Parameters
-    ----------
-    h, net : (n,)
-        Hazards, ascending, and net sign counts of active pairs in the same order.
-    scale : float
-    n_active : int
-        Number of active pairs; without one the sum is exactly 0.
-    active_distance : float
+    Hazards (n,) are ascending; `net` (n,) counts signs of active pairs in the same order. Without an active pair the
+    sum is exactly 0.
     """
     if n_active == 0:
         return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -115,9 +116,11 @@ class KeyaIndividual(PairPenalty):
         """The penalty of the given patients alone."""
         return type(self)(self.U[rows], self.scale)
 
+    @cached_property
     def _pair_sets(self) -> list[AllPairs]:
         return [AllPairs.of(self.U)]
 
+    @cached_property
     def _pair_tiles(self) -> PairTiles:
         from drosurv.disparities.pair_tiles import PairTiles
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,14 +26,7 @@ class PairPenalty(Penalty):
     tiles, all models together. Both are exact and neither holds an array of all pairs, except distances on the
     device while they fit the cap of :mod:`drosurv.disparities.pair_tiles`.
 
-    Parameters
-    ----------
-    U : (n, d) float64
-        Feature rows of length 1 or 0.
-    factor : float
-        What the sum is multiplied with.
-    scale : float
-        Hazard difference allowed per unit of feature distance.
+    Rows of U (n, d) have length 1 or 0; `scale` is the hazard difference allowed per unit of feature distance.
     """
 
     def __init__(self, U: FloatArray, factor: float, scale: float) -> None:
@@ -46,26 +38,20 @@ class PairPenalty(Penalty):
         self.factor = factor
         self.scale = float(scale)
 
+    @property
     @abstractmethod
     def _pair_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
         """Prepared pairs of disjoint sets of patients; the disparity is the sum over these sets."""
 
+    @property
     @abstractmethod
     def _pair_tiles(self) -> PairTiles:
         """The same pairs for dense work."""
 
-    @cached_property
-    def _prepared_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
-        return self._pair_sets()
-
-    @cached_property
-    def _prepared_tiles(self) -> PairTiles:
-        return self._pair_tiles()
-
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
         values, gradient = np.zeros(len(h)), np.zeros_like(h)
-        for pairs in self._prepared_sets:
+        for pairs in self._pair_sets:
             for model, hazards in enumerate(h):
                 value, net = pairs.evaluate(hazards[pairs.patient], self.scale)
                 values[model] += value
@@ -91,6 +77,6 @@ class PairPenalty(Penalty):
     def tiled(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Values and gradients in the scores by dense tiles, on any device; shapes as for :meth:`torch`."""
         h = scores.detach().exp().reshape(-1, self.n)
-        values, gradient = self._prepared_tiles.value_and_gradient(h)
+        values, gradient = self._pair_tiles.value_and_gradient(h)
         gradient *= h * self.factor
         return (values * self.factor).reshape(scores.shape[:-1]), gradient.reshape(scores.shape)

@@ -26,18 +26,10 @@ _EQUAL = 64
 
 
 class Side(NamedTuple):
-    """One side of the pairs: who may be first in a pair, or who may be second. Arrays of NumPy or torch.
+    """One side of the pairs: who may be first in a pair, or who may be second. Arrays (m,) of NumPy or torch.
 
-    Parameters
-    ----------
-    patient : (m,) int64
-        By ascending key.
-    features : (m, d) float64
-        Their unit (or zero) feature rows.
-    key : (m,) int64
-        A first and a second patient are a pair where the first's key <= the second's.
-    code : (m,) int64
-        And where their codes are equal.
+    Patients stand by ascending key, with their unit (or zero) feature rows (m, d). A first and a second patient are a
+    pair where the first's key <= the second's and their codes are equal.
     """
 
     patient: Any
@@ -60,11 +52,6 @@ class PairTiles:
     """The hinge sum over pairs, for any number of models.
 
     sum over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
-
-    Parameters
-    ----------
-    first, second : Side
-    scale : float
     """
 
     def __init__(self, first: Side, second: Side, scale: float) -> None:

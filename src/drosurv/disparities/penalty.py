@@ -31,16 +31,8 @@ class Penalty(ABC):
     ) -> Self:
         """From everything a training set offers; each penalty takes what it needs.
 
-        Parameters
-        ----------
-        X : (n, d) float64
-            Standardised features.
-        target : Target
-        codes : (n,) int or None
-            Group of each patient, 0 to ``n_groups - 1``; None only where ``needs_groups`` is False.
-        n_groups : int
-        scale : float
-            The hinge's g.
+        Features (n, d) are standardised; group codes (n,) run from 0 to ``n_groups - 1``, None only where
+        ``needs_groups`` is False; `scale` is the hinge's g.
         """
 
     @abstractmethod
