@@ -11,15 +11,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument as a message mentions it.
-
-    Parameters
-    ----------
-    name : str
-        In Python, such as ``event_value``.
-    value : object
-        Said with the name if given: ``event_value='yes'``.
-    """
+    """An argument as a message mentions it, such as ``event_value``, or ``event_value='yes'`` with a value."""
 
     name: str
     value: Any = ...
@@ -29,19 +21,9 @@ class Argument:
 
 
 class Worded:
-    """A message in parts: text, and the arguments it mentions.
+    """A message in parts, joined without spaces: text, and the arguments it mentions.
 
-    Parameters
-    ----------
-    *parts : str or Argument
-        Joined without spaces.
-
-    Attributes
-    ----------
-    argument : str or None
-        The first argument that the message mentions.
-    value : object
-        What it was given, where that is the fault; ``...`` otherwise.
+    `value` is what the first of them was given, where that is the fault; ``...`` otherwise.
     """
 
     args: tuple[Any, ...]

@@ -19,17 +19,9 @@ _FAR = 16
 
 @numba.njit(cache=True, nogil=True)
 def stable_order(values: FloatArray) -> IntArray:
-    """Positions of finite values from smallest to largest; equal values (also 0.0 and -0.0) keep their order.
+    """Positions (n,) of finite values (n,) from smallest to largest, as a stable ``np.argsort`` gives them.
 
-    Parameters
-    ----------
-    values : (n,) float64
-        Finite numbers.
-
-    Returns
-    -------
-    (n,) intp
-        The same as ``np.argsort(values, kind="stable")``.
+    Equal values (also 0.0 and -0.0) keep their order.
     """
     # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
     return _by_bytes(_ordered_bits((values + 0.0).view(np.uint64)))

@@ -11,18 +11,8 @@ Features = NDArray[np.float64]
 def standardise(X_train: Features, *others: Features, weight: Features | None = None) -> tuple[Features, ...]:
     """Features scaled to mean 0 and deviation 1 by the training patients; a constant feature becomes 0.
 
-    Parameters
-    ----------
-    X_train : (..., m, d) array
-        Features of the training patients.
-    *others : (..., n, d) arrays
-        Features of others, scaled alike.
-    weight : (m,) array, optional
-        Weights of the training patients.
-
-    Returns
-    -------
-    tuple of arrays, the training patients' first
+    The training patients (..., m, d), who may have weights (m,), come first in what is returned, then the others
+    (..., n, d), scaled alike.
     """
     centre = np.average(X_train, axis=-2, weights=weight, keepdims=True)
     spread = np.sqrt(np.average((X_train - centre) ** 2, axis=-2, weights=weight, keepdims=True))

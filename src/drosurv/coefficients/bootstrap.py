@@ -24,21 +24,10 @@ def bootstrap_coefficients(
 ) -> FloatArray:
     """Coefficients (R, d) of refits to clusters drawn with replacement; R is n_boot less the refits that fail.
 
-    Parameters
-    ----------
-    refit : callable
-        Counts (n,) of how often each row was drawn, zeros among them, to coefficients (d,), or None where such data
-        have no fit. It is called in several threads.
-    clusters : (n,) int
-        Number of each row's cluster, from 0, every number in use; rows of one patient are drawn together.
-    n_boot : int
-        Refits.
-    random_state : int
-        Seed; the draws do not depend on the number of threads.
-    threads : int, optional
-        As many as there are processors if not given.
-    on_done : callable, optional
-        Called after each refit.
+    `refit` takes counts (n,) of how often each row was drawn, zeros among them, to coefficients (d,), or None where
+    such data have no fit; it is called in several threads, by default as many as there are processors, on which the
+    draws do not depend. Rows of one of the clusters (n,), numbered from 0, are drawn together. `on_done` is called
+    after each refit.
     """
     n_clusters = int(clusters.max()) + 1
     streams = seed_sequence(random_state)

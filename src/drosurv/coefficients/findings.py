@@ -60,20 +60,8 @@ def findings_table(
 ) -> CoxTable:
     """The Cox table of a fit, with the notes a reader needs.
 
-    Parameters
-    ----------
-    title : str
-        What the model is called.
-    names : sequence of str
-        Of the d features.
-    coef : (d,) float64
-    findings : Findings
-    method : {"information", "sandwich", "bootstrap"} or None
-        Where standard errors come from; None leaves them out.
-    level : float
-        Of the intervals.
-    scale : (d,) float64, optional
-        What the features were divided by before training; the table speaks of them as they were.
+    `names`, `coef` (d,) and `scale` (d,) are of the features; the last is what they were divided by before training:
+    the table speaks of them as they were. `method` is where standard errors come from; None leaves them out.
     """
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))

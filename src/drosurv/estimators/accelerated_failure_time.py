@@ -152,16 +152,7 @@ class AcceleratedFailureTime(RobustEstimator):
 
 @dataclass(frozen=True, eq=False)
 class LogTimeCurves:
-    """Survival curves S((log t - mu) / sigma).
-
-    Attributes
-    ----------
-    distribution : str
-    scale : float
-        sigma.
-    times : (K,) float64
-        Times of events in training.
-    """
+    """Survival curves S((log t - mu) / scale), at the times (K,) of events in training unless others are asked for."""
 
     distribution: str
     scale: float

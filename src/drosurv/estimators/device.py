@@ -61,16 +61,8 @@ def cuda_started() -> bool:
 def worth_moving(rows: int, models: int, weights: int, started: bool = True) -> bool:
     """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
 
-    Parameters
-    ----------
-    rows : int
-        Patients of a training set.
-    models : int
-        Models that are trained together, all training sets counted.
-    weights : int
-        Numbers that one model trains: of a linear model, its coefficients.
-    started : bool
-        Whether CUDA is in use already.
+    `models` are trained together, all training sets counted; `weights` are the numbers that one of them trains;
+    `started` tells whether CUDA is in use already.
     """
     border = _WORTH_MOVING if started else _STARTING * _WORTH_MOVING
     return rows * models * (_OF_THE_LOSS + weights) >= border
@@ -121,17 +113,8 @@ def resolve_device(device: str, worthwhile: bool) -> str:
 class JoinedParameters:
     """A network whose parameters are parts of one tensor: a solver then takes one step instead of one for each.
 
-    On an accelerator those steps are many small launches, which take longer than their arithmetic.
-
-    Parameters
-    ----------
-    network : ModuleBatch
-        Its parameters are replaced by views of the joined one.
-
-    Attributes
-    ----------
-    parameters : [(B, P) tensor]
-        All parameters of each of the B models.
+    On an accelerator those steps are many small launches, which take longer than their arithmetic. The network's
+    parameters are replaced by views of the joined one, (B, P) for B models.
     """
 
     def __init__(self, network: ModuleBatch) -> None:
@@ -205,15 +188,7 @@ class DeviceResult(NamedTuple):
 def train_on_device(
     recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule, device: str
 ) -> list[DeviceResult]:
-    """Train B models on each of R training sets of the same size, all at once.
-
-    Parameters
-    ----------
-    recipes, trainings : sequences of length R
-    schedule : Schedule
-        Adam's, with a learning rate for each of the B models.
-    device : str
-    """
+    """Train B models on each of R training sets of the same size, all at once, by a schedule of Adam's."""
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")

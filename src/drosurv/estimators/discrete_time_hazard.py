@@ -98,13 +98,7 @@ class DiscreteTimeHazard(RobustEstimator):
 class IntervalCurves:
     """Survival curves of hazards on intervals; inside an interval the cumulative hazard grows evenly.
 
-    Attributes
-    ----------
-    times : (K + 1,) float64
-        Zero and the ends of the intervals.
-    levels : (K,) float64
-        Hazards on the link scale at score zero.
-    link : str
+    `times` (K + 1,) are zero and the ends of the intervals, `levels` (K,) hazards on the link scale at score zero.
     """
 
     times: FloatArray

@@ -41,16 +41,9 @@ def warn_unless_converged(name: str, found: Solution) -> None:
 class Solved:
     """What a solver found for one model.
 
-    Attributes
-    ----------
-    network : (d,) float64, torch.nn.Module or Trees
-        Coefficients, or the network.
-    scores : (n,) or (n, K) float64
-        Of the training patients.
-    extra : (K,) float64
-        Extra parameters of the loss.
-    n_iter, status, gap, history
-        Iterations, why training stopped, certified relative gap, objective along the way.
+    `network` holds coefficients (d,), or is a torch module or trees; `scores` (n,) or (n, K) are the training
+    patients', `extra` (K,) the loss's extra parameters, `gap` is certified and relative, `history` the objective along
+    the way.
     """
 
     network: Any
@@ -64,18 +57,10 @@ class Solved:
 
 @dataclass(eq=False)
 class Fitted(Solved):
-    """One trained model.
+    """One trained model, and what it was trained on.
 
-    Attributes
-    ----------
-    recipe, training, criterion
-        What it was trained on.
-    objective : float
-        Final training objective, penalties included.
-    entries : (1, m) float64
-        What the objective is taken of: losses, or averaged regrets.
-    at : Evaluation
-        The objective there.
+    `objective` is the final one, penalties included; `entries` (1, m) are what it is taken of, losses or averaged
+    regrets, and `at` is the objective there.
     """
 
     recipe: Recipe

@@ -19,14 +19,6 @@ def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
     Those of one class belong together that differ only in what a batch may differ in (the learning rate, and
     alpha or the penalty's weight).
 
-    Parameters
-    ----------
-    estimators : sequence of estimators
-
-    Returns
-    -------
-    list of lists of int
-
     Examples
     --------
     >>> from drosurv import CoxPH, DROCox
@@ -50,16 +42,7 @@ def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
 class Sample:
     """The arguments of a fit: training patients as the caller has them.
 
-    Attributes
-    ----------
-    X : (n, d) array or DataFrame
-        Features.
-    y : structured array (n,)
-        Event flag and time.
-    sample_weight : (n,) array, optional
-        Weights.
-    sensitive_features : Series, DataFrame or array, optional
-        Group labels; handed to those estimators whose training reads them.
+    Group labels are handed to those estimators whose training reads them.
     """
 
     X: Any
@@ -76,16 +59,9 @@ def fit_grid(
     *,
     sensitive_features: Any = None,
 ) -> None:
-    """Fit every estimator on the same patients, as many of them at once as can be.
+    """Fit every estimator, in place, on the same patients, as many of them at once as can be.
 
     Each comes out as if its own ``fit`` had been called, up to rounding, in a fraction of the time.
-
-    Parameters
-    ----------
-    estimators : sequence of estimators
-        Fitted in place.
-    X, y, sample_weight, sensitive_features
-        As in :class:`Sample`.
 
     Examples
     --------
@@ -105,22 +81,10 @@ def fit_grid(
 def fit_grids(
     grids: Sequence[Sequence[SurvivalEstimator]], samples: Sequence[Sample]
 ) -> list[list[ValueError | None]]:
-    """Fit the same settings on several training sets; on an accelerator all of them at once.
+    """Fit the same settings, in place, on several training sets; on an accelerator all of them at once.
 
-    A training that diverges does not stop the others: it is named in what comes back.
-
-    Parameters
-    ----------
-    grids : sequence of sequences of estimators
-        One list per training set, the same settings in each; fitted in place. Samples trained together on an
-        accelerator must have one shape.
-    samples : sequence of Sample
-        The training sets.
-
-    Returns
-    -------
-    list of lists of ValueError or None
-        For every estimator of every list what went wrong in its training, None where nothing did.
+    A training that diverges does not stop the others: what comes back holds for every estimator of every list what
+    went wrong in its training, None where nothing did. Samples trained together on an accelerator must have one shape.
     """
     errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):

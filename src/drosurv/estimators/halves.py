@@ -9,18 +9,9 @@ from drosurv.target import BoolArray
 
 
 def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> BoolArray:
-    """Who is in the first half, D1.
+    """Who is in the first half, D1, with the share n1 of the patients.
 
-    Parameters
-    ----------
-    event : (n,) bool
-        Who had the event.
-    n1 : float
-        D1's share of the patients.
-    seed : int or None
-        Of a random choice; None takes the first rows.
-    both : bool
-        Whether both halves are scored, so that both need an event.
+    The seed is of a random choice; None takes the first rows. Where both halves are scored, both need an event.
     """
     n = len(event)
     in_first = np.zeros(n, dtype=np.bool_)

@@ -33,18 +33,8 @@ def baseline(
 ) -> tuple[FloatArray, FloatArray]:
     """Times, rising, and the cumulative baseline hazard there, of patients with score zero.
 
-    Parameters
-    ----------
-    slabs : sequence of slabs
-        From the longest to the shortest times, with ``time``, ``event`` and ``weight``.
-    scores : sequence of (m,) arrays
-        Their scores.
-    shift : float
-        About the largest score.
-    n_events : int
-        Events in all slabs.
-    ties : {"breslow", "efron"}
-    workers : Workers
+    Slabs go from the longest to the shortest times and have ``time``, ``event`` and ``weight``; `scores` are one array
+    (m,) for each, and `shift` is about the largest of them.
     """
     n = len(slabs)
     risks = workers.gather(workers.map(_risk, slabs, scores, [shift] * n))

@@ -34,17 +34,10 @@ class Atom(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table in codes.
+    """A table of n rows and d columns in codes (d, n).
 
-    Parameters
-    ----------
-    names : tuple of d str
-    codes : (d, n) int16
-        Numbers: how many thresholds lie below the value. Categories: which level, or one more for all rare
-        ones. Missing: -1.
-    values : tuple of d tuples
-        Thresholds, increasing, or levels.
-    numeric : tuple of d bool
+    Numbers: how many thresholds lie below the value. Categories: which level, or one more for all rare ones. Missing:
+    -1. `values` holds for each column its thresholds, increasing, or its levels.
     """
 
     names: tuple[str, ...]

@@ -24,15 +24,9 @@ CHUNK = 250
 class Expected:
     """What a model said of n patients, beside what happened.
 
-    Parameters
-    ----------
-    events : (n,) float64
-        1 where the event was seen while the model was followed.
-    hazard : (n,) float64
-        Cumulative hazard until then: the expected number of events.
-    log_risk : (n,) float64
-        Log of the mean cumulative hazard at the quartiles of the event times. Under proportional hazards this
-        is the log risk, up to a constant.
+    `events` (n,) are 1 where the event was seen while the model was followed, `hazard` (n,) the cumulative hazard
+    until then: the expected number of events. `log_risk` (n,) is the log of the mean cumulative hazard at the
+    quartiles of the event times: under proportional hazards the log risk, up to a constant.
     """
 
     events: FloatArray

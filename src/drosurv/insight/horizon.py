@@ -16,18 +16,10 @@ Censoring = Literal["ipcw", "worst_case"]
 
 @dataclass(frozen=True, eq=False)
 class HorizonOutcomes:
-    r"""Status of n patients at the horizon t, weighted so that censoring does not distort it.
+    """Status of n patients at the horizon t, weighted so that censoring does not distort it.
 
-    The Brier loss of predicted survival S_i at t is then w_i (z_i - S_i)^2.
-
-    Parameters
-    ----------
-    alive : (n,) float64
-        z_i: 1 if free of the event at t, 0 if not.
-    weight : (n,) float64
-        w_i >= 0.
-    bound : float
-        Largest weight possible, so that losses lie in [0, bound].
+    The Brier loss of predicted survival S_i at t is then w_i (z_i - S_i)^2: `alive` (n,) holds z_i, 1 if free of the
+    event at t, and `weight` (n,) w_i >= 0, at most `bound`, so that losses lie in [0, bound].
     """
 
     alive: FloatArray

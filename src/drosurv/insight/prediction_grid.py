@@ -18,15 +18,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class PredictionGrid:
-    """Cumulative hazards of n patients, straight lines between common times.
-
-    Parameters
-    ----------
-    times : (m,) float64
-        Increasing, from 0.
-    hazard : (n, m) float64
-        Not falling, 0 at time 0.
-    """
+    """Cumulative hazards (n, m) of n patients, straight lines between common times (m,), which increase from 0."""
 
     times: FloatArray
     hazard: FloatArray

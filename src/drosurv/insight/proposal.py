@@ -27,16 +27,9 @@ LARGEST_WHILE_CHOOSING = 3.0
 class GroupEffects:
     """What differs among the patients of a group.
 
-    Parameters
-    ----------
-    chosen : (s,) int
-        Columns whose effects differ, the level (0) first.
-    effects : (s,) float64
-        Their log hazard ratios.
-    inclusion : (p,) float64
-        How probable it is that each column's effect differs.
-    log_evidence : float
-        Log posterior odds that they do, before the price of the rule.
+    `chosen` (s,) are the columns whose effects differ, the level (0) first, and `effects` (s,) their log hazard
+    ratios; `inclusion` (p,) says how probable it is that each column's differs, `log_evidence` the log posterior odds
+    that they do, before the price of the rule.
     """
 
     chosen: IntArray

@@ -18,14 +18,9 @@ TAU = 0.5
 class Residuals:
     """What a model expected of n patients and what happened.
 
-    Parameters
-    ----------
-    events : (n,) float64
-        1 where the event was seen, else 0.
-    expected : (n,) float64
-        Cumulative hazard at the patient's own time, from a model that was not fitted on him.
-    columns : (n, p) float64
-        What effects may differ in: ones, the model's log risk, and features, centred and scaled.
+    `events` (n,) are 1 where the event was seen; `expected` (n,) is the cumulative hazard at the patient's own time,
+    from a model that was not fitted on him; `columns` (n, p) are what effects may differ in: ones, the model's log
+    risk, and features, centred and scaled.
     """
 
     events: FloatArray
@@ -46,16 +41,8 @@ class Residuals:
 class Limits:
     """Who may be called a group, and what an effect must show.
 
-    Parameters
-    ----------
-    min_group : int
-        Least number of patients.
-    min_events : int
-        Least number of events, both observed and expected.
-    tau : float
-        Prior standard deviation of effects that differ.
-    level_only : bool
-        Look at observed against expected events alone.
+    A group has at least `min_group` patients and `min_events` events, both observed and expected. `tau` is the prior
+    standard deviation of effects that differ; `level_only` looks at observed against expected events alone.
     """
 
     min_group: int

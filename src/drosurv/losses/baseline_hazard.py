@@ -14,14 +14,8 @@ def log_hazard_jumps(loss: CoxPartial, scores: FloatArray) -> FloatArray:
     .. math:: dH_k = sum_{l=0}^{m-1} wbar / (S_k - l/m D_k)
 
     with the risk S_k of all at risk, the risk D_k and the mean weight wbar of the m events; Breslow's form leaves out
-    D_k. Everything stays in logs, so that scores of any size have a baseline.
-
-    Parameters
-    ----------
-    loss : CoxPartial
-        Of n patients.
-    scores : (n,) float64
-        Log risks, without the loss's offset.
+    D_k. Everything stays in logs, so that scores (n,), which do not hold the loss's offset, have a baseline whatever
+    their size.
     """
     scores = scores if loss.offset is None else scores + loss.offset
     log_risk: FloatArray = loss.risk_sets.log_sums(scores[None, :])[0]

@@ -298,14 +298,8 @@ def cox_partial(
 class TorchRiskSets:
     """What of the loss in torch depends on events and times alone: found once, however often scores change.
 
-    Attributes
-    ----------
-    order : (..., n) int
-        Patients from the longest to the shortest time: risk sets then begin with the first.
-    last : (..., n) int
-        For each place in that order the last place of its time, where its risk set ends.
-    died : (..., n) bool
-        Events, in that order.
+    `order` (..., n) goes from the longest to the shortest time: risk sets then begin with the first, and end at
+    `last`, for each place the last place of its time. `died` are the events, in that order.
     """
 
     order: Tensor

@@ -299,12 +299,8 @@ def cox_split(
 class TorchReferenceSets:
     """What of the loss in torch depends on times alone: found once, however often scores change.
 
-    Attributes
-    ----------
-    order : (..., m) int
-        Reference patients from the longest to the shortest time.
-    size : (..., n) int
-        How many of them, from the first, are at risk with each scored patient.
+    `order` (..., m) has the reference patients from the longest to the shortest time; `size` (..., n) is how many of
+    them, from the first, are at risk with each scored patient.
     """
 
     order: Tensor

@@ -126,17 +126,9 @@ class ConvexLoss(Loss):
 class RiskPart(NamedTuple):
     """Events, in order of time, and the risk sets they are compared with.
 
-    Attributes
-    ----------
-    patients : (m,) int
-        Everybody whose losses these are, with an event or without.
-    rows : (E,) int
-        The events.
-    block : (E,) int
-        Place of each event's risk set.
-    risk_sets : RiskSets
-    apart : bool
-        Whether the risk sets leave out the event itself, which the loss then adds.
+    `patients` (m,) are everybody whose losses these are, with an event or without, `rows` (E,) the events, `block`
+    (E,) the places of their risk sets. `apart` tells whether risk sets leave out the event itself, which the loss then
+    adds.
     """
 
     patients: IntArray

@@ -12,13 +12,7 @@ from drosurv.target import IntArray, Target
 
 
 class OnePerPatient(Loss):
-    """Base of losses that every patient has; under a partial likelihood the censored have none.
-
-    Parameters
-    ----------
-    target : Target
-        n patients.
-    """
+    """Base of losses that every patient has; under a partial likelihood the censored have none."""
 
     # Attributes with an entry for each patient.
     _by_patient: ClassVar[tuple[str, ...]] = ("target",)

@@ -37,16 +37,9 @@ _HIGHEST = 700.0
 
 
 class RiskWindows:
-    """Log-sum-exp of scores over the patients whose windows hold each of K slots.
+    """Log-sum-exp of scores over the patients whose windows hold each of K slots, patients weighted if told so.
 
     It has the methods of :class:`drosurv.losses.risk_sets.RiskSets`.
-
-    Parameters
-    ----------
-    slots : Slots
-        Of n patients.
-    weight : (n,) float64 or None
-        Weight of each patient inside the sums.
     """
 
     def __init__(self, slots: Slots, weight: FloatArray | None = None) -> None:

@@ -15,16 +15,9 @@ from drosurv.target import BoolArray, FloatArray, IntArray, Target
 class Slots:
     """Event times within strata, and the window of them in which each patient is at risk.
 
-    Parameters
-    ----------
-    rows : (E,) int
-        The events, by stratum and time.
-    block : (E,) int
-        Slot of each event.
-    time, stratum : (K,)
-        Time and stratum of each slot.
-    begin, end : (n,) int
-        First and last slot of each patient's window; begin > end for who is at risk at no event.
+    `rows` (E,) are the events by stratum and time, `block` (E,) their slots; `time` and `stratum` (K,) are of each
+    slot. `begin` and `end` (n,) are the first and last slot of each patient's window; begin > end for who is at risk
+    at no event.
     """
 
     rows: IntArray

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 class InTorch(NamedTuple):
     """The losses of R training sets of n patients each, for B models of each set.
 
-    Attributes
-    ----------
-    losses : callable
-        Scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n).
-    order : (R, 1, n) int tensor or None
-        Patients in the order in which their losses come, where that is not the order of the scores: to put them back
-        would take as long as to compute them.
+    `losses` takes scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n). `order` (R, 1, n) is the one in
+    which they come, where that is not the order of the scores: to put them back would take as long as to compute them.
     """
 
     losses: Callable[[Tensor, Tensor], Tensor]

@@ -22,20 +22,9 @@ class SortedPatients(NamedTuple):
     difference between the rules: those of one time (Algorithm B.1), or, because Harrell counts a patient
     censored at the time of an event as observed longer, first the events and then the censored of one time.
 
-    Parameters
-    ----------
-    rows : (n,) intp
-        Rows of the caller by block, then score.
-    blocks : (n_blocks + 1,) intp
-        Where each block starts among the sorted patients, and n.
-    event : (n,) bool
-        Event flags, sorted.
-    rank : (n,) intp
-        Rank of the sorted patient's score among the distinct scores.
-    low, high : (n,) intp
-        The scores of ranks ``low <= r < high`` are tied with the sorted patient's.
-    n_ranks : int
-        Number of distinct scores.
+    `rows` (n,) are the caller's, by block, then score; `blocks` (n_blocks + 1,) is where each block starts among them,
+    and n; `rank` (n,) is of the score among the `n_ranks` distinct ones. Scores of ranks ``low <= r < high`` (n,) are
+    tied with the patient's.
     """
 
     rows: IntArray

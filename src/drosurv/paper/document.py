@@ -78,18 +78,8 @@ def write_document(
 ) -> tuple[Path, ...]:
     """Write the document, and the figure beside it.
 
-    Parameters
-    ----------
-    path : path
-        The Markdown file.
-    tabulation, diagnostic : Tabulation
-        Every table, settings chosen on the validation part, and on the test set.
-    characteristics : Table
-        Table 1.
-    runs, results
-        The runs that made it, and the results of its units, for their seconds.
-    protocol, command
-        How units were trained and scored, and what to type to get it.
+    Settings of the `tabulation` are chosen on the validation part, those of the `diagnostic` on the test set; `runs`
+    made the `results`, which tell their seconds; `command` is what to type to get it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,15 +30,9 @@ _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
 def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
     """Turn a value into what JSON can hold, moving its arrays into `arrays`.
 
-    Parameters
-    ----------
-    value : object
-        Numbers, texts, lists, tuples, dicts, arrays, dataclasses and estimators of drosurv, and any nesting of
-        them. Random generators become None, functions their name.
-    arrays : dict
-        Receives the arrays under the names the packed form refers to.
-    where : str
-        What error messages call the value.
+    They stand there under the names the packed form refers to. The value may be numbers, texts, lists, tuples, dicts,
+    arrays, dataclasses and estimators of drosurv, and any nesting of them. Random generators become None, functions
+    their name. `where` is what error messages call the value.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -141,14 +135,9 @@ def _class(name: str) -> type | None:
 
 
 class Unpacker:
-    """Builds values from their packed form.
+    """Builds values from their packed form, with the arrays that :func:`pack` moved.
 
-    Parameters
-    ----------
-    arrays : dict
-        What :func:`pack` put there.
-    functions : mapping
-        The functions to use for parameters that were functions, by parameter name.
+    `functions` are those to use for parameters that were functions, by parameter name.
     """
 
     def __init__(self, arrays: Arrays, functions: Mapping[str, Callable[..., Any]]) -> None:

@@ -43,17 +43,9 @@ _NOTHING_TO_GAIN = 1e-16
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """What was grown.
+    """What was grown: trees, scores (n,) of the patients they were grown on, and the loss's extra parameters (K,).
 
-    Attributes
-    ----------
-    trees : Trees
-    scores : (n,) float64
-        Of the patients they were grown on.
-    extra : (K,) float64
-        The loss's extra parameters.
-    history : (rounds,) float64
-        The criterion before each round.
+    `history` (rounds,) is the criterion before each round.
     """
 
     trees: Trees
@@ -171,18 +163,7 @@ def best_round(
 ) -> int:
     """How many rounds serve patients best who are not trained on, of at most so many.
 
-    Parameters
-    ----------
-    growth : Growth
-        Trees on the patients who are trained on.
-    X : (m, d) float64
-        Features of those who are watched.
-    criterion : Criterion or AroundTrained
-        Of those.
-    patience : int
-        Rounds without a better value after which to stop.
-    rounds, on_round
-        As in :func:`boost`.
+    `X` (m, d) and `criterion` are of those who are watched; it stops after `patience` rounds without a better one.
     """
     best, lowest, watched = 0, np.inf, growth.watch(X)
     for done in range(1, rounds + 1):

@@ -25,19 +25,11 @@ def device_slabs(
     device: Any,
     rows: int = ROWS,
 ) -> tuple[list[Slab], FloatArray, Tensor]:
-    """Slabs of patients in any order, from the longest to the shortest times.
+    """Slabs of n patients in any order, from the longest to the shortest times.
 
-    Beside them come the centre (d,) of the features and, on the device, the order (n,) of the rows.
-
-    Parameters
-    ----------
-    X : (n, d) array or tensor
-        Features, in float32 or float64.
-    time, event, weight, in_first, scheme
-        Of the n patients, as in :func:`drosurv.solvers.slab.make_slab`.
-    device : str or torch.device
-    rows : int
-        About how many patients a slab holds; equal times stay together.
+    Beside them come the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are in
+    float32 or float64, the rest is as in :func:`drosurv.solvers.slab.make_slab`. A slab holds about `rows` patients;
+    equal times stay together.
     """
     import torch
 

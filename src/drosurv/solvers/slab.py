@@ -30,14 +30,8 @@ class Ties(NamedTuple):
     The m events of a block, with summed risk D, are compared with S - k/m D, k = 0..m-1, and each loss takes the mean
     of the m logs. Each event stands for one of these terms. Equal times lie in one slab, so no block has a carry.
 
-    Attributes
-    ----------
-    block : (E,) int
-        Block of each event.
-    starts : (K,) int
-        The first event of each block; a block's events follow each other.
-    share, step : (E,) float64
-        1/m and k/m of each event.
+    `block` (E,) is each event's block, whose events follow each other from `starts` (K,) on; `share` and `step` (E,)
+    are each event's 1/m and k/m.
     """
 
     block: Array
@@ -93,12 +87,8 @@ class ScoredEvents(NamedTuple):
 class Scheme(NamedTuple):
     """How events are scored.
 
-    Attributes
-    ----------
-    totals : tuple of float
-        Summed weights of all patients of each side, in all slabs together; one total where nobody is split.
-    ties : {"breslow", "efron"}
-        How equal event times share a risk set; Breslow's for halves, in which an event has its own risk set.
+    `totals` are the summed weights of all patients of each side, in all slabs together; one total where nobody is
+    split. `ties` is Breslow's for halves, in which an event has its own risk set.
     """
 
     totals: tuple[float, ...]
@@ -147,17 +137,9 @@ class StoredSlab(Protocol):
 def make_slab(
     X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, scheme: Scheme
 ) -> Slab:
-    """A slab of patients that are sorted from the longest to the shortest time.
+    """A slab of m patients that are sorted from the longest to the shortest time, with centred features (d, m).
 
-    Parameters
-    ----------
-    X : (d, m)
-        Centred features.
-    time, event, weight : (m,)
-        Times, event flags, and weights where they are not all one.
-    in_first : (m,) bool or None
-        Who is in the first half, where halves are scored against each other.
-    scheme : Scheme
+    Weights are given where they are not all one, `in_first` where halves are scored against each other.
     """
     if in_first is None:
         sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]

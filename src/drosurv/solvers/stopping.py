@@ -21,14 +21,9 @@ FEWEST_EVENTS = 5
 class Stopping:
     """When to stop.
 
-    Attributes
-    ----------
-    fraction : float
-        Share of the patients, events and censored alike, who are watched instead of trained on.
-    patience : int
-        Passes (or rounds) without a better value after which training stops.
-    required : bool
-        Whether it is an error if nobody can be watched; else everybody is trained on.
+    The `fraction` of the patients, events and censored alike, is watched instead of trained on; training stops after
+    `patience` passes (or rounds) without a better value. `required` makes it an error if nobody can be watched; else
+    everybody is trained on.
     """
 
     fraction: float
@@ -66,16 +61,8 @@ class Enough(Exception):
 class Watch:
     """The watched patients' criterion pass by pass for B networks, and each network where it was best.
 
-    Parameters
-    ----------
-    network : Network
-        The models on the watched patients, sharing the parameters that are trained.
-    criterion : Criterion or TorchCriterion
-        Among them.
-    patience, every : int
-        Passes to wait, and steps in a pass.
-    extra : (B, K) array or None
-        Extra parameters of the loss, which are trained too.
+    The network on the watched patients shares the parameters that are trained; `extra` (B, K), of the loss, are
+    trained too. A pass has `every` steps.
     """
 
     def __init__(

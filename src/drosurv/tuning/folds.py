@@ -15,22 +15,10 @@ Fold = tuple[IntArray, IntArray]
 def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any = None) -> list[Fold]:
     """Rows of training and validation patients, fold by fold.
 
-    Parameters
-    ----------
-    cv : int, float, splitter or iterable of (train, validation)
-        A whole number: so many folds, each patient validated once. A fraction: one validation part of that
-        share of the patients. A scikit-learn splitter, which is given the event flags to stratify by. Or the
-        rows themselves, such as ``[(train, validation)]`` for a validation set of one's own.
-    event : (n,) bool
-        Event flags.
-    random_state : int, RandomState or None
-        Draws the folds.
-    groups : (n,) labels, optional
-        Whose row it is: rows of one patient are never both trained on and scored.
-
-    Returns
-    -------
-    list of (train, validation) row numbers
+    `cv` is a whole number: so many folds, each patient validated once. Or a fraction: one validation part of that
+    share of the patients. Or a scikit-learn splitter, which is given the event flags to stratify by. Or the rows
+    themselves, such as ``[(train, validation)]`` for a validation set of one's own. `groups` (n,) tell whose row it
+    is: rows of one patient are never both trained on and scored.
 
     Examples
     --------

@@ -19,18 +19,8 @@ EVERYONE = "all patients"
 class Part:
     """What a section found: plain data, from which every view is made.
 
-    Attributes
-    ----------
-    statements : tuple of Statement
-        What it says about the audited model.
-    tables : tuple of Table
-        Tables that do not depend on the model shown.
-    by_model : tuple of tuples of Table
-        Tables of each model.
-    said_by_model : tuple of tuples of Statement
-        What is said of each model.
-    facts : mapping
-        Other values, as JSON knows them.
+    `statements` are of the audited model and `tables` of no model; `by_model` and `said_by_model` hold tables and
+    statements of each model, `facts` other values, as JSON knows them.
     """
 
     statements: tuple[Statement, ...] = ()
