@@ -9,17 +9,24 @@ from drosurv.target import FloatArray
 
 # Numbers worked through at a time, and the fewest rows: they stay in a near cache.
 _NUMBERS, _ROWS = 65536, 1024
+# With so few features there is nothing to save by symmetry.
+_NARROW = 8
 
 
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
     """X' diag(weights) X (d, d), with the features taken from a centre (d,)."""
     n, d = X.shape
-    centre = np.zeros(d) if centre is None else centre
+    rows, gram = max(_ROWS, _NUMBERS // max(d, 1)), np.zeros((d, d))
+    if centre is None and d <= _NARROW:
+        for low in range(0, n, rows):
+            own = X[low : low + rows]
+            gram += own.T @ (weights[low : low + rows, None] * own)
+        return gram
     if weights.min(initial=0.0) < 0.0:
         above = weighted_gram(X, np.maximum(weights, 0.0), centre)
         return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
-    rows = max(_ROWS, _NUMBERS // max(d, 1))
-    held, gram = np.empty((min(rows, n), d)), np.zeros((d, d))
+    centre = np.zeros(d) if centre is None else centre
+    held = np.empty((min(rows, n), d))
     for low in range(0, n, rows):
         part = held[: n - low]
         _scale(X, weights, centre, low, part)
