@@ -23,7 +23,7 @@ MODELS = {
 class Counted:
     """Works in this process, and counts.
 
-    Times of the baseline and of the follow-up, thinned to about a million in all, come once and are left out.
+    Times of the baseline and of the follow-up, thinned to about 100,000 each, come once and are left out.
     """
 
     def __init__(self):

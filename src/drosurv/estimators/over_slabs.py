@@ -152,7 +152,10 @@ def _patient_weights(problem: SlabProblem, training: Training, order: Any, plan:
     def beside(values: Any) -> Any:
         return torch.as_tensor(values, device=order.device)
 
-    event, mass = beside(training.target.event), beside(training.mass)
+    event, weight = beside(training.target.event), training.weight
+    mass = (
+        torch.ones(len(order), dtype=torch.float64, device=order.device) if weight is None else beside(weight)
+    )
     weights = torch.zeros_like(mass)
     for flags, tilt in zip(plan.sides(len(event)), problem.tilts, strict=True):
         own = beside(flags)

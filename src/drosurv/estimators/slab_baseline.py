@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
 
-from drosurv.metrics import FollowUp
+from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.solvers.arrays import (
     blocks_of_equals,
     counted_up_to,
@@ -20,12 +21,10 @@ from drosurv.solvers.arrays import (
     summed_by_block,
 )
 from drosurv.solvers.slab_problem import Workers
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.target import FloatArray
 
-# Steps of the baseline hazard that a fitted model keeps; each is exact at its time.
+# Steps of each curve that a fitted model keeps, about; each is exact at its time.
 MOST_STEPS = 100_000
-# Patients whose times stand for everybody's in what a model keeps of the follow-up.
-FOLLOWED = 1_000_000
 
 
 def baseline(
@@ -76,25 +75,66 @@ def _steps(
         tied = summed_by_block(risk[places], block, starts)
         terms = 1.0 / (at_risk[block] - double(earlier) / counts * tied[block])
         jumps = deaths / counts[starts] * summed_by_block(terms, block, starts)
-    times, hazard = on_host(-flipped(firsts)), on_host(flipped(jumps).cumsum(0)) * np.exp(-shift)
-    kept = np.arange(len(times) - 1, -1, -every)[::-1]
-    return times[kept], hazard[kept]
+    hazard = flipped(jumps).cumsum(0) * np.exp(-shift)
+    return _thinned(-flipped(firsts), every), _thinned(hazard, every)
+
+
+def _thinned(values: Any, every: int) -> FloatArray:
+    """Every k-th value and the last."""
+    thinned: FloatArray = on_host(values[(len(values) - 1) % every :: every])
+    return thinned
 
 
 def follow_up(slabs: Sequence[Any], n: int, workers: Workers) -> FollowUp:
-    """The follow-up of n patients, or of every so many of them."""
-    every = max(n // FOLLOWED, 1)
-    seen = workers.gather(workers.map(_followed, slabs, [every] * len(slabs)))
-    time, event = (np.concatenate([part[k] for part in seen]) for k in (0, 1))
-    weight = None if seen[0][2] is None else np.concatenate([part[2] for part in seen])
-    return FollowUp.of(Target(event, time), weight)
-
-
-def _followed(slab: Any, every: int) -> tuple[FloatArray, BoolArray, FloatArray | None]:
-    """Times, events and weights of every so many patients."""
-    weight = slab.weight
-    return (
-        on_host(slab.time[::every]),
-        on_host(slab.event[::every]),
-        None if weight is None else on_host(weight[::every]),
+    """The follow-up of n patients."""
+    every = max(n // MOST_STEPS, 1)
+    held = workers.gather(workers.map(_held, slabs))
+    before = list(accumulate(held[:-1], initial=0.0))
+    found = workers.gather(workers.map(_followed, slabs, before, [every] * len(slabs)))
+    # Slabs begin with the longest times, curves with the shortest.
+    times, survival, censoring, event_times, weights = zip(*reversed(found), strict=True)
+    return FollowUp(
+        np.concatenate(times),
+        _continued(censoring),
+        _continued(survival),
+        percentiles(np.concatenate(event_times), None if weights[0] is None else np.concatenate(weights)),
     )
+
+
+def _continued(curves: Sequence[FloatArray]) -> FloatArray:
+    """One curve of those that each begin at one."""
+    reached = accumulate((curve[-1] for curve in curves[:-1]), mul, initial=1.0)
+    return np.concatenate([begun * curve for begun, curve in zip(reached, curves, strict=True)])
+
+
+def _held(slab: Any) -> float:
+    return float(len(slab.time) if slab.weight is None else double(slab.weight).sum())
+
+
+def _followed(slab: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
+    """Rising times of a slab, both Kaplan-Meier curves from its first time on, and times and weights of events.
+
+    `before` is the weight of all earlier slabs, whose patients are at risk throughout.
+    """
+    rising, weight = -double(slab.time), slab.weight
+    mass = 0.0 * rising + 1.0 if weight is None else double(weight)
+    block, starts, counts, _ = blocks_of_equals(rising)
+    at_risk = mass.cumsum(0)[starts + counts[starts] - 1] + before
+    died = summed_by_block(mass * slab.event, block, starts)
+    left = summed_by_block(mass * ~slab.event, block, starts)
+    places = flipped(set_places(slab.event))
+    return (
+        _thinned(-flipped(rising[starts]), every),
+        _thinned(_surviving(died, at_risk), every),
+        # At equal times events come first: who had the event is no longer at risk of being censored.
+        _thinned(_surviving(left, at_risk - died), every),
+        _thinned(-rising[places], every),
+        None if weight is None else _thinned(mass[places], every),
+    )
+
+
+def _surviving(gone: Any, at_risk: Any) -> Any:
+    """Kaplan-Meier curve, from the shortest time on, of counts that begin with the longest."""
+    # Where nobody has gone, nobody may be at risk.
+    share = gone / (at_risk + (gone == 0.0))
+    return flipped((1.0 - share).clip(0.0, 1.0)).cumprod(0)

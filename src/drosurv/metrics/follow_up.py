@@ -52,8 +52,8 @@ class FollowUp:
         """From a target with patient weights (n,), where a whole number counts copies, and entry times (n,)."""
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
-        percentiles = _percentiles(times, None if weight is None else weight[target.event])
-        return cls(events.times, censoring.survival, events.survival, percentiles)
+        at = percentiles(times, None if weight is None else weight[target.event])
+        return cls(events.times, censoring.survival, events.survival, at)
 
     @property
     def start(self) -> float:
@@ -102,7 +102,7 @@ class FollowUp:
         return Target(target.event & inside, np.where(inside, target.time, self.end))
 
 
-def _percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
+def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
     """Percentiles 0 to 100 of values as often as their weights say, (101,)."""
     if weight is None:
         return np.percentile(values, np.arange(101))

@@ -1,0 +1,65 @@
+"""What a model keeps of slabs of patients is what it keeps of everybody in one place, or points of that."""
+
+import numpy as np
+import pytest
+
+from drosurv.estimators import slab_baseline
+from drosurv.metrics import FollowUp
+from drosurv.solvers.device_slabs import device_slabs
+from drosurv.solvers.slab import Scheme
+from drosurv.solvers.slab_problem import Here
+from drosurv.target import Target
+
+N = 500
+
+
+def cohort(seed, last_dies):
+    rng = np.random.default_rng(seed)
+    time, event = rng.integers(1, 120, N).astype(float), rng.random(N) < 0.5
+    event[time == time.max()] = last_dies
+    return Target(event, time), rng.integers(1, 4, N).astype(float)
+
+
+@pytest.mark.parametrize("rows", [40, N])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("last_dies", [False, True])
+@pytest.mark.parametrize("on", ["numpy", "torch"])
+def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
+    target, weight = cohort(0, last_dies)
+    weight = weight if weighted else None
+    slabs, _, _ = device_slabs(
+        np.zeros((N, 1)), target.time, target.event, weight, None, Scheme((1.0,)), "cpu", rows
+    )
+    if on == "numpy":
+        slabs = [
+            slab._replace(
+                time=slab.time.numpy(),
+                event=slab.event.numpy(),
+                weight=None if weight is None else slab.weight.numpy(),
+            )
+            for slab in slabs
+        ]
+    found = slab_baseline.follow_up(slabs, N, Here())
+    expected = FollowUp.of(target, weight)
+    np.testing.assert_array_equal(found.times, expected.times)
+    np.testing.assert_allclose(found.survival, expected.survival, rtol=1e-13)
+    np.testing.assert_allclose(found.censoring, expected.censoring, rtol=1e-13)
+    np.testing.assert_array_equal(found.event_percentiles, expected.event_percentiles)
+    assert found.end == expected.end
+
+
+def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
+    monkeypatch.setattr(slab_baseline, "MOST_STEPS", 50)
+    rng = np.random.default_rng(1)
+    target = Target(rng.random(N) < 0.5, rng.exponential(size=N))
+    slabs, _, _ = device_slabs(
+        np.zeros((N, 1)), target.time, target.event, None, None, Scheme((1.0,)), "cpu", rows=130
+    )
+    thinned, whole = slab_baseline.follow_up(slabs, N, Here()), FollowUp.of(target)
+    assert 50 <= len(thinned.times) <= 55
+    np.testing.assert_allclose(thinned.survival, whole.survival_at(thinned.times), rtol=1e-13)
+    np.testing.assert_allclose(thinned.censoring, whole.censoring_at(thinned.times), rtol=1e-13)
+    assert thinned.end == whole.end
+    # Every tenth event: percentiles lie within ten ranks.
+    ranks = np.searchsorted(np.sort(target.time[target.event]), thinned.event_percentiles)
+    assert np.abs(ranks - np.linspace(0, target.n_events - 1, 101)).max() <= 11
