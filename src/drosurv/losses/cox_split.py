@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
@@ -127,30 +126,32 @@ class CoxSplit(ConvexLoss):
         import torch
 
         at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
-        first = stack([np.flatnonzero(loss.in_first) for loss in losses], device)
-        second = stack([np.flatnonzero(~loss.in_first) for loss in losses], device)
-        halves = [(first, second), (second, first)] if losses[0].both else [(first, second)]
+        members = (loss.in_first for loss in losses), (~loss.in_first for loss in losses)
+        halves = [stack([np.flatnonzero(own) for own in of], device) for of in members]
+        # In order of time: then risk sets begin with the first, and what belongs together lies together.
+        falling = [at.time.gather(-1, half).argsort(dim=-1, descending=True, stable=True) for half in halves]
+        halves = [half.gather(-1, order) for half, order in zip(halves, falling, strict=True)]
+        times = [at.time.gather(-1, half) for half in halves]
         scored = []
-        for own, other in halves:
-            # In order of time: then what belongs together lies together.
-            own = own.gather(-1, at.time.gather(-1, own).argsort(dim=-1, descending=True))
-            sets = TorchReferenceSets.of(at.time.gather(-1, own), at.time.gather(-1, other))
-            reference = other.gather(-1, sets.order)
-            weight = None if at.weight is None else at.weight.gather(-1, reference)
-            scored.append((own, at.event.gather(-1, own), reference, weight, sets.size))
+        for own, other in ((0, 1), (1, 0))[: 2 if losses[0].both else 1]:
+            weight = None if at.weight is None else at.weight.gather(-1, halves[other])
+            at_risk = _sizes(times[own], times[other])
+            scored.append((own, at.event.gather(-1, halves[own]), other, weight, at_risk))
         # Those who are not scored come last, with losses of zero.
-        unscored = [second] if len(scored) == 1 else []
+        unscored = halves[len(scored) :]
 
         def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
+            batch = scores.shape[:-1]
+            # Each patient is looked up once, though scored in one half and referred to in the other.
+            sorted_scores = [scores.gather(-1, half.expand(*batch, -1)) for half in halves]
             found = []
-            for own, event, reference, weight, size in scored:
-                mine, others, at_risk = (p.expand(*scores.shape[:-1], -1) for p in (own, reference, size))
-                risk = weighted_log_risk(scores.gather(-1, others), weight)
-                found.append(_split_losses(scores.gather(-1, mine), event, risk, at_risk))
-            found += [scores.new_zeros(*scores.shape[:-1], part.shape[-1]) for part in unscored]
+            for own, event, other, weight, at_risk in scored:
+                risk = weighted_log_risk(sorted_scores[other], weight)
+                found.append(_split_losses(sorted_scores[own], event, risk, at_risk.expand(*batch, -1)))
+            found += [scores.new_zeros(*batch, part.shape[-1]) for part in unscored]
             return torch.cat(found, dim=-1)
 
-        return InTorch(in_torch, torch.cat([*(own for own, *_ in scored), *unscored], dim=-1))
+        return InTorch(in_torch, torch.cat(halves, dim=-1))
 
     def risk_parts(self) -> list[RiskPart] | None:
         """Each scored half against the other, unless there are entry times, strata or offsets."""
@@ -290,30 +291,17 @@ def cox_split(
     batch = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
         log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1]
     )
-    sets = TorchReferenceSets.of(time.expand(*batch, -1), reference_time.expand(*batch, -1))
-    risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, sets.order)
-    return _split_losses(log_risk, event, risk, sets.size)
+    times = reference_time.expand(*batch, -1)
+    order = torch.argsort(times, dim=-1, descending=True, stable=True)
+    risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, order)
+    return _split_losses(log_risk, event, risk, _sizes(time.expand(*batch, -1), times.gather(-1, order)))
 
 
-@dataclass(frozen=True, eq=False)
-class TorchReferenceSets:
-    """What of the loss in torch depends on times alone: found once, however often scores change.
+def _sizes(time: Tensor, falling: Tensor) -> Tensor:
+    """How many reference patients, whose times (..., m) fall, are at risk at each time (..., n)."""
+    import torch
 
-    `order` (..., m) has the reference patients from the longest to the shortest time; `size` (..., n) is how many of
-    them, from the first, are at risk with each scored patient.
-    """
-
-    order: Tensor
-    size: Tensor
-
-    @classmethod
-    def of(cls, time: Tensor, reference_time: Tensor) -> TorchReferenceSets:
-        """Of times (..., n) and reference times (..., m)."""
-        import torch
-
-        order = torch.argsort(reference_time, dim=-1, descending=True, stable=True)
-        rising = -reference_time.gather(-1, order)
-        return cls(order, torch.searchsorted(rising, -time, side="right"))
+    return torch.searchsorted(-falling, -time, side="right")
 
 
 def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, size: Tensor) -> Tensor:
