@@ -129,6 +129,17 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     return array
 
 
+def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
+    """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
+    if fitted_with and offset is None:
+        raise ArgumentError(
+            "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
+        )
+    if offset is not None and not fitted_with:
+        raise ArgumentError("the model was fitted without an offset; leave ", Argument("offset"), " out.")
+    return scores if offset is None else scores + numbers("offset", offset, len(scores))
+
+
 def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ...]]:
     """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
     series = pd.Series(values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values))

@@ -91,13 +91,14 @@ class CompetingTarget:
         What ended each patient's time: 0 censoring, 1..K one of K causes.
     time : (n,) float64
         Time of that event or censoring, finite and not negative.
-    entry : (n,) float64 or None
+    entry, stratum : (n,) or None
         As in :class:`Target`.
     """
 
     cause: IntArray
     time: FloatArray
     entry: FloatArray | None = None
+    stratum: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -107,13 +108,19 @@ class CompetingTarget:
         """Number of causes K."""
         return int(self.cause.max())
 
+    def take(self, rows: NDArray[Any]) -> CompetingTarget:
+        """The target of the given rows (indices or a mask)."""
+        entry = None if self.entry is None else self.entry[rows]
+        stratum = None if self.stratum is None else self.stratum[rows]
+        return CompetingTarget(self.cause[rows], self.time[rows], entry, stratum)
+
     def of_cause(self, cause: int) -> Target:
         """The target of one cause, with every other event counted as censoring."""
-        return Target(self.cause == cause, self.time, self.entry)
+        return Target(self.cause == cause, self.time, self.entry, self.stratum)
 
     def of_any_cause(self) -> Target:
         """The target of the first event, whatever its cause."""
-        return Target(self.cause > 0, self.time, self.entry)
+        return Target(self.cause > 0, self.time, self.entry, self.stratum)
 
 
 def has_causes(y: Any) -> bool:

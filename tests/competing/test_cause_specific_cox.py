@@ -67,7 +67,7 @@ def test_each_cause_is_a_cox_model_with_the_others_censored():
         np.testing.assert_allclose(model.coef_[cause - 1], alone.coef_)
         pd.testing.assert_frame_equal(pd.DataFrame(model.summary(cause)), pd.DataFrame(alone.summary()))
         np.testing.assert_allclose(model.predict(X, cause), alone.predict(X))
-    assert str(model.summary(2)).startswith("Cause 2, CoxPH: 250 patients")
+    assert str(model.summary(2)).startswith("Cause 2, CauseSpecificCox: 250 patients")
     assert model.n_events_.tolist() == np.bincount(DATA["cause"])[1:].tolist()
 
 
@@ -163,14 +163,6 @@ def test_the_loss_is_the_sum_over_causes_with_its_derivatives():
     np.testing.assert_allclose(
         loss.take(some)((features[some] @ theta.T)[None], psi[None])[0], losses(z)[some]
     )
-
-
-def test_entry_and_strata_go_to_every_cause():
-    strata = np.arange(250) % 2
-    model = CauseSpecificCox().fit(X, Y, entry=DATA["time"] - 0.04, strata=strata)
-    assert model.predict_cumulative_incidence(X, TIMES, strata=strata).shape == (250, 3)
-    with pytest.raises(ValueError, match="strata has no definition for alpha below 1"):
-        CauseSpecificCox(0.8).fit(X, Y, strata=strata)
 
 
 def test_a_robust_model_s_table_stands_beside_plain_cox_and_takes_standard_errors_from_refits(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.estimators import CoxPH
 from drosurv.estimators.natural_units import filled_notes
+from drosurv.estimators.training import Training
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -28,8 +30,8 @@ class CauseInference(BaseEstimator):
     worst_case_weights_: FloatArray
     n_features_in_: int
     _row: Callable[[int], int]
-    _coefficients: Callable[[FloatArray, CompetingTarget, FloatArray], FloatArray]
-    _kept_training: tuple[FloatArray, CompetingTarget, FloatArray] | None = None
+    _coefficients: Callable[[Training, CompetingTarget], FloatArray]
+    _kept_training: tuple[Training, CompetingTarget] | None = None
     _findings: list[Findings] | None = None
 
     def summary(
@@ -52,6 +54,7 @@ class CauseInference(BaseEstimator):
         if self.alpha == 1.0:
             options |= {"n_boot": n_boot, "random_state": random_state, "n_jobs": n_jobs}
             table = self.models_[row].summary(level, method, **options)
+            table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
                 raise ValueError(
@@ -79,13 +82,24 @@ class CauseInference(BaseEstimator):
     def _known(self) -> list[Findings]:
         """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
         if self._findings is None:
-            X, target, weight = self._training()
+            training, target = self._training()
             y = Surv.competing(target.cause, target.time)
-            plain = clone(self).set_params(alpha=1.0).fit(X, y, weight, entry=target.entry)
-            self._findings = beside_plain(X, target, weight, plain.coef_, self.worst_case_weights_)
+            seen = training.observation
+            given = {
+                "entry": seen.entry,
+                "strata": seen.stratum,
+                "offset": seen.offset,
+                "id": seen.patient,
+            }
+            plain = clone(self).set_params(alpha=1.0)
+            with warnings.catch_warnings():
+                # The robust fit has told what there is to tell of the rows.
+                warnings.simplefilter("ignore")
+                plain.fit(training.X, y, training.weight, **given)
+            self._findings = beside_plain(training, target, plain.coef_, self.worst_case_weights_)
         return self._findings
 
-    def _training(self) -> tuple[FloatArray, CompetingTarget, FloatArray]:
+    def _training(self) -> tuple[Training, CompetingTarget]:
         if self._kept_training is None:
             raise ValueError(
                 "summary needs the training data, which a saved model does not keep: call it before saving, or fit "

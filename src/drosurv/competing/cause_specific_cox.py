@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,19 +13,22 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import warn_caller
 from drosurv.estimators import CoxPH
-from drosurv.estimators.baseline import Baseline, checked_times
+from drosurv.estimators.baseline import checked_times, piecewise
 from drosurv.estimators.fitted import warn_unless_converged
+from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.parameters import check_count, check_number
-from drosurv.losses import CompetingRisks
-from drosurv.metrics import FollowUp, concordance_by_cause
+from drosurv.estimators.predicted_curves import cumulative_hazards
+from drosurv.estimators.training import Training
+from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
+from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
-from drosurv.observation import parse_observation
+from drosurv.observation import ends_of_patients, with_offset
 from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
 from drosurv.tables.front_door import enter
-from drosurv.target import CompetingTarget, FloatArray, parse_competing_target
+from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
@@ -109,7 +113,18 @@ class CauseSpecificCox(CauseInference):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **observed: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
+    ) -> Self:
         """Fit the models of all causes.
 
         Parameters
@@ -119,9 +134,9 @@ class CauseSpecificCox(CauseInference):
         y : structured array (n,)
             Of :meth:`drosurv.Surv.competing`: cause (0 is censored) and time.
         sample_weight : (n,) array, optional
-        **observed
-            ``entry``, ``strata``, ``clusters``, ``offset`` and ``id`` as in :meth:`drosurv.CoxPH.fit`; below alpha 1
-            ``entry`` alone.
+        entry, strata, clusters, offset, id : (n,) arrays, optional
+            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; below alpha 1 a patient's
+            loss is the sum over causes and rows.
         """
         check_alpha(self.alpha)
         check_ball(self.ball)
@@ -137,28 +152,39 @@ class CauseSpecificCox(CauseInference):
         self.n_causes_ = target.n_causes
         for earlier in ("models_", "_baselines", "worst_case_weights_", "_kept_training", "_findings"):
             self.__dict__.pop(earlier, None)
-        seen = parse_observation(target.of_any_cause(), entry=observed.get("entry"), id=observed.get("id"))
+        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        given = {name: value for name, value in observed.items() if value is not None}
+        # At alpha 1 the model of each cause looks at its strata.
+        looked_at = [name for name in given if name != "strata" or self.alpha < 1.0]
+        training = self._observed(features, target, sample_weight, {name: given[name] for name in looked_at})
         if self.alpha == 1.0:
-            self._fit_each(X, target, sample_weight, observed)
-        elif given := [name for name, value in observed.items() if value is not None and name != "entry"]:
-            raise ArgumentError(
-                Argument(given[0]),
-                " has no definition for alpha below 1: causes are trained together with one baseline hazard each, and "
-                "every patient has one loss. Use alpha=1.",
-            )
+            self._fit_each(X, target, sample_weight, given)
         else:
-            weight = _check_sample_weight(sample_weight, features, dtype=np.float64, ensure_non_negative=True)
-            self._fit_together(features, replace(target, entry=seen.entry), weight)
-        any_cause = seen.observe(target.of_any_cause())
-        patients = seen.patients(any_cause)
-        self.unique_times_ = any_cause.curve_times
-        self.n_patients_ = len(patients)
+            seen = training.target
+            self._fit_together(training, replace(target, entry=seen.entry, stratum=seen.stratum))
+        self._has_offset = training.observation.offset is not None
+        self.unique_times_ = training.target.curve_times
+        self.n_patients_ = training.n_patients
         self.n_events_ = np.bincount(target.cause, minlength=self.n_causes_ + 1)[1:]
-        self.follow_up_ = FollowUp.of(patients, entry=patients.entry)
+        self.follow_up_ = training.follow_up
         return self
 
+    def _observed(
+        self, X: FloatArray, target: CompetingTarget, sample_weight: Any, given: dict[str, Any]
+    ) -> Training:
+        """The training rows with any cause as the event, and what fit was told about them."""
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+        training = Training(X, target.of_any_cause(), mass, weight, np.arange(len(X)), len(X))
+        if not given:
+            return training
+        robust = self.alpha < 1.0
+        return observed_training(training, training.target, given, name="CauseSpecificCox", robust=robust)
+
     def _fit_each(
-        self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, observed: dict[str, Any]
+        self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]
     ) -> None:
         options: dict[str, Any] = {
             "l2": self.l2,
@@ -167,61 +193,67 @@ class CauseSpecificCox(CauseInference):
             "tol": self.tol,
         }
         self.models_ = [
-            CoxPH(**options).fit(X, target.of_cause(k).to_structured(), sample_weight, **observed)
+            CoxPH(**options).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
             for k in range(1, target.n_causes + 1)
         ]
         self.coef_ = np.stack([model.coef_ for model in self.models_])
 
     def _solved(
-        self, X: FloatArray, target: CompetingTarget, weight: FloatArray
-    ) -> tuple[Solution, Criterion, FloatArray]:
-        """The optimum of the causes together, what was minimised, and the coefficients (causes, d)."""
-        mass = weight / weight.sum()
-        loss = CompetingRisks(target, self.n_intervals, weight)
+        self, training: Training, target: CompetingTarget
+    ) -> tuple[Solution, Criterion, CompetingRisks, FloatArray]:
+        """The optimum of the causes together, what was minimised, its loss by row, the coefficients (causes, d)."""
+        of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
+        loss: ConvexLoss = of_rows
+        patient = training.observation.patient
+        if patient is not None:
+            loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
         objective = ball_objective(self.ball, np.array([self.alpha]))
-        criterion = Criterion(loss, objective, mass, offset=loss.null_losses())
-        problem = LinearProblem(X - mass @ X, criterion, self.l2)
+        criterion = Criterion(loss, objective, training.mass, offset=loss.null_losses())
+        problem = LinearProblem(training.X - training.mass @ training.X, criterion, self.l2)
         found = minimise(problem, tol=self.tol, max_iter=self.max_iter)
-        return found, criterion, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
+        return found, criterion, of_rows, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
 
-    def _coefficients(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> FloatArray:
-        return self._solved(X, target, weight)[2]
+    def _coefficients(self, training: Training, target: CompetingTarget) -> FloatArray:
+        return self._solved(training, target)[-1]
 
-    def _fit_together(self, X: FloatArray, target: CompetingTarget, weight: FloatArray) -> None:
-        found, criterion, self.coef_ = self._solved(X, target, weight)
-        loss, mass = cast(CompetingRisks, criterion.loss), criterion.patient_mass
-        centre = mass @ X
+    def _fit_together(self, training: Training, target: CompetingTarget) -> None:
+        found, criterion, loss, self.coef_ = self._solved(training, target)
         warn_unless_converged("CauseSpecificCox", found)
-        scores = (X - centre) @ self.coef_.T
+        centre = training.mass @ training.X
         extra = loss.start + found.x[self.coef_.size :]
-        psi = loss.split(extra)
-        self._baselines = [
-            Baseline.piecewise(part, target.of_cause(k + 1), own - centre @ coef)
-            for k, (part, own, coef) in enumerate(zip(loss.parts, psi, self.coef_, strict=True))
-        ]
-        at = criterion.objective(criterion.entries(scores[None], extra[None]), mass)
+        scores = (training.X - centre) @ self.coef_.T
+        self._baselines = []
+        for k, (part, psi) in enumerate(zip(loss.parts, loss.split(extra), strict=True)):
+            of_cause = replace(training, target=target.of_cause(k + 1))
+            self._baselines.append(piecewise(part, of_cause, scores[:, k], psi - centre @ self.coef_[k]))
+        at = criterion.objective(criterion.entries(scores[None], extra[None]), training.mass)
         self.worst_case_weights_ = at.weights[0] / at.weights[0].sum()
         self.objective_, self.status_, self.n_iter_ = found.value, found.status, found.n_iter
-        if found.value > -_NOTHING * loss.event_share:
+        if found.value > -_NOTHING * criterion.loss.event_share:
             warn_caller(
                 "CauseSpecificCox is the null model: under every other one the worst-off share of the patients is no "
                 f"better served than by no model. Raise alpha (now {self.alpha:g})."
             )
-        self._kept_training = X, target, weight
+        self._kept_training = training, target
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit has come to its end."""
         return hasattr(self, "follow_up_")
 
-    def predict(self, X: Any, cause: int = 1) -> FloatArray:
-        """Log risk (n,) of one cause; higher means sooner."""
+    def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
+        """Log risk (n,) of one cause; higher means sooner. An offset is given where the model was fitted with one."""
         row = self._row(cause)
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
-        scores: FloatArray = features @ self.coef_[row]
-        return scores
+        return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
 
     def predict_cumulative_incidence(
-        self, X: Any, times: ArrayLike | None = None, cause: int = 1, **given: Any
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        cause: int = 1,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
     ) -> FloatArray:
         """Probability (n, T) of an event of the cause by each time, in the presence of the other causes.
 
@@ -232,26 +264,33 @@ class CauseSpecificCox(CauseInference):
             ``unique_times_`` if not given.
         cause : int
             From 1.
-        **given
-            ``strata`` and ``offset``, for models that were fitted with them.
+        strata : (n,) labels, optional
+            Stratum of each patient, for a model that was fitted with strata.
+        offset : (n,) array, optional
+            As in :meth:`predict`.
         """
-        row = self._row(cause)
-        at = self.unique_times_ if times is None else checked_times(times)
+        row, place = self._row(cause), self._place(times)
         # All jumps count, whatever times are asked for.
-        place = np.searchsorted(self.unique_times_, at, side="right") - 1
-        parts = [cumulative_incidence(hazards)[row][:, place] for hazards in self._hazards(X, given)]
-        return np.concatenate(parts)
+        hazards = self._hazards(X, strata, offset)
+        return np.concatenate([cumulative_incidence(part)[row][:, place] for part in hazards])
 
-    def predict_survival_function(self, X: Any, times: ArrayLike | None = None, **given: Any) -> FloatArray:
+    def predict_survival_function(
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+    ) -> FloatArray:
         """Probability (n, T) of no event of any cause by each time; parameters as above."""
-        at = self.unique_times_ if times is None else checked_times(times)
-        place = np.searchsorted(self.unique_times_, at, side="right") - 1
-        return np.concatenate([np.exp(-hazards.sum(axis=0))[:, place] for hazards in self._hazards(X, given)])
+        check_is_fitted(self)
+        place, hazards = self._place(times), self._hazards(X, strata, offset)
+        return np.concatenate([np.exp(-part.sum(axis=0))[:, place] for part in hazards])
 
-    def score(self, X: Any, y: Any, cause: int = 1) -> float:
+    def score(self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> float:
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
-        target = parse_competing_target(y, complete=False)
-        return float(concordance_by_cause(target.cause, target.time, self.predict(X, cause), of=cause))
+        target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
+        return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads."""
@@ -265,25 +304,20 @@ class CauseSpecificCox(CauseInference):
             raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause}.")
         return int(cause) - 1
 
-    def _hazards(self, X: Any, given: dict[str, Any]) -> Any:
+    def _place(self, times: ArrayLike | None) -> IntArray:
+        """Which of ``unique_times_`` each of the times (T,) comes at or after."""
+        at = self.unique_times_ if times is None else checked_times(times)
+        return np.searchsorted(self.unique_times_, at, side="right") - 1
+
+    def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Cumulative hazards (causes, rows, K) of some patients after the other."""
-        check_is_fitted(self)
-        X = enter(self, X)
-        n, times = len(X), self.unique_times_
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        baselines = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        times = self.unique_times_
+        scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         size = max(1, _HELD // (len(times) * self.n_causes_))
-        for start in range(0, n, size):
+        for start in range(0, len(features), size):
             part = slice(start, start + size)
-            rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
-            own: dict[str, Any] = {
-                name: np.asarray(value)[part] for name, value in given.items() if value is not None
-            }
-            if self.alpha == 1.0:
-                yield np.stack(
-                    [m.predict_cumulative_hazard_function(rows, times=times, **own) for m in self.models_]
-                )
-            else:
-                if own:
-                    raise ValueError(f"the model was fitted without {next(iter(own))}; leave it out.")
-                scores = validate_data(self, rows, dtype=np.float64, reset=False) @ self.coef_.T
-                pairs = zip(self._baselines, scores.T, strict=True)
-                yield np.stack([baseline.cumulative_hazard(score, times) for baseline, score in pairs])
+            labels = None if strata is None else np.asarray(strata)[part]
+            pairs = zip(baselines, scores, strict=True)
+            yield np.stack([cumulative_hazards(base, own[part], times, labels) for base, own in pairs])

@@ -25,7 +25,7 @@ from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, 
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
 from drosurv.networks import network_scores, network_state
-from drosurv.observation import numbers
+from drosurv.observation import with_offset
 from drosurv.solvers import Solution
 from drosurv.tables.front_door import enter
 from drosurv.target import FloatArray, parse_target
@@ -261,17 +261,7 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
             # Coefficients hold their factor already.
             factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
             scores = network_scores(network, features) * factor
-        return self._with_offset(scores, offset)
-
-    def _with_offset(self, scores: FloatArray, offset: ArrayLike | None) -> FloatArray:
-        """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
-        if self._has_offset and offset is None:
-            raise ArgumentError(
-                "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
-            )
-        if offset is not None and not self._has_offset:
-            raise ArgumentError("the model was fitted without an offset; leave ", Argument("offset"), " out.")
-        return scores if offset is None else scores + numbers("offset", offset, len(scores))
+        return with_offset(scores, offset, fitted_with=self._has_offset)
 
     def _new_features(self, X: Any) -> FloatArray:
         """Features (n, d) of patients to predict for."""

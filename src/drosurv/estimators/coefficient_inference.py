@@ -233,18 +233,13 @@ class CoefficientInference(SurvivalEstimator):
         if method == "information":
             return inverse_information(fit)
         training = self._required("summary")
-        clusters = training.observation.clusters
-        return sandwich(fit, None if clusters is None else np.unique(clusters, return_inverse=True)[1])
+        return sandwich(fit, None if training.observation.clusters is None else training.together)
 
     def _bootstrap(
         self, n_boot: int, random_state: int, n_jobs: int | None, verbose: bool
     ) -> tuple[FloatArray, int]:
         """Covariance of the coefficients of refits, and how many had a solution."""
         training = self._required("summary(method='bootstrap')")
-        clusters = training.observation.clusters
-        together = (
-            np.arange(len(training.X)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-        )
 
         def refit(counts: FloatArray) -> FloatArray | None:
             try:
@@ -259,7 +254,12 @@ class CoefficientInference(SurvivalEstimator):
         with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             draws = bootstrap_coefficients(
-                refit, together, n_boot=n_boot, random_state=random_state, threads=n_jobs, on_done=tell
+                refit,
+                training.together,
+                n_boot=n_boot,
+                random_state=random_state,
+                threads=n_jobs,
+                on_done=tell,
             )
         covariance: FloatArray = np.atleast_2d(np.cov(draws, rowvar=False))
         return covariance, len(draws)

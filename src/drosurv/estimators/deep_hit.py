@@ -21,6 +21,7 @@ from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import DeepHitLoss
 from drosurv.networks import network_scores
+from drosurv.observation import with_offset
 from drosurv.target import FloatArray
 
 
@@ -105,7 +106,8 @@ class DeepHit(RobustEstimator):
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
-        return self._with_offset(self._gone(X)[:, 1:].mean(axis=1), offset)
+        risk: FloatArray = self._gone(X)[:, 1:].mean(axis=1)
+        return with_offset(risk, offset, fitted_with=self._has_offset)
 
     def _hazard(
         self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None

@@ -57,7 +57,7 @@ def observed_training(
             raise ArgumentError(
                 f"{name} weighs patients by their loss, and one ",
                 Argument("id"),
-                f" has {int(events.max())} events: give one event per id, or use CoxPH.",
+                f" has {int(events.max())} events: give one event per id, or train the plain model.",
             )
     return replace(training, target=observation.observe(training.target), mass=mass, observation=observation)
 

@@ -14,6 +14,17 @@ from drosurv.estimators.predicted_times import PredictedTimes
 from drosurv.target import FloatArray
 
 
+def cumulative_hazards(
+    baseline: Curves, scores: FloatArray, times: ArrayLike | None, strata: Any = None
+) -> FloatArray:
+    """Cumulative hazards (n, T) of patients; their strata are given where the model was fitted with strata."""
+    if isinstance(baseline, StratifiedBaseline):
+        return baseline.cumulative_hazard(scores, times, baseline.codes(strata, len(scores)))
+    if strata is not None:
+        raise ArgumentError("the model was fitted without strata; leave ", Argument("strata"), " out.")
+    return baseline.cumulative_hazard(scores, times)
+
+
 class PredictedCurves(PredictedTimes):
     """What a model with scores and a baseline predicts over time."""
 
@@ -93,11 +104,7 @@ class PredictedCurves(PredictedTimes):
         self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
     ) -> FloatArray:
         scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
-        if isinstance(self._baseline, StratifiedBaseline):
-            return self._baseline.cumulative_hazard(scores, times, self._baseline.codes(strata, len(scores)))
-        if strata is not None:
-            raise ArgumentError("the model was fitted without strata; leave ", Argument("strata"), " out.")
-        return self._baseline.cumulative_hazard(scores, times)
+        return cumulative_hazards(self._baseline, scores, times, strata)
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)

@@ -70,8 +70,7 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
 
 def folds(training: Training) -> IntArray:
     """Fold (n,) of each row: events and censored patients are dealt out in turn, members of a cluster together."""
-    together = training.observation.clusters
-    unit = np.arange(len(training.X)) if together is None else np.unique(together, return_inverse=True)[1]
+    unit = training.together
     had_event = np.bincount(unit, training.target.event) > 0
     shuffled = np.random.default_rng(training.seed).permutation(len(had_event))
     dealt = np.empty(len(had_event), dtype=np.intp)

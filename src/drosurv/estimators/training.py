@@ -64,6 +64,12 @@ class Training:
         """Number of events, counted likewise."""
         return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
 
+    @property
+    def together(self) -> IntArray:
+        """Number (n,) of the cluster of each row, from 0, every number in use; rows alone where there are none."""
+        clusters = self.observation.clusters
+        return np.arange(len(self.X)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+
     @cached_property
     def follow_up(self) -> FollowUp:
         """How long the patients were observed; models trained together share it."""

@@ -9,6 +9,7 @@ from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
 from drosurv.losses.log_time import LogTime
 from drosurv.losses.loss import ConvexLoss, Loss
 from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
+from drosurv.losses.rows_of_patients import RowsOfPatients
 from drosurv.losses.stratified_likelihood import StratifiedLikelihood
 from drosurv.losses.torch_loss import TorchLoss
 
@@ -23,6 +24,7 @@ __all__ = [
     "Loss",
     "PiecewiseExponential",
     "PoissonDeviance",
+    "RowsOfPatients",
     "StratifiedLikelihood",
     "TorchLoss",
     "cox_partial",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.loss import NOTHING, ConvexLoss
+from drosurv.losses.stratified_likelihood import StratifiedLikelihood
 from drosurv.target import CompetingTarget, FloatArray, IntArray
 
 
@@ -16,9 +18,9 @@ class CompetingRisks(ConvexLoss):
 
         l_i = sum_k [ -1{D_i = k} (f_ki + psi_k,m(i)) + exp(f_ki) sum_m E_im exp(psi_km) ]
 
-    Each cause has its own score of a patient and its own baseline hazard on its own quantile intervals. Scores are
-    (B, n, causes); the extra parameters are the log baseline hazards of one cause after the other; coefficients of
-    linear scores likewise.
+    Each cause has its own score of a patient, and its own baseline hazard (one for each stratum) on its own quantile
+    intervals. Scores are (B, n, causes); the extra parameters are the log baseline hazards of one cause after the
+    other; coefficients of linear scores likewise.
 
     Parameters
     ----------
@@ -28,15 +30,23 @@ class CompetingRisks(ConvexLoss):
         Quantile intervals of each cause's event times.
     sample_weight : (n,) float64, optional
         Weights of patients in the quantiles and in the null model.
+    offset : (n,) float64, optional
+        Added to the scores of every cause.
     """
 
     def __init__(
-        self, target: CompetingTarget, n_intervals: int = 20, sample_weight: FloatArray | None = None
+        self,
+        target: CompetingTarget,
+        n_intervals: int = 20,
+        sample_weight: FloatArray | None = None,
+        offset: FloatArray | None = None,
     ) -> None:
         causes = range(1, target.n_causes + 1)
-        self._build([PiecewiseExponential(target.of_cause(k), n_intervals, sample_weight) for k in causes])
+        likelihood = PiecewiseExponential if target.stratum is None else StratifiedLikelihood
+        rest = n_intervals, sample_weight, offset
+        self._build([likelihood(target.of_cause(k), *rest) for k in causes])
 
-    def _build(self, parts: list[PiecewiseExponential]) -> None:
+    def _build(self, parts: Sequence[PiecewiseExponential | StratifiedLikelihood]) -> None:
         self.parts = parts
         self.n, self.rows = parts[0].n, parts[0].rows
         self.n_outputs = len(parts)
