@@ -332,6 +332,33 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
     assert "Too small to be judged: site few." in found.summary()
 
 
+def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, train, held_out):
+    site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
+    site[:12] = "few"
+    sex = held_out.sensitive_features["sex"]
+    options = {"n_bootstrap": 60, "min_group": 20}
+    with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
+        found = quick(model, train, held_out, sensitive_features={"site": site, "sex": sex}, **options)
+    # As if the few had no label and were left out.
+    site[:12] = None
+    dropped = quick(
+        model, train, held_out, sensitive_features={"site": site, "sex": sex}, missing="drop", **options
+    )
+    for metric in ("concordance_index", "brier_skill", "likelihood_gain"):
+        gaps = {row.attribute: row for row in found.gaps(metric)}
+        assert {*gaps} == {"site", "sex"}
+        (alone,) = dropped.select(metric=metric, attribute="site", kind="gap")
+        # The value, and the permutations, are of the same patients.
+        assert gaps["site"].value == pytest.approx(alone.value)
+        assert (gaps["site"].group, gaps["site"].p_value) == (alone.group, alone.p_value)
+        (everybody,) = found.select(metric=metric, attribute="sex", kind="gap")
+        assert (gaps["sex"].value, gaps["sex"].p_value) == (everybody.value, everybody.p_value)
+    (told,) = (s.text for s in found.statements() if s.code == "worst_group")
+    row = next(row for row in found.gaps("concordance_index") if row.attribute == "site")
+    assert f"gap of {100 * row.value:.1f} percentage points ({100 * row.low_adjusted:.1f} to " in told
+    assert {row.attribute for row in found.gaps("group_disparity")} == {"site", "sex"}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,10 +118,13 @@ def evaluate(
 
 
 def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
+    import pandas as pd
+
     table = result.to_frame()
     print_frame(_by_group(table[table["kind"] != "gap"]), title)
-    for heading, kind, names in (("Overall", "overall", _OVERALL), ("Between groups", "gap", _GAPS)):
-        rows = table[(table["kind"] == kind) & table["metric"].isin(names)]
+    overall = table[(table["kind"] == "overall") & table["metric"].isin(_OVERALL)]
+    gaps = pd.DataFrame([asdict(row) for metric in _GAPS for row in result.gaps(metric)])
+    for heading, rows, names in (("Overall", overall, _OVERALL), ("Between groups", gaps, _GAPS)):
         if len(rows):
             print_frame(_numbers(rows, names), heading)
     typer.echo(printable(result.summary(time_unit=time_unit)))

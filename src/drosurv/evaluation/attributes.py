@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,6 +62,18 @@ class Attribute:
         """The groups' labels as text, distinct."""
         plain = tuple(_text(label) for label in self.groups.labels)
         return plain if len(set(plain)) == len(plain) else tuple(map(repr, self.groups.labels))
+
+    def without(self, labels: Collection[str]) -> Attribute:
+        """The attribute without some of its groups, whose patients are left out."""
+        kept = [k for k, label in enumerate(self.labels) if label not in labels]
+        if len(kept) == len(self.labels):
+            return self
+        # Code -1 marks a patient left out, and indexes the last entry.
+        rank = np.full(len(self.labels) + 1, -1)
+        rank[kept] = np.arange(len(kept))
+        return Attribute(
+            self.name, Groups(rank[self.groups.codes], tuple(self.labels[k] for k in kept), self.name)
+        )
 
     @cached_property
     def rows(self) -> tuple[IntArray, ...]:

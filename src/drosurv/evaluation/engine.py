@@ -80,6 +80,18 @@ class Panel:
         scoring = replace(self.everyone.scoring, model=risk, reference=None, pairs=pairs)
         return replace(self, everyone=Patients(scoring), wanted=wanted)
 
+    def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Panel:
+        """The same patients without some groups, given by attribute and label, and some metrics.
+
+        An attribute with fewer than two groups left is left out.
+        """
+        named = [
+            attribute.without([label for name, label in groups if name == attribute.name])
+            for attribute in self.attributes
+        ]
+        left = [attribute for attribute in named if len(attribute.labels) > 1]
+        return replace(self, attributes=left, intersection=None, wanted=wanted)
+
     @cached_property
     def kept(self) -> dict[str, Patients]:
         """Attribute to all patients that belong to one of its groups."""

@@ -10,7 +10,7 @@ from drosurv.evaluation.catalogue import label_of
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
 from drosurv.evaluation.patients import middle
-from drosurv.evaluation.rows import Kind, Row
+from drosurv.evaluation.rows import JUDGED_GAPS, Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
 
@@ -62,6 +62,8 @@ class EvaluationResult:
         What was left out, and why.
     settings : Settings
         How the evaluation was made.
+    between_large : tuple of Row
+        Gaps between the groups that are large enough to be judged, which the sentences speak of.
     said : tuple of Statement
         Findings about the model itself: hazards that are not proportional.
     by_cause : DataFrame, optional
@@ -76,6 +78,7 @@ class EvaluationResult:
     control: ShrinkageControl | None
     notes: tuple[str, ...]
     settings: Settings
+    between_large: tuple[Row, ...] = ()
     said: tuple[Statement, ...] = ()
     by_cause: pd.DataFrame | None = None
 
@@ -129,6 +132,12 @@ class EvaluationResult:
             for row in self.rows
             if all(value is None or getattr(row, field) == value for field, value in wanted)
         ]
+
+    def gaps(self, metric: str) -> list[Row]:
+        """Gaps of a metric, by attribute; of how well groups are served, between those large enough to be judged."""
+        if metric in JUDGED_GAPS:
+            return [row for row in self.between_large if row.metric == metric]
+        return self.select(metric=metric, kind="gap")
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
         """One number of the table.

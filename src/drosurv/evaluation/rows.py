@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,14 @@ from drosurv.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.presentation import with_interval
 
 Kind = Literal["overall", "group", "gap"]
+# Metrics of how well groups are served, of which a handful of patients says nothing.
+JUDGED_GAPS = (
+    "concordance_imparity",
+    "concordance_index",
+    "brier_skill",
+    "likelihood_gain",
+    "calibration_difference",
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,27 @@ def rows_of(
                 few = any((name, side) in small for side in sides)
                 rows.append(row(place, "gap", numbers[name, metric.name], count, few))
     return tuple(rows)
+
+
+def judged_gaps(
+    panel: Panel,
+    sheet: Sheet,
+    p_values: Mapping[Key, float],
+    small: Collection[tuple[str, str]],
+    level: float,
+    permutations: int,
+    **resampling: Any,
+) -> tuple[Row, ...]:
+    """Rows of the gaps between groups that are large enough to be judged; otherwise as `rows_of`.
+
+    The largest gap of all groups is often that of a handful of patients: where there are such, the others have a gap,
+    an interval and a test of their own.
+    """
+    large = panel.without(small, JUDGED_GAPS)
+    changed = [attribute for attribute in large.attributes if attribute not in panel.attributes]
+    own = replace(large, attributes=changed).p_values(permutations, **resampling)
+    rows = rows_of(large, sheet, {**p_values, **own}, (), level)
+    return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
 
 
 def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:

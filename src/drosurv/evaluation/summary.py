@@ -66,7 +66,7 @@ def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
     below one less the level.
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
-    tested = result.select(metric=metric, kind="gap")
+    tested = result.gaps(metric)
     looks = sum(not isnan(row.p_value) for row in tested)
     found = []
     for row in tested:
@@ -86,7 +86,6 @@ def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
                 p_alone=row.p_value,
                 looks=looks,
                 beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
-                with_small=abs(best.value - worst.value - row.value) > 1e-9,
             )
         )
     return sorted(found, key=lambda gap: -gap.size)

@@ -30,7 +30,7 @@ less the level (`Gap.beyond_chance`). Where a test does not find the gap, the lo
 that words and interval agree.
 
 **Who may be named.** Groups below the least size have numbers, but are never called the best or the worst
-served, and a sentence about a gap is about groups that are large enough.
+served. A sentence about a gap is about groups that are large enough, with the interval and the test of these alone.
 """
 
 from drosurv.inference.bootstrap import (

@@ -75,8 +75,6 @@ class GroupGap:
         How many gaps were tested together.
     beyond_chance : bool
         Whether the gap is more than chance explains.
-    with_small : bool
-        Whether the test is of a larger gap, of groups too small to be named.
     """
 
     attribute: str
@@ -88,7 +86,6 @@ class GroupGap:
     p_alone: float
     looks: int
     beyond_chance: bool
-    with_small: bool = False
 
     @property
     def size(self) -> float:

@@ -71,9 +71,9 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
 
 
 def gap_text(gap: GroupGap) -> str:
-    """The size of a gap in percentage points, with its interval where that is of the same two groups."""
+    """The size of a gap in percentage points, with its interval."""
     shown = f"{written(100 * gap.size, 'points')} percentage points"
-    interval = "" if gap.with_small else interval_text(100 * gap.low, 100 * gap.high, "points")
+    interval = interval_text(100 * gap.low, 100 * gap.high, "points")
     return f"{shown} ({interval})" if interval else shown
 
 
@@ -84,9 +84,8 @@ def chance_text(gap: GroupGap) -> str:
     tested = p_text(gap.p_value)
     if gap.looks > 1:
         tested += f" allowing for {gap.looks} attributes; {p_text(gap.p_alone)} on its own"
-    what = "With the small groups counted too, the largest gap" if gap.with_small else "That"
     verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"
-    return f"{what} {verdict} ({tested})."
+    return f"That {verdict} ({tested})."
 
 
 def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:

@@ -9,19 +9,11 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.rows import Row
+from drosurv.evaluation.rows import JUDGED_GAPS, Row
 from drosurv.inference import is_beyond_chance
 from drosurv.presentation import Column, Table, attribute_name, label_name, plain
 
 ENDS = ("low", "high")
-GAPS = (
-    "concordance_imparity",
-    "concordance_index",
-    "brier_skill",
-    "likelihood_gain",
-    "calibration_difference",
-    "group_disparity",
-)
 # What disparities of everybody are between.
 BETWEEN = {
     "intersectional_disparity": "intersections of all groups",
@@ -49,9 +41,9 @@ def accuracy_table(result: EvaluationResult) -> Table:
 def fairness_table(result: EvaluationResult) -> Table:
     """Gaps between groups with their tests, then disparities between intersections and between patients."""
     rows = []
-    for metric in GAPS:
+    for metric in (*JUDGED_GAPS, "group_disparity"):
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
-        for row in result.select(metric=metric, kind="gap"):
+        for row in result.gaps(metric):
             rows.append(_worded(row) | words | {"between": _sides(row)} | _tested(row, result.settings.level))
     for metric, between in BETWEEN.items():
         rows += [

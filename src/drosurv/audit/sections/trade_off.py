@@ -97,14 +97,8 @@ def draw(part: Part) -> tuple[Chart, ...]:
 def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
     numbers = [
         *((Column.measured(metric, ""), result.select(metric=metric, kind="overall")) for metric in OVERALL),
-        *(
-            (gap_of(a), result.select(metric="concordance_imparity", attribute=a, kind="gap"))
-            for a in attributes
-        ),
-        *(
-            (disparity_of(a), result.select(metric="group_disparity", attribute=a, kind="gap"))
-            for a in attributes
-        ),
+        *((gap_of(row.attribute), [row]) for row in result.gaps("concordance_imparity")),
+        *((disparity_of(row.attribute), [row]) for row in result.gaps("group_disparity")),
     ]
     found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha}
     for column, rows in numbers:

@@ -61,7 +61,12 @@ def collect(evidence: Evidence) -> Part:
             },
             "groups": [_record(group) for group in groups],
             "gaps": [
-                {**{name: plain(value) for name, value in vars(gap).items()}, "size": plain(gap.size)}
+                # Version 1 of the summary says whether small groups were counted in: no longer.
+                {
+                    **{name: plain(value) for name, value in vars(gap).items()},
+                    "size": plain(gap.size),
+                    "with_small": False,
+                }
                 for gap in judged_gaps(result, "concordance_index")
             ],
             "reference": evidence.reference_name,
