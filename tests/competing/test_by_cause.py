@@ -128,3 +128,21 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     assert "Cause by cause" in report.to_html()
     with pytest.raises(ValueError, match="leave out folds"):
         audit(model, X, y, sensitive_features=group, folds=3)
+
+
+def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):
+    _, X, cause, time, group, _ = evaluated
+    y, offset = Surv.competing(cause, time), np.linspace(-1, 1, len(X))
+    model = CauseSpecificCox().fit(X, y, strata=group, offset=offset)
+    found = evaluate_by_cause(model, X, y, [0.5, 1.0, 2.0], strata=group, offset=offset)
+    incidence = model.predict_cumulative_incidence(
+        X, times=[0.5, 1.0, 2.0], cause=2, strata=group, offset=offset
+    )
+    own = found[found["cause"] == 2]
+    np.testing.assert_allclose(own["predicted"], incidence.mean(axis=0))
+    assert own["c_index"].iloc[0] == pytest.approx(concordance_by_cause(cause, time, incidence[:, 1], of=2))
+    alone = CauseSpecificCox().fit(X, y, offset=offset)
+    c_index = evaluate_by_cause(alone, X, y, [0.5], offset=offset)["c_index"].iloc[0]
+    assert c_index == pytest.approx(concordance_by_cause(cause, time, alone.predict(X, offset=offset), of=1))
+    result = evaluate(model, X, y, strata=group, offset=offset, n_bootstrap=0)
+    assert set(result.by_cause["cause"]) == {1, 2}

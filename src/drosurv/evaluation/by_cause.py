@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.attributes import parse_attributes
-from drosurv.evaluation.patients import parse_horizons
+from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
@@ -34,7 +34,8 @@ def evaluate_by_cause(
     level: float = 0.95,
     missing: Missing = "group",
     entry: Any = None,
-    **given: Any,
+    strata: Any = None,
+    offset: Any = None,
 ) -> pd.DataFrame:
     """Calibration, Brier score and concordance of predicted incidences, for every cause, group and time.
 
@@ -55,8 +56,9 @@ def evaluate_by_cause(
     entry : (n,) array, optional
         Times from which the patients were under observation. They are judged from then on: times count from entry, and
         incidences are conditional on no event before it.
-    **given
-        ``strata`` and ``offset`` for the predictions.
+    strata, offset : (n,) arrays, optional
+        For a model that was fitted with them. With strata, whose baseline hazards differ, patients are ranked by their
+        incidence at the middle horizon.
 
     Returns
     -------
@@ -79,6 +81,7 @@ def evaluate_by_cause(
     """
     target, final = parse_competing_target(y, complete=False), final_step(model)
     features, follow_up = prepared(model, X), final.follow_up_
+    given = {name: value for name, value in (("strata", strata), ("offset", offset)) if value is not None}
     since = None if entry is None else entry_times(entry, target.of_any_cause())
     if since is not None:
         target = replace(target, time=target.time - since)
@@ -94,7 +97,10 @@ def evaluate_by_cause(
     rows = []
     for cause in range(1, final.n_causes_ + 1):
         incidence = _incidence(final, features, since, times, cause, given)
-        risk = final.predict(features, cause)
+        if strata is None:
+            risk = final.predict(features, cause, **given)
+        else:
+            risk = incidence[:, np.searchsorted(times, middle(times))]
         for attribute, group, own in [(EVERYBODY, EVERYBODY, np.arange(len(target))), *groups]:
             causes, seen = target.cause[own], target.time[own]
             table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
