@@ -12,7 +12,7 @@ from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.slab_baseline import baseline, follow_up
 from drosurv.estimators.training import Training
-from drosurv.objectives import Objective
+from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.device_slabs import device_slabs
@@ -27,7 +27,7 @@ class SlabPlan:
 
     Attributes
     ----------
-    objective : Objective
+    objective : FromSums
         Of the losses.
     in_first : (n,) bool, optional
         Who is in the first half, where halves are scored against each other.
@@ -35,7 +35,7 @@ class SlabPlan:
         Whether both halves are scored.
     """
 
-    objective: Objective
+    objective: FromSums
     in_first: BoolArray | None = None
     both: bool = True
 

@@ -10,7 +10,7 @@ from drosurv.errors import ArgumentError
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
 from drosurv.objectives.mean import Mean
-from drosurv.objectives.objective import Objective
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
         raise ArgumentError.must("ball", f"be one of {allowed}", ball)
 
 
-def ball_objective(ball: str, alphas: FloatArray) -> Objective:
+def ball_objective(ball: str, alphas: FloatArray) -> FromSums:
     """The objective that protects every subpopulation of at least mass alpha; the mean where that is all.
 
     Parameters

@@ -10,8 +10,6 @@ stops after a few passes; where it does not, sorting the losses lists every poss
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numba
@@ -19,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
-from drosurv.objectives.objective import Curvature, Evaluation, Objective, check_alpha
+from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
-from drosurv.objectives.tilt import Tilt
+from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
-from drosurv.objectives.tilted import Tilted
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
     raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
 
 
-class ChiSquare(Objective):
+class ChiSquare(FromSums):
     """Chi-square robust objective over a batch of losses.
 
     Parameters
@@ -63,14 +61,9 @@ class ChiSquare(Objective):
         self._squares = Placed(self.constant**2)
         self._start: FloatArray = np.full(1, -np.inf)
 
-    @property
-    def tilts(self) -> list[Callable[..., Tilt]]:
-        """From sums alone, one for each constant."""
-        return [partial(tilt_chi_square, constant=float(c)) for c in self.constant]
-
-    def smoothed(self, smoothing: float) -> Tilted:
-        """The objective without its kinks, at a price."""
-        return Tilted(self.tilts, smoothing)
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
+        """From sums alone, for the constant of one row."""
+        return tilt_chi_square(spread, float(self.constant[row % len(self.constant)]), price)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and exact eta; the last eta is where the next search starts."""

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.objectives.objective import Evaluation, Objective, check_alpha
+from drosurv.objectives.objective import Evaluation, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
-from drosurv.objectives.tilt import Tilt
+from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.objectives.tilt import cvar as tilt_cvar
-from drosurv.objectives.tilted import Tilted
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CVaR(Objective):
+class CVaR(FromSums):
     """Conditional value at risk of a batch of losses.
 
     .. math:: min_eta  eta + sum_i p_i [l_i - eta]_+ / alpha
@@ -43,14 +41,9 @@ class CVaR(Objective):
         self.alpha = np.atleast_1d(check_alpha(alpha))
         self._alphas = Placed(self.alpha)
 
-    @property
-    def tilts(self) -> list[Callable[..., Tilt]]:
-        """From sums alone, one for each alpha."""
-        return [partial(tilt_cvar, alpha=float(a)) for a in self.alpha]
-
-    def smoothed(self, smoothing: float) -> Tilted:
-        """The objective without its kinks, at a price."""
-        return Tilted(self.tilts, smoothing)
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
+        """From sums alone, for the alpha of one row."""
+        return tilt_cvar(spread, float(self.alpha[row % len(self.alpha)]), price)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, worst-case weights and threshold (the value at risk)."""

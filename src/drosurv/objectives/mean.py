@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.objectives.objective import Evaluation, Objective
-from drosurv.objectives.tilt import Tilt, mean
+from drosurv.objectives.objective import Evaluation
+from drosurv.objectives.tilt import Spread, Tilt, mean
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Mean(Objective):
+class Mean(FromSums):
     """Weighted mean of the losses, sum_i mass_i l_i."""
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
@@ -25,10 +25,13 @@ class Mean(Objective):
         weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
         return Evaluation(value, weights, value)
 
-    @property
-    def tilts(self) -> list[Callable[..., Tilt]]:
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
         """From sums alone; a price changes nothing."""
-        return [lambda spread, price: mean(spread)]
+        return mean(spread)
+
+    def smoothed(self, smoothing: float) -> Mean:
+        """The mean, which has no kinks."""
+        return self
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""

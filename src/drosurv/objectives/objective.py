@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,6 @@ from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from drosurv.objectives.tilt import Tilt
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +75,6 @@ class Objective(ABC):
     def smoothed(self, smoothing: float) -> Objective:
         """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
         return self
-
-    @property
-    def tilts(self) -> Sequence[Callable[..., Tilt]]:
-        """The same from sums alone: spread of the losses and ``price`` to the tilt, for all rows or one for each."""
-        raise NotImplementedError(f"{type(self).__name__} needs all losses in one place.")
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""

@@ -1,6 +1,6 @@
 """Robust objectives from sums alone: their worst-case weights are a tilt of the masses that a few numbers describe.
 
-Every objective here weighs loss l_i by q_i = p_i clip(level + slope (l_i - eta), 0, cap) where l_i > eta. The
+Every objective here weighs losses l_i > eta by q_i = p_i level, or by q_i = p_i min(slope (l_i - eta), cap). The
 numbers follow from sums over losses above or between thresholds, so nobody ever needs all losses in one place: a
 handful of rounds over an accelerator's memory, over files, or over many machines finds them.
 """
@@ -40,7 +40,7 @@ class Tilt(NamedTuple):
     attained : float
         sum_i q_i l_i, below the value where leaving the whole population has a price.
     eta, level, slope, cap : float
-        The weights, as above.
+        The weights, as above; level or slope is zero.
     scale : float
         Second derivative on the diagonal, over p_i, of losses whose weight moves.
     terms : tuple of (scale, by_active, by_along)
@@ -61,12 +61,10 @@ class Tilt(NamedTuple):
 
     def ratio(self, losses: Any) -> Any:
         """q_i / p_i of losses, an array of NumPy or torch."""
-        ratio = self.level * (losses > self.eta)
-        if self.border > 0.0:
-            ratio = ratio + self.border * (losses == self.eta)
         if self.slope > 0.0:
-            ratio = (ratio + self.slope * (losses - self.eta)).clip(0.0, self.cap)
-        return ratio
+            return (self.slope * (losses - self.eta)).clip(0.0, self.cap)
+        ratio = self.level * (losses > self.eta)
+        return ratio + self.border * (losses == self.eta) if self.border > 0.0 else ratio
 
 
 Sums = Callable[[float, float, float], Moments]
@@ -166,14 +164,13 @@ def _priced(spread: Spread, price: float) -> Tilt | None:
 
     None where the price is below the last digit of the largest losses, so that it changes nothing.
     """
-    eta = _mean(spread) - price
+    following = _mean(spread) - price
     for _ in range(_ROUNDS):
+        eta = following
         m = spread.sums(eta, math.inf, eta)
         following = eta + (m.first - price) / m.mass if m.mass > 0.0 else eta
         if not following > eta:
             break
-        eta = following
-    m = spread.sums(eta, math.inf, eta)
     total = m.first / price
     if not total > 0.0:
         return None
@@ -239,8 +236,9 @@ def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt | None:
     """
     cap = 1.0 / alpha
     low, high = spread.lowest, spread.highest + price
-    nu = spread.start + price if spread.may_start else _mean(spread)
+    step = spread.start + price if spread.may_start else _mean(spread)
     for _ in range(_ROUNDS):
+        nu = step
         m = spread.sums(nu - price, nu + (cap - 1.0) * price, nu)
         total, slope = cap * m.above + m.mass + m.first / price, m.mass / price
         if abs(total - 1.0) <= 1e-14:
@@ -250,13 +248,10 @@ def _priced_cvar(spread: Spread, alpha: float, price: float) -> Tilt | None:
         step = step if low < step < high else 0.5 * (low + high)
         if step == nu:
             break
-        nu = step
     edge = nu + (cap - 1.0) * price
-    m = spread.sums(nu - price, edge, nu)
     capped = spread.sums(edge, math.inf, nu)
     # Losses exactly at the edge have their full weight and lie (cap - 1) t above nu.
     at_edge = m.above - capped.mass
-    total = cap * m.above + m.mass + m.first / price
     if not (total > 0.0 and nu - price < edge):
         return None
     over = cap * (capped.first + at_edge * (edge - nu)) + m.first + m.second / price

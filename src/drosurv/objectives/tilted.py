@@ -8,7 +8,7 @@ gradient. There the price t decides. The weights stay allowed, so sum_i q_i l_i 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
 
 import numba
 import numpy as np
@@ -17,39 +17,58 @@ from drosurv.objectives.objective import Curvature, Evaluation, Objective
 from drosurv.objectives.tilt import Moments, Spread, Tilt
 from drosurv.target import FloatArray
 
+# Before the first losses.
+_NONE = Tilt(*(np.nan,) * 5)
+
+
+class FromSums(Objective):
+    """An objective that sums over the losses determine: nobody needs all of them in one place."""
+
+    @abstractmethod
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
+        """The objective of one row of a batch, with a price on leaving the whole population."""
+
+    def smoothed(self, smoothing: float) -> Objective:
+        """The objective without its kinks, at a price."""
+        return Tilted(self, smoothing)
+
 
 class Tilted(Objective):
     """An objective and a price t > 0, by its tilt: :mod:`drosurv.objectives.tilt`.
 
     Parameters
     ----------
-    tilts : sequence of callables
-        Spread of the losses and ``price`` to the tilt: one for all rows, or one for each.
+    plain : FromSums
+        The objective without a price.
     price : float
         The price t.
     """
 
-    def __init__(self, tilts: Sequence[Callable[..., Tilt]], price: float) -> None:
-        self._tilts, self.price = tilts, price
-        self._first = Tilt(*(np.nan,) * 5)
+    def __init__(self, plain: FromSums, price: float) -> None:
+        self.plain, self.price = plain, price
+        self._last = [_NONE]
 
     def smoothed(self, smoothing: float) -> Tilted:
         """The same objective with another price."""
-        return Tilted(self._tilts, smoothing)
+        return Tilted(self.plain, smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
         """Value, weights and threshold."""
-        found = [self._tilt(row, mass, b) for b, row in enumerate(losses)]
-        self._first = found[0]
-        weights = np.stack([_weights(tilt, row, mass) for tilt, row in zip(found, losses, strict=True)])
-        return Evaluation(
-            np.array([tilt.value for tilt in found]), weights, np.array([tilt.eta for tilt in found])
-        )
+        last = self._last if len(self._last) == len(losses) else [_NONE] * len(losses)
+        self._last = [self._tilt(losses[b], mass, last[b].eta, b) for b in range(len(losses))]
+        weights = np.empty_like(losses)
+        for tilt, row, own in zip(self._last, losses, weights, strict=True):
+            np.multiply(mass, tilt.ratio(row), out=own)
+            # At a small price the threshold's last digit decides about single losses: what it leaves is shared out.
+            own /= own.sum()
+        values, etas = np.array([(tilt.value, tilt.eta) for tilt in self._last]).T
+        return Evaluation(values, weights, etas)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative in one row of losses: those strictly between no weight and full weight share it."""
+        tilt, eta = self._last[0], float(at.eta[0])
         # Mostly it is asked where the value was.
-        tilt = self._first if self._first.eta == at.eta[0] else self._tilt(losses, mass, 0)
+        tilt = tilt if tilt.eta == eta else self._tilt(losses, mass, eta, 0)
         if tilt.scale == 0.0:
             return None
         over = losses - tilt.eta
@@ -58,7 +77,7 @@ class Tilted(Objective):
         vectors = active * (by_active[:, None] + by_along[:, None] * over)
         return Curvature(tilt.scale * active, scales, vectors)
 
-    def _tilt(self, losses: FloatArray, mass: FloatArray, row: int) -> Tilt:
+    def _tilt(self, losses: FloatArray, mass: FloatArray, start: float, row: int) -> Tilt:
         # An entry without mass must not pass for the largest loss.
         held = losses if mass.all() else losses[mass > 0]
 
@@ -71,15 +90,9 @@ class Tilted(Objective):
             members,
             float(held.min()),
             float(held.max()),
+            start,
         )
-        return self._tilts[row % len(self._tilts)](spread, price=self.price)
-
-
-def _weights(tilt: Tilt, losses: FloatArray, mass: FloatArray) -> FloatArray:
-    weights = mass * tilt.ratio(losses)
-    # At a small price the threshold's last digit decides about single losses: what it leaves is shared out.
-    shares: FloatArray = weights / weights.sum()
-    return shares
+        return self.plain.tilt(spread, self.price, row)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from drosurv.objectives import Objective
 from drosurv.objectives.tilt import Moments, Spread, Tilt
+from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import slab_sums as kernels
 from drosurv.solvers.arrays import fetched, in_numpy
 from drosurv.solvers.slab_sums import Bend
@@ -78,8 +78,8 @@ class SlabProblem:
         Number of features.
     rests : sequence of float
         For each side the mass of its patients without an event.
-    objective : Objective
-        Of a side's losses: one that sums alone give.
+    objective : FromSums
+        Of a side's losses.
     l2 : float
         Ridge weight.
     workers : Workers
@@ -93,7 +93,7 @@ class SlabProblem:
         slabs: Sequence[Any],
         size: int,
         rests: Sequence[float],
-        objective: Objective,
+        objective: FromSums,
         *,
         l2: float = 0.0,
         workers: Workers | None = None,
@@ -139,8 +139,8 @@ class SlabProblem:
             self._move(theta)
         if not at.losses:
             return np.inf
-        (tilt,) = self.objective.tilts
-        self.tilts = tuple(tilt(self._side(which), price=self.price) for which in range(len(self.rests)))
+        sides = range(len(self.rests))
+        self.tilts = tuple(self.objective.tilt(self._side(which), self.price) for which in sides)
         self._after = []
         self._last = sum(tilt.value for tilt in self.tilts) + self._ridge()
         self._first = self._last if np.isnan(self._first) else self._first
