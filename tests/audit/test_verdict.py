@@ -207,6 +207,7 @@ def test_one_group_and_cause_off_among_many_may_be_chance():
         "cause": 1,
         "attribute": "ward",
         "events": 30,
+        "patients": 60,
         "c_index": 0.7,
         "overstated": 0.1,
     }
@@ -343,6 +344,31 @@ def test_the_first_screen_has_no_numbers_of_a_handful_of_patients():
     for name in ("ranked", "expected", "observed"):
         assert rows["group few"][name] is None
         assert rows["group odd"][name] > 0
+
+
+def test_the_page_tells_of_no_patient_alone():
+    train, test = make_hidden_minority(300, random_state=0), make_hidden_minority(300, random_state=1)
+    ward = np.where(np.arange(300) < 3, "attic", np.where(np.arange(300) % 2, "odd", "even"))
+    kind = np.where(np.arange(300) < 1, "only", "usual")
+    model = CoxPH().fit(train.X, train.y)
+    options = {"n_bootstrap": 20, "search_rules": False, "random_state": 0}
+    found = audit(model, test.X, test.y, sensitive_features={"ward": ward, "kind": kind}, **options)
+    (said,) = (text for text in found.parts["method"].facts["limits"] if "recognised" in text)
+    assert said == (
+        "Groups of fewer than 5 patients are not shown, so that nobody can be recognised: ward attic and kind only."
+    )
+    everything = found.to_json().replace(said, "")
+    assert "attic" not in everything
+    assert "usual" not in everything
+    groups = [
+        (group["attribute"], group["group"], group["patients"])
+        for group in json.loads(found.to_summary())["groups"]
+    ]
+    assert groups == [
+        ("overall", "all", 300),
+        ("ward", "even", int((ward == "even").sum())),
+        ("ward", "odd", int((ward == "odd").sum())),
+    ]
 
 
 def test_the_summary_for_programs_keeps_its_schema(report):

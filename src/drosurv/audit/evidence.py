@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from drosurv.insight import WorstOff
 
 
+# Of fewer patients than this a page that leaves the house shows nothing.
+FEWEST = 5
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Case:
     """What is audited, and how; options as in :func:`~drosurv.audit.audit`.

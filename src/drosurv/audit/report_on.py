@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.audit.evidence import Case, Evidence
+from drosurv.audit.evidence import FEWEST, Case, Evidence
 from drosurv.audit.report import AuditReport, ModelAudit
 from drosurv.audit.sections.section import all_sections
 from drosurv.evaluation import beside, evaluate
@@ -31,7 +31,7 @@ LEAST_FOR_RULES = 50
 
 def report_on(case: Case) -> AuditReport:
     """Compute the evidence, and let every section collect what it shows."""
-    evidence = gather(case)
+    evidence = gather(without_tiny_groups(case))
     found = {section.key: section.collect(evidence) for section in all_sections()}
     parts = {key: part for key, part in found.items() if part is not None}
     models = tuple(
@@ -56,6 +56,29 @@ def report_on(case: Case) -> AuditReport:
         models=models,
         parts=parts,
     )
+
+
+def without_tiny_groups(case: Case) -> Case:
+    """The case without groups of so few patients that the page would tell what became of one of them."""
+    attributes = parse_attributes(case.sensitive_features, len(case.target))
+    tiny = [
+        (attribute.name, label)
+        for attribute in attributes
+        for label, rows in zip(attribute.labels, attribute.rows, strict=True)
+        if len(rows) < FEWEST
+    ]
+    if not tiny:
+        return case
+    left = [
+        attribute.without([label for name, label in tiny if name == attribute.name])
+        for attribute in attributes
+    ]
+    shown = {attribute.name: attribute.groups for attribute in left if len(attribute.labels) > 1}
+    note = (
+        f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: "
+        f"{listing([group_name(*who) for who in tiny])}."
+    )
+    return replace(case, sensitive_features=shown or None, limits=(*case.limits, note))
 
 
 def gather(case: Case) -> Evidence:

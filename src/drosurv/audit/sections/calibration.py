@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 from drosurv.audit.charts.chart import Chart
 from drosurv.audit.charts.forest import Forest, calibration_forests
 from drosurv.audit.charts.survival import survival_charts
-from drosurv.audit.evidence import Evidence
+from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation import EvaluationResult
 from drosurv.presentation import Column, Table, plain_rows
 
-# The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
-FEWEST = 5
 _GROUP = (Column("group", "Group"), Column("attribute", "Attribute"))
 _SHARES = (
     Column("predicted", "Predicted", "share"),
@@ -59,7 +57,10 @@ def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed."""
+    """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed.
+
+    The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
+    """
     unknown = {"observed": None, "low": None, "high": None}
     rows = tuple(
         row | named(row["attribute"], row["group"]) | (unknown if row["at_risk"] < FEWEST else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from drosurv.audit.evidence import Evidence
+from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation.by_cause import EVERYBODY
 from drosurv.evaluation.patients import middle
@@ -24,6 +24,7 @@ def collect(evidence: Evidence) -> Part | None:
     found: pd.DataFrame | None = evidence.also.get("causes")
     if found is None:
         return None
+    found = found[found["patients"] >= FEWEST]
     table = Table(
         "causes",
         "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
