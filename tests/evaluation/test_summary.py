@@ -104,6 +104,24 @@ def test_p_values_are_raised_for_the_number_of_attributes():
     assert "(p = 0.030)" in told(alone, "worst_group")[0].text
 
 
+def test_gaps_that_may_be_chance_are_told_together():
+    rows = [
+        *gap_of("sex", {"f": 0.7, "m": 0.68}, 0.4),
+        *gap_of("age", {"old": 0.6, "young": 0.72}, 0.001),
+        *gap_of("site", {"a": 0.7, "b": 0.69}, 0.9),
+        *gap_of("race", {"x": 0.7, "y": 0.62}, 0.002),
+    ]
+    result = result_of(*rows)
+    race, together = told(result, "gap")
+    assert race.text.startswith("Between groups of race, the gap is 8.0 percentage points (")
+    assert race.concern
+    assert together.text == (
+        "The gaps between groups of sex (2.0 percentage points, p = 0.800) and site (1.0 percentage points, p = 0.900) "
+        "may be chance, allowing for 4 attributes."
+    )
+    assert not together.concern
+
+
 def test_small_groups_are_named_but_not_judged():
     result = result_of(*gap_of("race", {"a": 0.7, "b": 0.69, "c": 0.2}, 0.01, small=("c",)))
     assert gaps_of(result)[0].worst[0] == "b"

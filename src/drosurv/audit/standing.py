@@ -9,13 +9,14 @@ import numpy as np
 
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
 from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
 
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]
 # Of a patient's groups the first of these that holds is the patient's own.
 WORST_FIRST: tuple[Against, ...] = ("worse", "not shown", "too few", "not tested", "better")
-EVERYBODY = ("overall", "all")
+EVERYBODY = (EVERYONE, ALL)
 CHANCE = 0.5
 
 

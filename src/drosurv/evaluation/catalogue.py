@@ -337,11 +337,6 @@ _RECORDS = (
 CATALOGUE: dict[str, Metric] = {record.name: record for record in _RECORDS}
 
 
-def label_of(metric: str) -> str:
-    """Short heading of a metric."""
-    return CATALOGUE[metric].label
-
-
 def with_what_it_reads(names: set[str]) -> set[str]:
     """The named metrics and all that they are made from."""
     found = set(names)

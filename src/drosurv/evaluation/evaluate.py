@@ -20,7 +20,7 @@ from drosurv.evaluation.predictions import gives_curves, model_name
 from drosurv.evaluation.prepare import prepare
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.evaluation.result import EvaluationResult, Settings
-from drosurv.evaluation.rows import Row, judged_gaps, rows_of
+from drosurv.evaluation.rows import Row, gaps_between_large, rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs
@@ -195,7 +195,7 @@ def evaluate(
         sheet = panel.sheet(replicates, advance=advance, **resampling)
         p_values = panel.p_values(permutations, advance=advance, **resampling)
     table = rows_of(panel, sheet, p_values, small, level)
-    between_large = judged_gaps(panel, sheet, p_values, small, level, permutations, **resampling)
+    between_large = gaps_between_large(panel, sheet, p_values, small, level, permutations, **resampling)
     _warn_of_undefined(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     return EvaluationResult(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from drosurv.evaluation.attributes import EVERYONE
-from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     """The given sentences, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
-    overall = [(label_of(row.metric), row.text) for row in result.select(kind="overall")]
+    overall = [(CATALOGUE[row.metric].label, row.text) for row in result.select(kind="overall")]
     parts = [
         f"# Evaluation of {literal(settings.model)}",
         "\n".join(f"- {literal(sentence)}" for sentence in sentences),
@@ -48,7 +48,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
     rows = result.select(attribute=attribute, kind="group")
     metrics = list(dict.fromkeys(row.metric for row in rows))
     text = {(row.group, row.metric): row.text for row in rows}
-    header = ["group", "n", "events", "censored", *(label_of(metric) for metric in metrics)]
+    header = ["group", "n", "events", "censored", *(CATALOGUE[metric].label for metric in metrics)]
     return markdown_table(
         header,
         [
@@ -69,7 +69,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
         ["gap", "between", "size", "p, on its own", "p, all attributes allowed for", "test"],
         [
             (
-                label_of(row.metric),
+                CATALOGUE[row.metric].label,
                 literal(row.group),
                 row.text,
                 written(row.p_value),
@@ -99,7 +99,7 @@ def _calibration(calibration: pd.DataFrame) -> str:
 def _control(control: ShrinkageControl, reference: str) -> str:
     rows = [
         (
-            label_of(row["metric"])
+            CATALOGUE[row["metric"]].label
             + ("" if row["attribute"] == EVERYONE else f" ({literal(row['attribute'])})"),
             *(written(row[scores]) for scores in ("model", "reference", "shrunken")),
         )

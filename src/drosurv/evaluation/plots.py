@@ -11,7 +11,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
-from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def groups_plot(
     ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     better = rows[0].better
-    ax.set_xlabel(label_of(metric) + (f" ({better} is better)" if better else ""))
+    ax.set_xlabel(CATALOGUE[metric].label + (f" ({better} is better)" if better else ""))
     return ax
 
 
@@ -144,7 +144,7 @@ def control_plot(
     where = result.value("share_of_gain"), float(beside[attribute, metric])
     ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
-    ax.set_ylabel(label_of(metric) + ("" if attribute == EVERYONE else f" ({attribute})"))
+    ax.set_ylabel(CATALOGUE[metric].label + ("" if attribute == EVERYONE else f" ({attribute})"))
     ax.legend(frameon=False)
     return ax
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from drosurv.evaluation import plots
-from drosurv.evaluation.catalogue import label_of
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
 from drosurv.evaluation.patients import middle
@@ -203,7 +203,7 @@ class EvaluationResult:
             Column("who", "group"),
             Column("patients", "patients", "count"),
             Column("events", "events", "count"),
-            *(Column(name, label_of(name), "value", (f"{name}_low", f"{name}_high")) for name in wanted),
+            *(Column.measured(name, CATALOGUE[name].label) for name in wanted),
         )
         caption = f"Evaluation of {self.settings.model}; summary() says it in words"
         return Table("evaluation", caption, columns, tuple(rows.values()))

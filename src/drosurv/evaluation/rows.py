@@ -120,7 +120,7 @@ def rows_of(
     return tuple(rows)
 
 
-def judged_gaps(
+def gaps_between_large(
     panel: Panel,
     sheet: Sheet,
     p_values: Mapping[Key, float],

@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.rows import Row
 from drosurv.inference import is_beyond_chance, widening
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
-    Shrinkage,
     Statement,
     against_nothing,
     calibration_statements,
@@ -34,28 +34,25 @@ if TYPE_CHECKING:
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _ADJUSTED = ("low_adjusted", "high_adjusted")
 _VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
-_OVERALL = {"concordance_index": "c-index", "integrated_brier_score": "IBS"}
+_OVERALL = ("concordance_index", "integrated_brier_score")
 
 
 def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions."""
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
-    numbers = [(label, own[metric].text) for metric, label in _OVERALL.items() if metric in own]
+    numbers = [(CATALOGUE[metric].label, own[metric].text) for metric in _OVERALL if metric in own]
     at = moment(result.settings.horizon, time_unit)
+    ranked = judged_gaps(result, "concordance_index")
     return (
         overall_statement(first.n, first.events, numbers),
-        *(_gaps(result) if "concordance_index" in own else ()),
+        *(gap_statements(ranked, any_groups=bool(result.attributes)) if "concordance_index" in own else ()),
         *imparity_statements(judged_gaps(result, "concordance_imparity")),
         *harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
         *calibration_statements(judged_calibration(result), at),
         *_shrinkage(own, result.control, reference),
         *small_group_statements(result.small_groups),
     )
-
-
-def _gaps(result: EvaluationResult) -> list[Statement]:
-    return gap_statements(judged_gaps(result, "concordance_index"), any_groups=bool(result.attributes))
 
 
 def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
@@ -163,12 +160,5 @@ def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference:
     if control is None or "share_of_gain" not in own:
         return []
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
-    return shrinkage_statements(
-        Shrinkage(
-            reference,
-            own["share_of_gain"].value,
-            own["calibration_slope"].value,
-            control.factor,
-            compared,
-        )
-    )
+    kept, slope = own["share_of_gain"].value, own["calibration_slope"].value
+    return shrinkage_statements(kept, slope, control.factor, compared, reference)

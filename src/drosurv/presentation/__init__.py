@@ -13,7 +13,7 @@ from drosurv.presentation.numbers import (
     with_interval,
     written,
 )
-from drosurv.presentation.records import GroupGap, GroupNumber, Shrinkage, Statement
+from drosurv.presentation.records import GroupGap, GroupNumber, Statement
 from drosurv.presentation.sentences import (
     against_nothing,
     calibration_statements,
@@ -37,7 +37,6 @@ __all__ = [
     "GroupGap",
     "GroupNumber",
     "Kind",
-    "Shrinkage",
     "Statement",
     "Table",
     "Text",

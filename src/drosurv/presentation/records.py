@@ -91,26 +91,3 @@ class GroupGap:
     def size(self) -> float:
         """The difference."""
         return abs(self.best[1] - self.worst[1])
-
-
-@dataclass(frozen=True)
-class Shrinkage:
-    """What a model keeps of a reference's information, and whether shrinking alone would look as fair.
-
-    Attributes
-    ----------
-    reference : str
-        What the reference is called.
-    kept, slope : float
-        Share of its likelihood gain, and the calibration slope.
-    factor : float
-        What its scores are multiplied by to gain as much as the model.
-    compared : tuple of pairs
-        The model's disparities, and those of the reference so shrunk.
-    """
-
-    reference: str
-    kept: float
-    slope: float
-    factor: float
-    compared: tuple[tuple[float, float], ...]

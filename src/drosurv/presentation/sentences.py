@@ -7,13 +7,13 @@ all of them. A sentence decides by the second pair, shows it, and names the p-va
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Literal
 
 from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.numbers import interval_text, p_text, written
-from drosurv.presentation.records import GroupGap, GroupNumber, Shrinkage, Statement
+from drosurv.presentation.records import GroupGap, GroupNumber, Statement
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
@@ -35,39 +35,59 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
 
 def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statement]:
     """The largest gap first, which names the group served worst; values are shares of pairs ranked right."""
-    found: list[Statement] = []
-    for gap in sorted(gaps, key=lambda gap: -gap.size):
-        size = gap_text(gap)
-        if not found:
-            text = (
-                f"Served worst: {group_name(gap.attribute, gap.worst[0])}. Of the pairs of patients in this group, the "
-                f"model ranks {written(gap.worst[1], 'share')} rightly, against {written(gap.best[1], 'share')} in "
-                f"{group_name(gap.attribute, gap.best[0])}: a gap of {size}."
-            )
-        else:
-            lowest = group_name(gap.attribute, gap.worst[0])
-            text = (
-                f"Between groups of {attribute_name(gap.attribute)}, the gap is {size}; lowest is {lowest}."
-            )
-        code = "gap" if found else "worst_group"
-        found.append(Statement(code, f"{text} {chance_text(gap)}", gap.beyond_chance))
-    if not found:
+    if not gaps:
         text = "No two groups are large enough to be compared." if any_groups else "No groups were named."
-        found.append(Statement("worst_group", text, any_groups))
-    return found
+        return [Statement("worst_group", text, any_groups)]
+    gap, *others = sorted(gaps, key=lambda gap: -gap.size)
+    worst = (
+        f"Served worst: {group_name(gap.attribute, gap.worst[0])}. Of the pairs of patients in this group, the model "
+        f"ranks {written(gap.worst[1], 'share')} rightly, against {written(gap.best[1], 'share')} in "
+        f"{group_name(gap.attribute, gap.best[0])}: a gap of {gap_text(gap)}. {chance_text(gap)}"
+    )
+    more = _each_or_together("gap", others, _between_groups, "The gaps between groups of")
+    return [Statement("worst_group", worst, gap.beyond_chance), *more]
 
 
 def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     """Concordance imparity by attribute: pairs with patients of any group."""
-    return [
-        Statement(
-            "imparity",
-            f"Against patients of all groups, {group_name(gap.attribute, gap.worst[0])} is ranked least well: "
-            f"concordance imparity {gap_text(gap)}. {chance_text(gap)}",
-            gap.beyond_chance,
-        )
+    lead = "Against patients of all groups, the differences in ranking (concordance imparity) by"
+    return _each_or_together("imparity", gaps, _against_all, lead)
+
+
+def _between_groups(gap: GroupGap) -> str:
+    lowest = group_name(gap.attribute, gap.worst[0])
+    return (
+        f"Between groups of {attribute_name(gap.attribute)}, the gap is {gap_text(gap)}; lowest is {lowest}."
+    )
+
+
+def _against_all(gap: GroupGap) -> str:
+    return (
+        f"Against patients of all groups, {group_name(gap.attribute, gap.worst[0])} is ranked least well: concordance "
+        f"imparity {gap_text(gap)}."
+    )
+
+
+def _each_or_together(
+    code: str, gaps: Sequence[GroupGap], sentence: Callable[[GroupGap], str], lead: str
+) -> list[Statement]:
+    """A sentence for each gap, but one for all that may be chance: they are no news one by one."""
+    calm = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p_value)]
+    calm = calm if len(calm) > 1 else []
+    found = [
+        Statement(code, f"{sentence(gap)} {chance_text(gap)}", gap.beyond_chance)
         for gap in gaps
+        if gap not in calm
     ]
+    if calm:
+        told = [
+            f"{attribute_name(gap.attribute)} ({written(100 * gap.size, 'points')} percentage points, "
+            f"{p_text(gap.p_value)})"
+            for gap in calm
+        ]
+        text = f"{lead} {listing(told, MOST_NAMED)} may be chance, allowing for {calm[0].looks} attributes."
+        found.append(Statement(code, text))
+    return found
 
 
 def gap_text(gap: GroupGap) -> str:
@@ -139,22 +159,40 @@ def calibration_statements(groups: Sequence[GroupNumber], at: str) -> list[State
     return [Statement("calibration", f"{lead} is {', '.join(parts)}.", True)]
 
 
-def shrinkage_statements(found: Shrinkage) -> list[Statement]:
-    """Whether the model is fairer than its reference, or only says less."""
-    if isnan(found.kept):
+def shrinkage_statements(
+    kept: float,
+    slope: float,
+    factor: float,
+    compared: Sequence[tuple[float | None, float | None]],
+    reference: str,
+) -> list[Statement]:
+    """Whether the model is fairer than its reference, or only says less.
+
+    Parameters
+    ----------
+    kept, slope : float
+        Share of the reference's likelihood gain, and the calibration slope.
+    factor : float
+        What the reference's scores are multiplied by to gain as much as the model.
+    compared : sequence of pairs
+        The model's disparities, and those of the reference so shrunk.
+    reference : str
+        What the reference is called.
+    """
+    if isnan(kept):
         return []
     text = (
-        f"The model keeps {written(found.kept, 'share')} of {found.reference}'s information (calibration slope "
-        f"{written(found.slope)}, where 1 is right)"
+        f"The model keeps {written(kept, 'share')} of {reference}'s information (calibration slope {written(slope)}, "
+        "where 1 is right)"
     )
-    if found.factor < SHRUNK and found.kept < SHRUNK and found.compared:
-        lower, of = sum(is_lower(*pair) for pair in found.compared), len(found.compared)
+    if factor < SHRUNK and kept < SHRUNK and compared:
+        lower, of = sum(is_lower(*pair) for pair in compared), len(compared)
         which = {0: "its disparities of risk are no", of: "its disparities of risk are"}.get(
             lower, f"{lower} of its {of} disparities of risk {'is' if lower == 1 else 'are'}"
         )
         them = "it" if lower == 1 < of else "them"
-        text += f"; {which} lower than shrinking {found.reference} to the same information would make {them}"
-    return [Statement("shrinkage", f"{text}.", found.kept < LITTLE_KEPT)]
+        text += f"; {which} lower than shrinking {reference} to the same information would make {them}"
+    return [Statement("shrinkage", f"{text}.", kept < LITTLE_KEPT)]
 
 
 def is_lower(model: float | None, shrunken: float | None) -> bool:
