@@ -97,6 +97,11 @@ def test_data_that_cannot_be_had_are_left_out_and_named(tmp_path):
     assert found.results["dataset"].unique().tolist() == ["rossi"]
 
 
+def test_the_seed_is_that_of_a_model_inside_a_method_too():
+    train, _ = match._parts("rossi", 0)
+    assert CONTENDERS["repair-trees"].fit(train, 3).base_.random_state == 3
+
+
 def test_an_unknown_method_is_named_with_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match="'dor' is not one of null, cox"):
         run(tmp_path, methods=["dor"])

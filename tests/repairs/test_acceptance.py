@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 
 from drosurv.inference.folds import draw_folds
+from drosurv.insight import Estimate
 from drosurv.insight.coded_table import CodedTable
 from drosurv.insight.poisson_ridge import likelihood_gains_of
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.repairs.acceptance import Shadows, z_of
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
+from drosurv.repairs.finding import find_repairs
 
 LIMITS = Limits(20, 10)
 
@@ -71,7 +73,8 @@ def test_a_planted_group_passes_and_every_chain_keeps_its_own_repair():
     assert str(table.rule(trial.found.atoms)).startswith("c > 0.")
     whole = trial.found.corrections[trial.version].of(at.columns, trial.found.inside)
     np.testing.assert_allclose(shadows.main.r, trial.strength * whole)
-    np.testing.assert_allclose(trial.r_after, shadows.held_out())
+    held_out = np.choose(shadows.folds, [chain.r for chain in shadows.without])
+    np.testing.assert_allclose(trial.r_after, held_out)
     np.testing.assert_allclose(trial.gains, likelihood_gains_of(trial.r_after, at.events, at.expected))
     assert len({tuple(np.round(chain.r[:5], 6)) for chain in shadows.without}) > 1
     assert z_of(trial.gains[trial.inside]) >= 1.282
@@ -99,6 +102,44 @@ def test_in_the_universal_form_a_model_off_for_everyone_gains_nothing_by_it():
     assert plain.e > 1e6
     # Nothing that is fitted elsewhere beats the best level and slope of a fold on that fold.
     assert universal.e < 1
+
+
+def far_out(**planted):
+    """Five survivors far from all others, of whom models that have not seen them expected six events each."""
+    table, at = patients(seed=1, **planted)
+    rows = np.flatnonzero(at.events == 0)[:5]
+    columns, expected = at.columns.copy(), at.expected.copy()
+    columns[rows, 1], expected[rows] = 3.0, 6.0
+    return table, Residuals(at.events, expected, columns)
+
+
+def test_a_gain_that_few_patients_carry_recalibrates_a_frozen_model_but_no_fitted_one():
+    frozen, fitted = (
+        find_repairs(shadows_of(*far_out(), seed=1, frozen=frozen), LIMITS, 5) for frozen in (True, False)
+    )
+    assert [(trial.kind, trial.accepted) for trial in frozen] == [("everyone", True)]
+    assert [(trial.kind, trial.accepted) for trial in fitted] == [("everyone", False)]
+    # By e alone both would be kept, though the gain may be chance.
+    assert fitted[0].e == frozen[0].e > 1000
+    assert Estimate.mean(fitted[0].gains, 0.95).low < 0
+
+
+def test_before_a_group_everyone_is_recalibrated_on_e_alone():
+    trials = find_repairs(shadows_of(*far_out(slope=1.5), seed=1), LIMITS, 2)
+    assert [(trial.kind, trial.accepted) for trial in trials] == [("everyone", True), ("effects", True)]
+    assert str(trials[1].rule).startswith("c > 0.")
+    assert Estimate.mean(trials[0].gains, 0.95).low < 0
+
+
+@pytest.mark.parametrize("off", [0.3, 0.5])
+def test_alone_it_must_gain_clearly_by_the_variance_of_a_cross_validated_mean(off):
+    shadows = shadows_of(*patients(off=off))
+    (trial,) = [trial for trial in find_repairs(shadows, LIMITS, 5) if trial.kind == "everyone"]
+    assert trial.e > 1000
+    # Five folds of 120 patients, each judged by a model of the other 480: 1/5 + 120/480 in place of 1/5.
+    per_fold = sum(gain**2 for gain in trial.gains) / 600 / 120
+    error = (per_fold * (1 / 5 + 120 / 480)) ** 0.5
+    assert trial.accepted == (sum(trial.gains) / 600 > 1.96 * error) == (off == 0.5)
 
 
 def test_versions_are_poisson_ridges_where_they_say():

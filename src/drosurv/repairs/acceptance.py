@@ -184,11 +184,6 @@ class Shadows:
             accepted=accepted,
         )
 
-    def held_out(self) -> FloatArray:
-        """Each patient's log hazard ratio from the repairs found without him, (n,)."""
-        r: FloatArray = np.choose(self.folds, [chain.r for chain in self.without])
-        return r
-
     def _ratios(self, chain: Chain, found: Found, versions: list[tuple[Version, float]]) -> FloatArray:
         """Log hazard ratios (v, n) of all versions."""
         whole = {version: chain.hazard_ratios(found, version) for version in found.corrections}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from drosurv.insight import Rule
 from drosurv.insight.wrongness import Limits
-from drosurv.repairs.acceptance import Shadows, Trial
+from drosurv.repairs.acceptance import Shadows, Trial, z_of
 from drosurv.repairs.chain import Kind
+
+# Two-sided, 95 %.
+CLEAR_Z = 1.960
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Attempt:
 def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Trial]:
     """Every repair put to the test, in this order; the accepted ones are kept by the chains.
 
-    Everyone is recalibrated first, so that no group is named for a fault of the whole.
+    Everyone is recalibrated first, so that no group is named for a fault of the whole. Where no group follows, the
+    recalibration of a fitted model is kept only if its gain is clear.
     """
     trials: list[Trial] = []
 
@@ -55,4 +61,19 @@ def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Tri
     n_repairs = int(passed("everyone"))
     while n_repairs < max_repairs and len(shadows.table.atoms) and (passed("effects") or passed("level")):
         n_repairs += 1
+    kept = [trial for trial in trials if trial.accepted]
+    if len(kept) == 1 and kept[0].rule is None and not (shadows.frozen or _is_clear(kept[0], shadows)):
+        return [replace(trial, accepted=False) for trial in trials]
     return trials
+
+
+def _is_clear(trial: Trial, shadows: Shadows) -> bool:
+    """Whether the interval of a cross-validated gain leaves out 0.
+
+    The gain is that of K models, each fitted without a fold, and the model to be kept is none of them. They guess
+    wildly for a few patients far from all others, whom the kept model has seen; so a few patients can make e as large
+    as they like. The models also share most of their patients. A mean over K folds then varies 1 + K / (K - 1) times
+    as much as its patients alone say (Nadeau and Bengio).
+    """
+    n_folds = len(shadows.without)
+    return bool(z_of(trial.gains) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

@@ -281,7 +281,8 @@ class RepairedCox(RepairedPredictions):
         self.attempts_ = [Attempt.of(trial) for trial in trials]
         self.repairs_ = [Repair.of(trial, expected) for trial in accepted]
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
-        self.held_out_ = shadows.held_out()
+        if accepted:
+            self.held_out_ = accepted[-1].r_after
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
 
     def in_words(self) -> list[str]:
