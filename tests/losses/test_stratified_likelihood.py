@@ -113,6 +113,9 @@ def test_a_stratum_without_events_has_no_hazard_and_nothing_to_lose():
     np.testing.assert_array_equal(losses[:, others], rest(scores[:, others], psi))
     np.testing.assert_array_equal(loss.pullback(q)[0][:, silent], 0.0)
     np.testing.assert_array_equal(loss.hessian(q, X), rest.hessian(q[:, others], X[others]))
+    # Events of weight zero are none.
+    unweighted = StratifiedLikelihood(target, K, np.where(silent, 0.0, weight), offset)
+    np.testing.assert_array_equal(unweighted(scores, psi), losses)
 
 
 def test_a_stratum_in_which_nobody_was_followed_is_an_error():

@@ -94,12 +94,6 @@ class Baseline:
             log_cumulative = np.concatenate([[-np.inf], log_cumulative])
         return Baseline(at, log_cumulative)
 
-    @staticmethod
-    def piecewise(loss: PiecewiseExponential, target: Target, psi: FloatArray) -> Baseline:
-        """The hazard with logs psi (K,) on the loss's intervals, read at zero and every event time of a target."""
-        times = target.curve_times
-        return Baseline(times, _log_cumulative(loss, psi, times))
-
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
         log_base = self.log_cumulative
@@ -194,16 +188,18 @@ def piecewise(
     scores: FloatArray,
     extra: FloatArray,
 ) -> Baseline | StratifiedBaseline:
-    """The piecewise-constant hazard whose logs are the loss's extra parameters, one for each stratum."""
-    if isinstance(loss, PiecewiseExponential):
-        return Baseline.piecewise(loss, training.target, extra)
+    """The piecewise-constant hazard whose logs are the loss's extra parameters, one for each stratum.
+
+    It is read at zero and every event time.
+    """
     strata, times = training.observation.strata, training.target.curve_times
+    if isinstance(loss, PiecewiseExponential):
+        return Baseline(times, _log_cumulative(loss, extra, times))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for part in loss.parts:
         # Held after the stratum's own last event, as every curve is.
         last = part.loss.target.curve_times[-1]
-        own = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
-        log_cumulative[part.stratum] = own
+        log_cumulative[part.stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
     return StratifiedBaseline(times, strata, log_cumulative)
 
 

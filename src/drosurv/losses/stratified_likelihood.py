@@ -66,7 +66,8 @@ class StratifiedLikelihood(ConvexLoss):
     ) -> None:
         assert target.stratum is not None, "without strata, PiecewiseExponential is the loss"
         losses = {}
-        for stratum in np.unique(target.stratum[target.event]):
+        counted = target.event if sample_weight is None else target.event & (sample_weight > 0)
+        for stratum in np.unique(target.stratum[counted]):
             rows = np.flatnonzero(target.stratum == stratum)
             if not target.time[rows].any():
                 raise ArgumentError(
