@@ -199,14 +199,15 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
     time = np.ascontiguousarray(time, dtype=np.float64)
     if len(time) == 0:
         raise ValueError(f"{name} is empty: at least one patient is needed.")
-    bad = ~np.isfinite(time)
-    if bad.any():
+    lowest, highest = time.min(), time.max()
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        bad = ~np.isfinite(time)
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row}: {time[row]}); "
             "drop or repair those rows."
         )
-    if (time < 0).any():
+    if lowest < 0:
         row = int(np.flatnonzero(time < 0)[0])
         raise ValueError(f"{name} contains a negative time (row {row}: {time[row]}); times must be >= 0.")
     if require_event and not event.any():

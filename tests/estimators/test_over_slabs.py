@@ -28,6 +28,22 @@ def test_a_named_device_finds_the_same_model(model, weight):
         np.testing.assert_allclose(there.eta_, here.eta_)
 
 
+@pytest.mark.parametrize("ball", ["chi2", "cvar"])
+def test_a_cohort_without_censoring_is_solved_over_slabs(ball):
+    y = Surv.from_arrays(np.ones(400, dtype=bool), DATA.y["time"])
+    here, there = (DROCox(0.3, ball, tol=1e-8, device=device).fit(DATA.X, y) for device in ("cpu", "cpu:0"))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
+    np.testing.assert_allclose(there.worst_case_weights_.sum(), 1.0)
+
+
+def test_most_patients_censored_leave_cvars_threshold_at_zero():
+    event = DATA.y["event"] & (np.arange(400) % 5 == 0)
+    y = Surv.from_arrays(event, DATA.y["time"])
+    here, there = (DROCox(0.5, "cvar", device=device).fit(DATA.X, y) for device in ("cpu", "cpu:0"))
+    assert there.eta_ == here.eta_ == 0.0
+    np.testing.assert_allclose(there.worst_case_weights_, here.worst_case_weights_, atol=1e-6)
+
+
 def test_float32_features_stay_float32_on_a_device_and_find_the_same_coefficients():
     X = DATA.X.to_numpy(dtype=np.float32)
     here, there = DROCox(alpha=0.3).fit(X, DATA.y), DROCox(alpha=0.3, device="cpu:0").fit(X, DATA.y)

@@ -1,9 +1,8 @@
-"""Patients of one stretch of time, and what a linear Cox model asks of them: sums that add up over stretches.
+"""Patients of one stretch of time.
 
 Patients are sorted from the longest to the shortest time, so a risk set is everybody up to a place. A slab holds a
 stretch of that order; equal times never lie in two slabs. What a slab must know of the others is a few sums, its
-*carries*: the risk of all earlier slabs (longer times), and what the events of all later slabs pull. Every function
-here is pure: the same slab and carries give the same answer on any machine, so that work lost can be done again.
+*carries*: the risk of all earlier slabs (longer times), and what the events of all later slabs pull.
 
 Arrays are NumPy's or torch's: one code for the processor, an accelerator and a cluster. Features are stored feature
 by feature, (d, m), because running sums over patients then go along contiguous memory.

@@ -180,7 +180,7 @@ class SlabProblem:
         lowest, highest = fetched(ends).T
         of_rest = [0.0] if rest > 0.0 else []
         start = self.tilts[which].eta if self.tilts else np.nan
-        return Spread(sums, members, min(*lowest, *of_rest), max(*highest, *of_rest), start)
+        return Spread(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
 
     def lower_value(self, theta: FloatArray) -> float:
         """The objective at theta with the adversary's current weights held fixed."""

@@ -197,8 +197,8 @@ def _even(side: ScoredEvents, q: Array) -> Array:
 
 def _bending(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[Array, Array]:
     """Masses of the losses whose weight moves with them, and the same times their excess over eta."""
-    over = l.value - tilt.eta if np.isfinite(tilt.eta) else 0.0 * l.value
-    active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap)) * (tilt.slope > 0.0)
+    over = l.value - tilt.eta
+    active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap))
     return active, active * over
 
 
