@@ -10,6 +10,8 @@ The script, with the columns of ``DATA`` as a data frame `data`:
     }
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,6 +113,12 @@ def test_the_test_names_features_that_change_with_time():
     assert found.to_frame().index.tolist() == ["a", "b", "all together"]
     assert found.to_frame()["df"].tolist() == [1, 1, 2]
     assert found.sentence().startswith("No sign that hazards are not proportional (p = 0.759")
+    # R's cox.zph of the recidivism data: no single feature, but all together (p = 0.013).
+    p = np.array([0.803, 0.0145, 0.150, 0.0398, 0.315, 0.892, 0.471, 0.0134])
+    together = replace(found, names=tuple("abcdefg"), p=p, chi_square=p)
+    assert together.sentence().startswith(
+        "All features together say that hazards are not proportional (p = 0.013"
+    )
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     # Of the first feature more is worse early on and better later.

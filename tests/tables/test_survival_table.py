@@ -129,6 +129,24 @@ def test_rows_without_a_target_are_left_out_on_request():
     assert table.frame.index.tolist() == [row for row in range(120) if row not in (2, 5)]
 
 
+def test_features_are_chosen_and_rows_without_one_are_left_out_on_request():
+    frame = repeated(copies=0).assign(size=1.0, note="text")
+    frame.loc[3, "size"], frame.loc[4, "note"] = np.nan, None
+    columns = TargetColumns("days", "status")
+    with pytest.warns(TableNote, match="1 of 120 rows have no value in some feature and were left out"):
+        table = SurvivalTable.parse(frame, columns, features=["size", "age"], complete_cases=True)
+    assert table.X.columns.tolist() == ["size", "age"]
+    assert table.frame.index.tolist() == [row for row in range(120) if row != 3]
+    for features, message in (
+        (["days"], "features names 'days', which has another part"),
+        (["weight"], "'weight'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SurvivalTable.parse(frame, columns, features=features)
+    with pytest.raises(ValueError, match="all 120 rows have no value in some feature: nobody is left"):
+        SurvivalTable.parse(frame.assign(size=np.nan), columns, complete_cases=True)
+
+
 def test_whole_numbers_that_name_groups_are_codes():
     frame = repeated(copies=0).assign(race=np.resize([1, 2, 3], 120), sex=np.resize([0, 1], 120))
     table = SurvivalTable.parse(frame, TargetColumns("days", "status"), groups=["race", "sex", "age>60"])

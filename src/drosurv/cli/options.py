@@ -102,6 +102,9 @@ class TargetOptions:
 class ColumnOptions:
     """What the columns of a table to train on are."""
 
+    features: Annotated[
+        list[str] | None, typer.Option(help="Columns to predict from; by default all that are left.")
+    ] = None
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns not to use as features, such as patient numbers.")
     ] = None
@@ -111,10 +114,18 @@ class ColumnOptions:
     numeric: Annotated[
         list[str] | None, typer.Option(help="Columns that are amounts although they look like codes.")
     ] = None
+    complete_cases: Annotated[
+        bool,
+        typer.Option(
+            "--complete-cases",
+            help="Leave out patients without a value in some feature, as R and lifelines do, instead of filling it in.",
+        ),
+    ] = False
 
     def arguments(self) -> dict[str, Any]:
         """By the library's names."""
-        return {field.name: listed(getattr(self, field.name)) for field in fields(self)}
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value if isinstance(value, bool) else listed(value) for name, value in given.items()}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -35,6 +35,8 @@ class Findings:
         Of the features, for a robust model; means also under its worst-case weights.
     endless : (d,) bool or None
         Which coefficients the likelihood drives to infinity.
+    ties : str
+        How a plain Cox model treats tied event times; empty where there are none.
     """
 
     n_patients: float
@@ -47,6 +49,7 @@ class Findings:
     deviation: FloatArray | None = None
     worst_mean: FloatArray | None = None
     endless: BoolArray | None = None
+    ties: str = ""
 
 
 def findings_table(
@@ -77,6 +80,11 @@ def findings_table(
         notes.append(
             f"{', '.join(lost)}: may be infinite, such as where no patient of a category had the event. The hazard "
             "ratio and its interval mean nothing: leave it out, merge categories, or set l2 > 0."
+        )
+    if findings.ties == "breslow":
+        notes.append(
+            'Tied event times after Breslow. R and lifelines follow Efron: ties="efron" in Python, '
+            "`--set ties=efron` of `drosurv fit`."
         )
     if findings.log_likelihoods is not None:
         notes.append(_likelihood_ratio(*findings.log_likelihoods, len(coef)))

@@ -74,6 +74,11 @@ class ProportionalHazardsTest:
                 f"{int(np.isfinite(self.p[:-1]).sum())} features). Stratify by it, or read its hazard ratio as an "
                 "average over time."
             )
+        if self.p[-1] < level:
+            return (
+                f"All features together say that hazards are not proportional ({p_text(self.p[-1])}); no single one "
+                "says so after correction for their number."
+            )
         return f"No sign that hazards are not proportional ({p_text(self.p[-1])} for all features together)."
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from drosurv.coefficients import CoxTable
 from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.estimators import CoxPH
-from drosurv.estimators.natural_units import filled_notes
+from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.training import Training
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
@@ -76,7 +76,7 @@ class CauseInference(BaseEstimator):
                 title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
             )
         table.caption = f"Cause {cause}, {table.caption}"
-        table.notes = (*table.notes, *filled_notes(getattr(self, "encoder_", None)))
+        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
     def _known(self) -> list[Findings]:

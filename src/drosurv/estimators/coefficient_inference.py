@@ -30,7 +30,7 @@ from drosurv.coefficients.findings import Findings, findings_table
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
-from drosurv.estimators.natural_units import filled_notes
+from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
@@ -131,7 +131,7 @@ class CoefficientInference(SurvivalEstimator):
         table = findings_table(
             self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale
         )
-        table.notes = (*table.notes, *filled_notes(getattr(self, "encoder_", None)))
+        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
     def residuals(self, kind: str = "martingale") -> FloatArray:
@@ -172,7 +172,11 @@ class CoefficientInference(SurvivalEstimator):
             if used is not None and wanted:
                 covariances = {**covariances, used: self._covariance(fit, used)}
             self._findings = replace(
-                known, log_likelihoods=likelihoods, covariances=covariances, endless=endless
+                known,
+                log_likelihoods=likelihoods,
+                covariances=covariances,
+                endless=endless,
+                ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
             )
         return used
 

@@ -8,19 +8,28 @@ import numpy as np
 
 from drosurv.coefficients import CoxTable
 from drosurv.tables import TableEncoder
+from drosurv.tables.columns import CategoryColumn
 
 
-def filled_notes(encoder: Any) -> list[str]:
-    """A sentence on missing values that a TableEncoder filled in; nothing of other steps, or where none was missing."""
+def encoder_notes(encoder: Any) -> list[str]:
+    """What a TableEncoder did that a reader of coefficients must know; nothing of other steps.
+
+    Which level the others are compared with, and where missing values were filled in.
+    """
     if not isinstance(encoder, TableEncoder):
         return []
-    held = [column for column in encoder.columns_ if column.n_missing and column.features]
-    if not held:
-        return []
-    told = ", ".join(f"{column.name} ({column.n_missing:,})" for column in held)
-    return [
-        f"Missing values were filled in: {told}. R and lifelines leave such patients out; drop the rows first to do so."
-    ]
+    used = [column for column in encoder.columns_ if column.features]
+    levels = [f"{c.name} with {c.reference!r}" for c in used if isinstance(c, CategoryColumn)]
+    filled = [f"{column.name} ({column.n_missing:,})" for column in used if column.n_missing]
+    notes = []
+    if levels:
+        notes.append(f"Levels are compared with the most frequent: {', '.join(levels)}.")
+    if filled:
+        notes.append(
+            f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: drop the "
+            "rows first, or train with `drosurv fit ... --complete-cases`."
+        )
+    return notes
 
 
 def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
@@ -64,7 +73,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
         if hasattr(step, "get_feature_names_out") and names is None:
             names = [str(name) for name in step.get_feature_names_out()]
     table: CoxTable = last.summary(level=level, method=method, scale=scale, **options)
-    table.notes = (*table.notes, *(note for step in model[:-1] for note in filled_notes(step)))
+    table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
     if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
         table.index = table.index.__class__(names, name=table.index.name)
     return table

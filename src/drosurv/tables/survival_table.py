@@ -19,7 +19,7 @@ from drosurv.tables.number_values import row_number, to_floats
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,12 @@ class SurvivalTable:
         columns: TargetColumns,
         *,
         groups: Sequence[str] = (),
+        features: Sequence[str] = (),
         drop: Sequence[str] = (),
         observed: Mapping[str, str] | None = None,
         id: str | None = None,
         drop_missing_target: bool = False,
+        complete_cases: bool = False,
     ) -> SurvivalTable:
         """Take a DataFrame apart; parameters as in :func:`read_survival_table`."""
         columns.require(frame)
@@ -65,16 +67,19 @@ class SurvivalTable:
         for role, column in named.items():
             require_columns(frame, [column], role)
         require_columns(frame, drop, "drop")
+        aside = [*columns.names, *drop, *named.values()]
+        used = _features(frame, features, aside)
         if drop_missing_target:
-            frame = _with_target(frame, columns)
+            frame = _left(frame, columns.known(frame), "no time or no event")
+        if complete_cases:
+            frame = _left(frame, frame[used].notna().all(axis=1).to_numpy(), "no value in some feature")
         columns = columns.resolved(frame) if columns.known(frame).all() else columns
         y = columns.parse(frame)
-        aside = [*columns.names, *drop, *named.values()]
         return SurvivalTable(
             frame,
             columns,
             y,
-            frame.drop(columns=list(dict.fromkeys(aside))),
+            frame[used],
             group_labels(frame, groups),
             patient_numbers(frame, None if id is None else frame[id], columns.names),
             codes_among(frame, groups),
@@ -158,12 +163,14 @@ def read_survival_table(
     end: str | None = None,
     entry: str | None = None,
     groups: Sequence[str] = (),
+    features: Sequence[str] = (),
     drop: Sequence[str] = (),
     observed: Mapping[str, str] | None = None,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     id: str | None = None,
     drop_missing_target: bool = False,
+    complete_cases: bool = False,
     causes: bool = False,
     separator: str = ",",
     decimal: str = ".",
@@ -180,6 +187,8 @@ def read_survival_table(
         As in :class:`TargetColumns`.
     groups : sequence of str
         As in :func:`group_labels`; the columns stay among the features unless dropped.
+    features : sequence of str
+        Columns to predict from; by default all that have no other part.
     drop : sequence of str
         Columns that are no features.
     observed : mapping, optional
@@ -190,6 +199,8 @@ def read_survival_table(
         Column that tells which patient a row belongs to; no feature.
     drop_missing_target : bool
         Leave out rows without a time or an event, instead of refusing the table.
+    complete_cases : bool
+        Leave out rows without a value in some feature, instead of filling it in.
 
     Examples
     --------
@@ -213,10 +224,12 @@ def read_survival_table(
         frame,
         columns,
         groups=groups,
+        features=features,
         drop=drop,
         observed=observed,
         id=id,
         drop_missing_target=drop_missing_target,
+        complete_cases=complete_cases,
     )
     if table.X.shape[1] == 0:
         raise ValueError(
@@ -243,17 +256,24 @@ def read_survival_table(
     return table
 
 
-def _with_target(frame: pd.DataFrame, columns: TargetColumns) -> pd.DataFrame:
-    known = columns.known(frame)
-    if not known.any():
-        raise ValueError(f"no row has a value in each of the columns {', '.join(columns.names)}.")
-    if not known.all():
-        warnings.warn(
-            TableNote(
-                f"{int((~known).sum()):,} of {len(frame):,} rows have no time or no event and were left out."
-            ),
-            stacklevel=3,
+def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) -> list[str]:
+    """The columns to predict from: those wanted, or all that have no other part."""
+    require_columns(frame, wanted, "features")
+    taken = [name for name in wanted if name in aside]
+    if taken:
+        raise ArgumentError(
+            Argument("features"), f" names {taken[0]!r}, which has another part already: leave it out of one."
         )
+    return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in aside]
+
+
+def _left(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
+    """The rows that have what is needed; how many have not is told."""
+    if not known.any():
+        raise ValueError(f"all {len(frame):,} rows have {lacking}: nobody is left.")
+    if not known.all():
+        text = f"{int((~known).sum()):,} of {len(frame):,} rows have {lacking} and were left out."
+        warnings.warn(TableNote(text), stacklevel=4)
     return frame[known]
 
 

@@ -271,7 +271,7 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
 
 def require_understood(estimator: Any, name: str) -> None:
     """Raise if an estimator's ``fit`` takes no argument of this name."""
-    if not {name, "observed"} & set(signature(estimator.fit).parameters):
+    if name not in signature(estimator.fit).parameters:
         raise ArgumentError(
             Argument(name), f" is not understood by {type(estimator).__name__}: choose another model."
         )
