@@ -226,6 +226,12 @@ def test_one_group_and_cause_off_among_many_may_be_chance():
     assert len(off(frame.assign(predicted=[0.3, *[0.2] * 29]))) == 1
 
 
+def test_an_incidence_that_is_off_is_in_the_verdict():
+    found = Grounds(standing(), [MEN, MEN], gap(False), causes=["sex f (cause 2)"])
+    assert verdict(found) == ("miscalibrated", "The predicted probabilities are off for sex f (cause 2).")
+    assert next_steps(found, "miscalibrated")[0].startswith("Look at Cause by cause")
+
+
 def test_without_groups_or_without_two_large_ones_nothing_is_claimed():
     assert verdict(Grounds(standing(), []))[0] == "no_groups"
     assert verdict(Grounds(standing(), [MEN], against=beside_cox(standing(), MEN)))[0] == "too_few"

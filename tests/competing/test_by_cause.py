@@ -126,6 +126,11 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     # Group b often dies of the second cause first.
     assert any("Cause 1: counting the other causes as censored" in text and "site b" in text for text in said)
     assert "Cause by cause" in report.to_html()
+    assert "The event: one of any cause" in report.parts["verdict"].facts["note"]
+    ranked = next(text for text in said if "the c-index is lowest" in text)
+    assert "site a" in ranked
+    assert "site b" in ranked
+    assert ranked.endswith("Whether it is chance was not tested.")
     with pytest.raises(ValueError, match="leave out folds"):
         audit(model, X, y, sensitive_features=group, folds=3)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.standing import Standing, standings
 from drosurv.evaluation.against_plain import is_far_from_1
+from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
@@ -38,7 +39,7 @@ class Grounds(NamedTuple):
     slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
     groups that nobody named, found and confirmed to be served worse than by no model. Those repaired are whom a repair
     is for that passed. Labels are `alike` that may be spellings of one. Without
-    survival curves only ranks are judged.
+    survival curves only ranks are judged. Of competing `causes`, those are named whose predicted incidence is off.
     """
 
     everybody: Standing
@@ -51,6 +52,7 @@ class Grounds(NamedTuple):
     repaired: Sequence[str] = ()
     alike: Sequence[str] = ()
     ranks_only: bool = False
+    causes: Sequence[str] = ()
 
     @property
     def better(self) -> str:
@@ -100,7 +102,19 @@ def find_grounds(evidence: Evidence) -> Grounds:
             for family in spellings(attribute.labels)
         ],
         not len(result.calibration),
+        _off_by_cause(evidence),
     )
+
+
+def _off_by_cause(evidence: Evidence) -> list[str]:
+    table = evidence.also.get("causes")
+    if table is None:
+        return []
+    judged = judged_by_cause(table, evidence.level)
+    return [
+        f"{'patients as a whole' if attribute == EVERYBODY else group_name(attribute, group)} (cause {cause})"
+        for attribute, group, cause in judged.loc[judged["off"], ["attribute", "group", "cause"]].to_numpy()
+    ]
 
 
 def _whom(repairs: Sequence[Repair]) -> list[str]:
@@ -139,10 +153,10 @@ def verdict(found: Grounds) -> tuple[str, str]:
             f"patients are {'over' if found.slope.value < 1 else 'under'}stated."
         )
     off = [_some([number.who for number in found.off], named)] if found.off else []
-    if off or found.repaired:
+    if off or found.repaired or found.causes:
         return (
             "miscalibrated",
-            f"The predicted probabilities are off for {listing([*off, *found.repaired], 3)}.",
+            f"The predicted probabilities are off for {listing([*off, *found.causes, *found.repaired], 3)}.",
         )
     unclear = found.stand("not shown")
     if unclear or everybody.no_model == "not shown":
@@ -184,6 +198,8 @@ def next_steps(found: Grounds, status: str) -> list[str]:
         whom = _some([number.who for number in found.off], found.named)
         most = "" if whom == EVERY_GROUP else f", above all for {whom}"
         steps.append(f"Recalibrate before anybody is told a probability{most}.")
+    if found.causes:
+        steps.append(f"Look at Cause by cause: predicted incidence is off for {listing(found.causes, 3)}.")
     if found.slope is not None:
         steps.append(
             f"Rescale the risk scores, which are too {_way(found.slope)} on the whole (slope "

@@ -181,9 +181,10 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     # What a repair found is a sentence of its own, the status of a solver a word.
     status = summary["status"]
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status})", "")
+    ranked = "c-index of cause 1" if summary["event"].startswith("any cause") else "c-index"
     typer.echo(
         f"{summary['estimator']} trained on {summary['patients']:,} patients with {summary['events']:,} events{word}; "
-        f"c-index {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
+        f"{ranked} {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )

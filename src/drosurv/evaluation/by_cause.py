@@ -15,11 +15,14 @@ from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
+from drosurv.inference import widening
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.observation import entry_times
 from drosurv.target import FloatArray, parse_competing_target
 
 EVERYBODY = "everybody"
+# A group with fewer events of a cause says little of it.
+_FEWEST_EVENTS = 10
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
 
@@ -118,6 +121,18 @@ def evaluate_by_cause(
     found = pd.concat(rows, ignore_index=True)
     first = ["cause", "attribute", "group", "horizon"]
     return found[[*first, *(name for name in found.columns if name not in first)]]
+
+
+def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Rows of the middle horizon with enough events to be judged, and whether their predicted incidence is ``off``.
+
+    It is off if it lies outside of an interval so much wider that those of all rows hold together.
+    """
+    at = table["horizon"] == middle(sorted(table["horizon"].unique()))
+    judged = table[at & (table["events"] >= _FEWEST_EVENTS)]
+    wider = widening(level, len(judged))
+    low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))
+    return judged.assign(off=(judged["predicted"] < low) | (judged["predicted"] > high))
 
 
 def _incidence(

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
-from drosurv.evaluation.by_cause import EVERYBODY
-from drosurv.evaluation.patients import middle
-from drosurv.inference import widening
+from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# A group with fewer events of a cause says little of it.
-_FEWEST_EVENTS = 10
 
 
 def collect(evidence: Evidence) -> Part | None:
@@ -44,43 +39,41 @@ def collect(evidence: Evidence) -> Part | None:
         ),
         tuple(row | named(row["attribute"], row["group"]) for row in plain_rows(found)),
     )
-    return Part(statements=tuple(_said(found, evidence.time_unit, evidence.level)), tables=(table,))
+    judged = judged_by_cause(found, evidence.level)
+    return Part(statements=tuple(_said(judged, evidence.time_unit)), tables=(table,))
 
 
-def _said(found: pd.DataFrame, time_unit: str, level: float) -> Iterator[Statement]:
+def _said(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
     """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
-    horizon = middle(sorted(found["horizon"].unique()))
-    at = moment(horizon, time_unit)
-    judged = found[(found["horizon"] == horizon) & (found["events"] >= _FEWEST_EVENTS)]
-    # Of so many intervals one misses by chance: wider ones hold together.
-    wider = widening(level, len(judged))
     for cause, rows in judged.groupby("cause"):
-        low, high = (rows["observed"] + wider * (rows[end] - rows["observed"]) for end in ("low", "high"))
-        wrong = rows[(rows["predicted"] < low) | (rows["predicted"] > high)]
-        for row in plain_rows(wrong):
+        at = moment(rows["horizon"].iloc[0], time_unit)
+        for row in plain_rows(rows[rows["off"]]):
             yield Statement(
                 "cause_calibration",
                 f"Cause {cause}: {_who(row)} had it by {at} in {written(row['observed'], 'share')}, predicted were "
                 f"{written(row['predicted'], 'share')}.",
                 concern=True,
             )
-        groups = rows[(rows["attribute"] != EVERYBODY) & rows["c_index"].notna()]
-        if groups["c_index"].min() < groups["c_index"].max():
-            worst, best = (
-                plain_rows(groups.loc[[place]])[0]
-                for place in (groups["c_index"].idxmin(), groups["c_index"].idxmax())
-            )
-            yield Statement(
-                "cause_ranking",
-                f"Cause {cause}: the c-index is lowest for {_who(worst)}, {written(worst['c_index'])}, and highest for "
-                f"{_who(best)}, {written(best['c_index'])}.",
-            )
+        yield from _ranking(cause, rows[rows["attribute"] != EVERYBODY])
         most = plain_rows(rows.loc[[rows["overstated"].idxmax()]])[0]
         yield Statement(
             "cause_censored",
             f"Cause {cause}: counting the other causes as censored would claim "
             f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
             f"{written(most['observed'], 'share')} had it: no other group is misinformed as much.",
+        )
+
+
+def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
+    """The largest difference in ranking between two groups of one attribute."""
+    ranked = groups[groups["c_index"].notna()].sort_values("c_index")
+    gaps = ranked.groupby("attribute")["c_index"].agg(lambda values: values.max() - values.min())
+    if len(gaps) and gaps.max() > 0:
+        own = plain_rows(ranked[ranked["attribute"] == gaps.idxmax()])
+        yield Statement(
+            "cause_ranking",
+            f"Cause {cause}: the c-index is lowest for {_who(own[0])}, {written(own[0]['c_index'])}, against "
+            f"{written(own[-1]['c_index'])} for {_who(own[-1])}. Whether it is chance was not tested.",
         )
 
 

@@ -83,6 +83,8 @@ def _terms(evidence: Evidence) -> str:
     told = ["No model: every patient is given the same curve."]
     if not len(evidence.audited.calibration):
         told = ["Ranking by chance: half of all pairs are put in the right order."]
+    if "causes" in evidence.also:
+        told.append("The event: one of any cause; Cause by cause tells them apart.")
     if evidence.against is not None and evidence.reference_name == "plain Cox":
         told.append("Plain Cox: the usual statistical model, trained on the same patients.")
     if evidence.against is not None:
