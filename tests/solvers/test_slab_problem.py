@@ -7,7 +7,7 @@ import torch
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
-from drosurv.solvers.arrays import STRETCH, running_sums
+from drosurv.solvers.arrays import STRETCH, running_sums_at
 from drosurv.solvers.device_slabs import device_slabs
 from drosurv.solvers.slab import Scheme
 from drosurv.solvers.slab_problem import SlabProblem
@@ -119,6 +119,7 @@ def test_running_sums_in_stretches_are_running_sums(m):
     rng = np.random.default_rng(m)
     rows, before = rng.normal(size=(3, m)), rng.normal(size=3)
     expected = np.cumsum(rows, axis=1) + before[:, None]
-    np.testing.assert_allclose(running_sums(rows, before), expected)
-    found = running_sums(torch.as_tensor(rows), torch.as_tensor(before))
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
+    for places in (np.arange(m), np.unique(rng.integers(0, m, 50)), np.arange(0)):
+        np.testing.assert_allclose(running_sums_at(rows, before, places), expected[:, places])
+        given = (torch.as_tensor(values) for values in (rows, before, places))
+        np.testing.assert_allclose(running_sums_at(*given).numpy(), expected[:, places], atol=1e-9)

@@ -73,10 +73,10 @@ def fetched(vectors: Sequence[Array]) -> Any:
 STRETCH = 4096
 
 
-def running_sums(rows: Array, before: Array) -> Array:
-    """Running sums along each row (d, m), on top of what came before, (d,)."""
+def running_sums_at(rows: Array, before: Array, places: Array) -> Array:
+    """Running sums along each row (d, m), on top of what came before (d,), at rising places (k,)."""
     if is_numpy(rows) or rows.shape[1] < STRETCH:
-        out = rows.cumsum(-1)
+        out = rows.cumsum(-1)[:, places]
         out += before[:, None]
         return out
     import torch
@@ -84,10 +84,11 @@ def running_sums(rows: Array, before: Array) -> Array:
     whole = rows.shape[1] - rows.shape[1] % STRETCH
     within = rows[:, :whole].view(len(rows), -1, STRETCH).cumsum(-1)
     reached = torch.cat([before[:, None], within[..., -1]], dim=1).cumsum(-1)
-    out = torch.empty_like(rows)
-    stretches = out[:, :whole].view(len(rows), -1, STRETCH)
-    torch.add(within, reached[:, :-1, None], out=stretches)
-    out[:, whole:] = rows[:, whole:].cumsum(-1) + reached[:, -1:]
+    cut = int((places < whole).sum())
+    early, late = places[:cut], places[cut:]
+    out = rows.new_empty((len(rows), len(places)))
+    torch.add(within.flatten(1)[:, early], reached[:, early // STRETCH], out=out[:, :cut])
+    torch.add(rows[:, whole:].cumsum(-1)[:, late - whole], reached[:, -1:], out=out[:, cut:])
     return out
 
 

@@ -16,16 +16,18 @@ from drosurv.solvers.arrays import (
     double,
     exp,
     flipped,
+    in_numpy,
     in_precision_of,
     joined,
     less,
     log,
-    on_host,
-    running_sums,
+    running_sums_at,
+    set_places,
     summed_by_place,
     vector_beside,
 )
 from drosurv.solvers.slab import ScoredEvents, StoredSlab
+from drosurv.target import FloatArray
 
 
 def scores(slab: StoredSlab, theta: Any) -> Array:
@@ -85,11 +87,16 @@ def bounds(values: list[Losses], which: int) -> Array:
 
 def members(
     slab: StoredSlab, values: list[Losses], which: int, low: float, high: float
-) -> tuple[Array, Array]:
-    """Losses of one side above a bound and up to another, and their masses: to be asked for where they are few."""
+) -> tuple[FloatArray, FloatArray]:
+    """Distinct losses of one side above a bound and up to another, and their masses: for bounds that few lie between.
+
+    They are fetched. Equal losses may be many, where times are coarse, and are one.
+    """
     l = values[which].value
     inside = (l > low) & (l <= high)
-    return on_host(l[inside]), on_host(slab.sides[which].mass[inside])
+    distinct, place = np.unique(in_numpy(l[inside]), return_inverse=True)
+    masses = in_numpy(slab.sides[which].mass[inside])
+    return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
 
 
 def pulled(slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]) -> Array:
@@ -156,11 +163,11 @@ def curvature(
     X, risk = slab.X, exp(f - shift)
     inside, by_terms = 0.0 * f, 0.0
     bends: list[Bend | None] = []
-    for side, l, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
-        q = _weights(side, l, tilt)
+    for everybody, found, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
+        side, l, q = _weighed(everybody, found, tilt)
         inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
-        means = running_sums(by_risk, vector_beside(X, carry))[:, side.last]
+        means = running_sums_at(by_risk, vector_beside(X, carry), side.last)
         if side.own:
             means += X[:, side.event] * in_precision_of(X, exp(f[side.event] - shift))
             inside = less(inside, side.event, -q * exp(-l.value))
@@ -188,6 +195,16 @@ def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, .
 def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:
     """q_i = p_i times what the tilt says of loss i."""
     return side.mass * tilt.ratio(l.value)
+
+
+def _weighed(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[ScoredEvents, Losses, Array]:
+    """The events that have weight, mostly few under a robust objective; tied ones share theirs and stay together."""
+    q = _weights(side, l, tilt)
+    if side.ties is not None:
+        return side, l, q
+    held = set_places(q > 0.0)
+    few = side._replace(event=side.event[held], last=side.last[held], mass=side.mass[held])
+    return few, Losses(l.value[held]), q[held]
 
 
 def _even(side: ScoredEvents, q: Array) -> Array:
