@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses.elementary import exponentials, logarithms
-from drosurv.losses.weighted_gram import weighted_gram
+from drosurv.losses.weighted_gram import rows_at_a_time, weighted_gram
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -124,9 +124,8 @@ class RiskSets:
         if self._means is None:
             risks, levels, sums = (saved[0] for saved in self._saved)
             self._means = np.zeros((len(self.first), X.shape[1]))
-            scale, nothing, total = np.ones(len(self.first)), np.zeros(X.shape[1]), np.zeros(X.shape[1])
-            at = X, self.order, self.first, risks, levels, sums, scale, nothing
-            _risk_means(*at, 0, len(self.first), len(self.order), total, self._means)
+            at = X, self.order, self.first, risks, levels, sums, np.ones(len(self.first)), None
+            _risk_means(*at, 0, len(self.first), len(self.order), np.zeros(X.shape[1]), self._means)
         return self._means
 
     def mean_squares(
@@ -138,12 +137,13 @@ class RiskSets:
         # The means themselves are not wanted: a few at a time need no memory.
         risks, levels, sums = (saved[0] for saved in self._saved)
         d, end = X.shape[1], len(self.order)
-        total, gram, held = np.zeros(d), np.zeros((d, d)), np.empty((_CHUNK, d))
-        at = X, self.order, self.first, risks, levels, sums, np.sqrt(weights)
-        for high in range(len(self.first), 0, -_CHUNK):
-            low = max(high - _CHUNK, 0)
+        rows = rows_at_a_time(d)
+        total, gram, held = np.zeros(d), np.zeros((d, d)), np.empty((min(rows, len(self.first)), d))
+        at = X, self.order, self.first, risks, levels, sums, np.sqrt(weights), centre
+        for high in range(len(self.first), 0, -rows):
+            low = max(high - rows, 0)
             part = held[: high - low]
-            _risk_means(*at, np.zeros(d) if centre is None else centre, low, high, end, total, part)
+            _risk_means(*at, low, high, end, total, part)
             gram += part.T @ part
             end = int(self.first[low])
         return gram
@@ -281,7 +281,7 @@ def _risk_means(
     level: FloatArray,
     sums: FloatArray,
     scale: FloatArray,
-    centre: FloatArray,
+    centre: FloatArray | None,
     low: int,
     high: int,
     end: int,
@@ -298,7 +298,8 @@ def _risk_means(
             # Read once, so that the loop over the features has nothing else to look up.
             row, own = order[i], risk[i]
             for j in range(d):
-                total[j] += own * (X[row, j] - centre[j])
+                # The compiler drops the branch that does not apply.
+                total[j] += own * (X[row, j] if centre is None else X[row, j] - centre[j])
         end = first[k]
         size = scale[k] / sums[k] if sums[k] > 0.0 else 0.0
         for j in range(d):

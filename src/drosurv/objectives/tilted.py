@@ -72,27 +72,33 @@ class Tilted(Objective):
         if tilt.scale == 0.0:
             return None
         over = losses - tilt.eta
-        active = mass * ((over > 0.0) & (over * tilt.slope < tilt.cap))
-        scales, by_active, by_along = np.array(tilt.terms).T
-        vectors = active * (by_active[:, None] + by_along[:, None] * over)
-        return Curvature(tilt.scale * active, scales, vectors)
+        active = mass * ((over > 0.0) & (over < tilt.cap / tilt.slope))
+        scales, by_active, by_along = zip(*tilt.terms, strict=True)
+        vectors = np.outer(by_active, active)
+        if any(by_along):
+            vectors += np.outer(by_along, active * over)
+        return Curvature(tilt.scale * active, np.array(scales), vectors)
 
     def _tilt(self, losses: FloatArray, mass: FloatArray, start: float, row: int) -> Tilt:
-        # An entry without mass must not pass for the largest loss.
-        held = losses if mass.all() else losses[mass > 0]
+        def sums(low: float, high: float, base: float) -> Moments:
+            return Moments(*_moments(losses, mass, low, high, base))
 
         def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
             inside = (losses > low) & (losses <= high)
             return losses[inside], mass[inside]
 
-        spread = Spread(
-            lambda low, high, base: Moments(*_moments(losses, mass, low, high, base)),
-            members,
-            float(held.min()),
-            float(held.max()),
-            start,
-        )
-        return self.plain.tilt(spread, self.price, row)
+        return self.plain.tilt(Spread(sums, members, *_ends(losses, mass), start), self.price, row)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
+    """Smallest and largest loss; an entry without mass must not pass for one."""
+    lowest, highest = np.inf, -np.inf
+    for i in range(losses.shape[0]):
+        if mass[i] > 0.0:
+            lowest = losses[i] if losses[i] < lowest else lowest
+            highest = losses[i] if losses[i] > highest else highest
+    return lowest, highest
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

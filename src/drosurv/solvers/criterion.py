@@ -180,11 +180,11 @@ class Criterion:
             fixed = loss.hessian(weights, X)
             return fixed, fixed
         # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
-        active = np.flatnonzero(bend.diagonal)
         if self.joins_the_lossless:
-            active = active[active < len(loss.rows)]
+            active = np.flatnonzero(bend.diagonal[: len(loss.rows)])
             rows = loss.jacobian(X, active)
         else:
+            active = np.flatnonzero(bend.diagonal)
             own = loss.jacobian(X, np.arange(len(loss.rows)))
             rows = self._averaged(loss.everyone(own.T))[:, active].T
         # After the jacobian, whose risk-weighted means it shares.
