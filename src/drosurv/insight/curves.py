@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.baseline import HeldStepFunction
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
@@ -31,7 +31,7 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
-    return parse_survival([_StepCurve(*steps) for steps in survival_steps(model, X)], n)
+    return parse_survival([HeldStepFunction(*steps) for steps in survival_steps(model, X)], n)
 
 
 def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -60,15 +60,3 @@ def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
     if y_train is None:
         y_train = training_follow_up(model)
     return FollowUp.parse(target if y_train is None else y_train)
-
-
-@dataclass(frozen=True)
-class _StepCurve:
-    """A step function through (x, y), as scikit-survival's."""
-
-    x: FloatArray
-    y: FloatArray
-
-    def __call__(self, times: FloatArray) -> FloatArray:
-        held: FloatArray = self.y[np.maximum(np.searchsorted(self.x, times, side="right") - 1, 0)]
-        return held

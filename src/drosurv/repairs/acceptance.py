@@ -23,7 +23,6 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
 # How much the groups found without each fold must overlap with the one proposed.
 LEAST_OVERLAP = 0.3
-N_ORDERS = 2
 # exp of more than this is as good as infinite.
 LARGEST_EXPONENT = 500.0
 
@@ -106,7 +105,7 @@ class Shadows:
         self.main = chain(np.ones(len(folds), dtype=np.bool_))
         self.without = [chain(folds != fold) for fold in range(n_folds)]
         forward = list(range(n_folds))
-        self.orders = [forward, forward[::-1]][:N_ORDERS]
+        self.orders = [forward, forward[::-1]]
         # A chain on fewer than two folds of five finds nothing.
         self.first = max(1, (n_folds + 1) // 2 - 1)
         self.prefixes = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from drosurv.insight.effect_columns import RISK, EffectColumns
+from drosurv.insight.effect_columns import EffectColumns
 from drosurv.presentation import Column, Table
 from drosurv.repairs.chain import LARGEST_REPAIR
 from drosurv.repairs.repair import Repair
@@ -94,13 +94,13 @@ def _changed(
     coefficients: dict[str, float], columns: EffectColumns, changes: Sequence[FloatArray]
 ) -> dict[str, float]:
     """Coefficients after effects (p,) of scaled columns were added; those of the risk stretch all of them."""
-    total = np.sum([*changes, np.zeros(1 + len(columns.columns))], axis=0)
     found = dict(coefficients)
-    for column, effect in zip(columns.columns, total[1:], strict=True):
-        if column.name == RISK and column is columns.columns[0]:
-            stretch = 1 + effect / column.scale
-            found |= {name: value * stretch for name, value in coefficients.items()}
-    for column, effect in zip(columns.columns[1:], total[2:], strict=True):
+    if not changes:
+        return found
+    total = np.sum(changes, axis=0)
+    (risk, stretch), *features = zip(columns.columns, total[1:], strict=True)
+    found = {name: value * (1 + stretch / risk.scale) for name, value in coefficients.items()}
+    for column, effect in features:
         if effect != 0:
             found[column.label] = found.get(column.label, 0.0) + float(effect / column.scale)
     return found
