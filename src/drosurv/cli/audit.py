@@ -25,8 +25,6 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.audit import AuditReport
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
@@ -96,69 +94,33 @@ def audit(
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
     check_outputs([output, summary], [model, data, train, predictions])
-    shown: dict[str, Any] = {
-        "title": title,
-        "n_bootstrap": bootstrap,
-        "search_rules": rules,
-        "random_state": seed,
-    }
     named: dict[str, Any] = {"event": event, **target.arguments()}
+    shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
+    shown |= {"random_state": seed, "time_title": time_unit}
     if predictions is not None:
         if any(given is not None for given in (model, folds, train, alphas, strata, target.entry)):
             raise ArgumentError(
                 Argument("predictions"),
                 " is audited without a model, folds, training patients, strata or entry times: leave them out.",
             )
-        report = _of_predictions(
-            file.format.read(predictions),
-            named,
-            listed(groups),
-            listed(survival),
-            risk,
-            time_unit,
-            shown,
-            predictions,
-        )
+        columns = {"survival": listed(survival), "risk": risk}
+        report = _of_predictions(predictions, file, named, listed(groups), columns, shown)
     else:
+        instead = Argument("predictions")
         if model is None or data is None:
             raise ArgumentError(
-                "name a model and a table, as in `drosurv audit model test.csv`, or pass ",
-                Argument("predictions"),
-                " FILE.",
+                "name a model and a table, as in `drosurv audit model test.csv`, or pass ", instead, " FILE."
             )
         if survival or risk:
             raise ArgumentError(
-                Argument("survival"),
-                " and ",
-                Argument("risk"),
-                " name columns of ",
-                Argument("predictions"),
-                " FILE.",
+                Argument("survival"), " and ", Argument("risk"), " name columns of ", instead, " FILE."
             )
         if alphas and train is None:
-            raise ArgumentError(
-                Argument("alphas"),
-                " names models to train: pass ",
-                Argument("train"),
-                " FILE with the training patients.",
-            )
+            trained = " names models to train: pass ", Argument("train"), " FILE with the training patients."
+            raise ArgumentError(Argument("alphas"), *trained)
         shares = [_share(text) for text in listed(alphas)]
-        report = _of_model(
-            model,
-            data,
-            None if train is None else file.format.read(train),
-            file.format.read(data),
-            named,
-            listed(groups),
-            folds,
-            strata,
-            {
-                **shown,
-                "n_bootstrap_path": bootstrap_path,
-                "alpha_path": shares or None,
-                "time_title": time_unit,
-            },
-        )
+        shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": shares or None}
+        report = _of_model(model, data, train, file, named, listed(groups), shown, folds, strata)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -172,33 +134,33 @@ def audit(
 
 
 def _of_predictions(
-    frame: pd.DataFrame,
+    path: Path,
+    file: FileOptions,
     named: dict[str, Any],
     groups: Sequence[str],
-    survival: Sequence[str],
-    risk: str | None,
-    time_unit: str | None,
+    columns: dict[str, Any],
     shown: dict[str, Any],
-    path: Path,
 ) -> AuditReport:
     from drosurv.audit import audit_predictions, prediction_columns
     from drosurv.tables import SurvivalTable, TargetColumns
 
-    if named["event"] is None or (named["time"] is None and named["start"] is None):
-        raise ArgumentError(
-            Argument("predictions"),
-            " needs to know what happened: pass ",
-            Argument("time"),
-            " and ",
-            Argument("event"),
-            ".",
-        )
-    columns = TargetColumns(named["time"], named["event"], named["event_value"], named["start"], named["end"])
-    table = SurvivalTable.parse(
-        frame, columns, groups=groups, id=named["id"], drop_missing_target=named["drop_missing_target"]
+    frame = file.format.read(path)
+    time, event, value, start, end = (
+        named[name] for name in ("time", "event", "event_value", "start", "end")
     )
-    found = prediction_columns(table.X, survival=survival, risk=risk)
+    if event is None or (time is None and start is None):
+        both = Argument("time"), " and ", Argument("event")
+        raise ArgumentError(Argument("predictions"), " needs to know what happened: pass ", *both, ".")
+    table = SurvivalTable.parse(
+        frame,
+        TargetColumns(time, event, value, start, end),
+        groups=groups,
+        id=named["id"],
+        drop_missing_target=named["drop_missing_target"],
+    )
+    found = prediction_columns(table.X, **columns)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
+    shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     return audit_predictions(
         found.survival,
         table.y,
@@ -207,7 +169,6 @@ def _of_predictions(
         sensitive_features=table.groups,
         features=found.features if found.features.shape[1] else None,
         data_name=path.name,
-        time_title=time_unit or unit_in(table.columns.time_name),
         **shown,
     )
 
@@ -215,19 +176,20 @@ def _of_predictions(
 def _of_model(
     model: Path,
     data: Path,
-    train: pd.DataFrame | None,
-    frame: pd.DataFrame,
+    train: Path | None,
+    file: FileOptions,
     named: dict[str, Any],
     groups: Sequence[str],
+    shown: dict[str, Any],
     folds: int | None,
     strata: str | None,
-    shown: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit as audited
     from drosurv.presentation.progress import bar
     from drosurv.tables import patients_not_in
     from drosurv.workflows import OpenedModel
 
+    frame = file.format.read(data)
     opened = OpenedModel.open(model)
     table = opened.table(frame, groups=groups, **named)
     recipe, features = opened.estimator, opened.features(table.frame)
@@ -240,15 +202,17 @@ def _of_model(
     else:
         opened.warn_if_trained_on(data)
     if train is not None:
-        kept = patients_not_in(train, table.frame, named["id"])
+        rows = file.format.read(train)
+        kept = patients_not_in(rows, table.frame, named["id"])
         if not kept.all():
             say(
                 "Note",
                 f"{int((~kept).sum()):,} of the {len(kept):,} training patients are also audited, and were left out of "
                 "the training of the other models.",
             )
-        trained_on = opened.table(train[kept], **named)
+        trained_on = opened.table(rows[kept], **named)
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
+    shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     with bar("reading") as told:
         return audited(
             recipe,
@@ -258,7 +222,7 @@ def _of_model(
             features=opened.readable(table.frame, groups),
             data_name=data.name,
             on_step=lambda name, steps: told(doing=name, of=steps),
-            **{**shown, "time_title": shown["time_title"] or unit_in(table.columns.time_name)},
+            **shown,
             **given,
         )
 
