@@ -13,18 +13,14 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import make_estimator
 from drosurv.cli.options import (
     AsJson,
-    ColumnOptions,
-    DataFile,
-    EventColumn,
     FileOptions,
     Force,
     Groups,
     Network,
     Seed,
     Settings,
-    TargetOptions,
+    TrainingTable,
     listed,
-    training_table,
     with_options,
     words,
 )
@@ -39,12 +35,8 @@ if TYPE_CHECKING:
 
 @with_options
 def fit(
-    data: DataFile,
-    event: EventColumn,
-    target: TargetOptions,
+    source: TrainingTable,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write the model to.")],
-    columns: ColumnOptions,
-    file: FileOptions,
     model: Annotated[
         str,
         typer.Option(
@@ -106,24 +98,19 @@ def fit(
     from drosurv.presentation.progress import bar
     from drosurv.workflows import train
 
-    check_outputs([output, hold_out], [data])
+    check_outputs([output, hold_out], [source.data])
     given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
     estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, read_settings(set_), seed)
     # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
-    patient, follows = target.id, target.entry is not None
+    patient, follows = source.id, source.entry is not None
     about_rows = {
         "strata": strata,
         "clusters": clusters or (None if follows else patient),
         "id": patient if follows else None,
     }
     observed = {name: column for name, column in about_rows.items() if column is not None}
-    table = training_table(
-        data,
-        event,
-        target,
-        columns,
-        file,
-        groups=groups,
+    table = source.read(
+        groups,
         observed={"strata": strata, "clusters": clusters},
         causes=hasattr(estimator, "predict_cumulative_incidence"),
     )
@@ -135,21 +122,22 @@ def fit(
         trained = train(
             table,
             estimator,
-            categorical=listed(columns.categorical),
+            categorical=listed(source.categorical),
             unseen=unseen,
             observed=observed,
             bootstrap=bootstrap,
             verbose=not as_json and sys.stderr.isatty(),
         )
-    trained.save(output, data, force=force)
+    trained.save(output, source.data, force=force)
     summary = {"model": str(output), **trained.summary(), "held_out": None, "next": None}
     if held is not None and hold_out is not None:
-        file.format.write(held.frame, hold_out)
+        source.format.write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), "patients": len(held)}
-        summary["next"] = ["audit", str(output), str(hold_out), *words(replace(file, missing=None))]
+        marks = words(replace(source, missing=None), FileOptions)
+        summary["next"] = ["audit", str(output), str(hold_out), *marks]
         summary["next"] += [word for group in groups or () for word in ("--groups", group)]
-    elif trained.is_plain and not observed and target.entry is None:
-        summary["next"] = ["repair", str(data), "--event", event, *words(target, columns, file)]
+    elif trained.is_plain and not observed and source.entry is None:
+        summary["next"] = ["repair", str(source.data), "--event", source.event, *words(source, TrainingTable)]
         summary["next"] += ["-o", str(output.with_name("repaired"))]
     with bar("comparing with plain Cox"):
         compared = trained.against_plain(held, seed)

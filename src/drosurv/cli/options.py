@@ -95,13 +95,15 @@ class TargetOptions:
 
     def arguments(self) -> dict[str, Any]:
         """By the library's names."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(TargetOptions)}
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
-    """What the columns of a table to train on are."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingTable(FileOptions, TargetOptions):
+    """A table to train on, and what its columns are."""
 
+    data: DataFile
+    event: EventColumn
     features: Annotated[
         list[str] | None, typer.Option(help="Columns to predict from; by default all that are left.")
     ] = None
@@ -122,10 +124,37 @@ class ColumnOptions:
         ),
     ] = False
 
-    def arguments(self) -> dict[str, Any]:
-        """By the library's names."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value if isinstance(value, bool) else listed(value) for name, value in given.items()}
+    def read(
+        self,
+        groups: list[str] | None = None,
+        *,
+        observed: Mapping[str, str | None] | None = None,
+        causes: bool = False,
+    ) -> SurvivalTable:
+        """The table.
+
+        Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes
+        that compete.
+        """
+        from drosurv.presentation.progress import bar
+        from drosurv.tables import read_survival_table
+
+        found = {option: column for option, column in (observed or {}).items() if column is not None}
+        with bar("reading the table"):
+            return read_survival_table(
+                self.data,
+                event=self.event,
+                groups=listed(groups),
+                causes=causes,
+                observed=found,
+                features=listed(self.features),
+                drop=listed(self.drop),
+                categorical=listed(self.categorical),
+                numeric=listed(self.numeric),
+                complete_cases=self.complete_cases,
+                **self.arguments(),
+                **asdict(self.format),
+            )
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -137,7 +166,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         hint = hints[name]
         if is_dataclass(hint) and isinstance(hint, type):
             own = get_type_hints(hint, include_extras=True)
-            bundles[name] = (hint, [field.name for field in fields(hint)])
+            # What must be given comes first.
+            found = sorted(fields(hint), key=lambda field: field.default is not MISSING)
+            bundles[name] = (hint, [field.name for field in found])
             parameters += [
                 inspect.Parameter(
                     field.name,
@@ -145,7 +176,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                     default=inspect.Parameter.empty if field.default is MISSING else field.default,
                     annotation=own[field.name],
                 )
-                for field in fields(hint)
+                for field in found
             ]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
@@ -163,50 +194,16 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def training_table(
-    data: Path,
-    event: str,
-    target: TargetOptions,
-    columns: ColumnOptions,
-    file: FileOptions,
-    *,
-    groups: list[str] | None = None,
-    observed: Mapping[str, str | None] | None = None,
-    causes: bool = False,
-) -> SurvivalTable:
-    """The table that a command trains on.
-
-    Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes that
-    compete.
-    """
-    from drosurv.presentation.progress import bar
-    from drosurv.tables import read_survival_table
-
-    found = {option: column for option, column in (observed or {}).items() if column is not None}
-    with bar("reading the table"):
-        return read_survival_table(
-            data,
-            event=event,
-            groups=listed(groups),
-            causes=causes,
-            observed=found,
-            **target.arguments(),
-            **columns.arguments(),
-            **asdict(file.format),
-        )
-
-
-def words(*bundles: Any) -> list[str]:
-    """The options that a shell takes to give the same bundles again."""
+def words(bundle: Any, kind: type[Any]) -> list[str]:
+    """The options that a shell takes to give the same bundle again, those of one kind that differ from defaults."""
     found: list[str] = []
-    for bundle in bundles:
-        for field in fields(bundle):
-            value, option = getattr(bundle, field.name), f"--{field.name.replace('_', '-')}"
-            if value is True:
-                found.append(option)
-            elif value != field.default:
-                for entry in value if isinstance(value, list) else [value]:
-                    found += [option, "tab" if entry == "\t" else entry]
+    for field in fields(kind):
+        value, option = getattr(bundle, field.name), f"--{field.name.replace('_', '-')}"
+        if value is True:
+            found.append(option)
+        elif value != field.default and field.default is not MISSING:
+            for entry in value if isinstance(value, list) else [value]:
+                found += [option, "tab" if entry == "\t" else entry]
     return found
 
 

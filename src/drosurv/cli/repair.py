@@ -12,15 +12,10 @@ from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator
 from drosurv.cli.options import (
     AsJson,
-    ColumnOptions,
-    DataFile,
-    EventColumn,
-    FileOptions,
     Seed,
     Settings,
-    TargetOptions,
+    TrainingTable,
     listed,
-    training_table,
     with_options,
 )
 from drosurv.cli.outputs import check_outputs
@@ -34,11 +29,7 @@ if TYPE_CHECKING:
 
 @with_options
 def repair(
-    data: DataFile,
-    event: EventColumn,
-    target: TargetOptions,
-    columns: ColumnOptions,
-    file: FileOptions,
+    source: TrainingTable,
     model: Annotated[
         str, typer.Option(help="What to repair: cox or another estimator to train, or a saved model's file.")
     ] = "cox",
@@ -68,7 +59,7 @@ def repair(
     from drosurv.workflows import OpenedModel, repair_from_table
 
     saved = Path(model) if Path(model).is_file() else None
-    check_outputs([output, corrected], [data, predictions, saved])
+    check_outputs([output, corrected], [source.data, predictions, saved])
     if corrected is not None and predictions is None:
         raise ArgumentError(Argument("corrected"), " goes with ", Argument("predictions"), ".")
     if saved is not None and predictions is not None:
@@ -77,18 +68,18 @@ def repair(
         )
     if set_ and (saved is not None or predictions is not None):
         raise ArgumentError(Argument("set_"), " is for a model that is trained here: leave it out.")
-    table = training_table(data, event, target, columns, file)
+    table = source.read()
     opened = None if saved is None else OpenedModel.open(saved)
     if opened is not None:
-        opened.warn_if_trained_on(data)
-    given = None if predictions is None else file.format.read(predictions)
+        opened.warn_if_trained_on(source.data)
+    given = None if predictions is None else source.format.read(predictions)
     trained = opened is None and given is None
     repaired = repair_from_table(
         table,
         make_estimator(model, {}, read_settings(set_), seed) if trained else None,
         opened=opened,
         predictions=given,
-        categorical=listed(columns.categorical),
+        categorical=listed(source.categorical),
         max_repairs=max_repairs,
         max_conditions=max_conditions,
         evidence=evidence,
@@ -96,9 +87,9 @@ def repair(
         verbose=not as_json and sys.stderr.isatty(),
     )
     if output is not None:
-        repaired.save(output, data)
+        repaired.save(output, source.data)
     if corrected is not None and given is not None:
-        file.format.write(repaired.corrected(given), corrected)
+        source.format.write(repaired.corrected(given), corrected)
     if as_json:
         ratios = repaired.hazard_ratios()
         print_json(

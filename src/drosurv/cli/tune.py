@@ -11,18 +11,13 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator
 from drosurv.cli.options import (
     AsJson,
-    ColumnOptions,
-    DataFile,
-    EventColumn,
-    FileOptions,
     Force,
     Groups,
     Network,
     Seed,
     Settings,
-    TargetOptions,
+    TrainingTable,
     listed,
-    training_table,
     with_options,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, write_picture
@@ -38,11 +33,7 @@ RULES = ("careful", "budget", "best", "one-se", "pareto")
 
 @with_options
 def tune(
-    data: DataFile,
-    event: EventColumn,
-    target: TargetOptions,
-    columns: ColumnOptions,
-    file: FileOptions,
+    source: TrainingTable,
     model: Annotated[
         str, typer.Option(help="Whose settings to try, beside plain Cox: dro-cox or another estimator.")
     ] = "dro-cox",
@@ -95,7 +86,7 @@ def tune(
     """
     from drosurv.workflows import tune as tuned
 
-    check_outputs([output, table, plot], [data])
+    check_outputs([output, table, plot], [source.data])
     check_picture(plot)
     if plot is not None and not listed(groups):
         raise ArgumentError(
@@ -116,12 +107,12 @@ def tune(
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if listed(groups) else "best")
     search, trained = tuned(
-        training_table(data, event, target, columns, file, groups=groups),
+        source.read(groups),
         estimator,
         values,
         make_rule(rule, tolerance, minimise),
         metrics=[minimise] if listed(groups) else None,
-        categorical=listed(columns.categorical),
+        categorical=listed(source.categorical),
         folds=folds,
         validation=validation,
         n_jobs=jobs,
@@ -129,9 +120,9 @@ def tune(
         verbose=False if as_json else None,
     )
     if output is not None:
-        trained.save(output, data, force=force)
+        trained.save(output, source.data, force=force)
     if table is not None:
-        file.format.write(search.results_.reset_index(), table)
+        source.format.write(search.results_.reset_index(), table)
     if plot is not None:
         _draw(search, plot, minimise)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
