@@ -196,8 +196,8 @@ def test_when_every_group_is_off_none_is_above_all():
 
 
 def test_groups_that_may_be_one_are_pointed_out():
-    steps = next_steps(Grounds(standing(), [MEN, MEN], gap(False), alike=["sex F and female"]), "clear")
-    assert steps[0] == "Check the table: sex F and female may be one group under several spellings."
+    steps = next_steps(Grounds(standing(), [MEN, MEN], gap(False), alike=["sex F/female"]), "clear")
+    assert steps[0] == "Check the table: sex F/female may be one group in several spellings."
 
 
 def test_one_group_and_cause_off_among_many_may_be_chance():

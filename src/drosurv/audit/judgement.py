@@ -97,7 +97,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
         [] if searched is None else [group.rule for group in searched.groups],
         [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
         [
-            f"{attribute_name(attribute.name)} {listing(family)}"
+            f"{attribute_name(attribute.name)} {'/'.join(family)}"
             for attribute in evidence.attributes
             for family in spellings(attribute.labels)
         ],
@@ -177,7 +177,10 @@ def next_steps(found: Grounds, status: str) -> list[str]:
     """At most four things to do, and to audit again."""
     steps = []
     if found.alike:
-        steps.append(f"Check the table: {listing(found.alike, 3)} may be one group under several spellings.")
+        each = "each " if len(found.alike) > 1 else ""
+        steps.append(
+            f"Check the table: {listing(found.alike, 3)} may {each}be one group in several spellings."
+        )
     if found.harmed:
         steps.append(
             f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
