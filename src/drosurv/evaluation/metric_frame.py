@@ -133,7 +133,7 @@ class SurvivalMetricFrame:
             for name, metric in given.items()
         }
         self._counts = {
-            key: Count.of(self._target.take(rows)) for key, rows in self._rows_of(self._attributes).items()
+            key: Count.of(self._target.take(rows)) for key, rows in self._cells(self._attributes).items()
         }
         texts = [dict(zip(a.groups.labels, a.labels, strict=True)) for a in self._attributes]
         named = {
@@ -142,6 +142,7 @@ class SurvivalMetricFrame:
                 AND.join(text[label] for text, label in zip(texts, key, strict=True)),
             ): count
             for key, count in self._counts.items()
+            if count.n
         }
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
         self._by_group = self._table(self._attributes)
@@ -172,9 +173,8 @@ class SurvivalMetricFrame:
         """Patients ``n``, ``events`` and share of ``censoring`` of every group."""
         import pandas as pd
 
-        rows = {key: (*count, count.censoring) for key, count in self._counts.items()}
-        nobody = (0, 0, float("nan"))
-        return pd.DataFrame(*_in_order(self._attributes, rows, nobody), columns=["n", "events", "censoring"])
+        rows = [(*count, count.censoring) for count in self._counts.values()]
+        return pd.DataFrame(rows, self._by_group.index, columns=["n", "events", "censoring"])
 
     def group_min(self) -> Any:
         """Lowest value over the groups, of every metric (and level of the control features)."""
@@ -270,49 +270,42 @@ class SurvivalMetricFrame:
             return found
         return found.iloc[:, 0] if self._controls else float(found.iloc[0])
 
-    def _rows_of(self, attributes: Sequence[Attribute]) -> dict[tuple[Any, ...], IntArray]:
-        """Labels, one per attribute, to the rows of the patients who have them."""
-        if not attributes:
-            return {(): self._kept}
-        codes = np.stack([attribute.groups.codes[self._kept] for attribute in attributes], axis=1)
-        cells, place = np.unique(codes, axis=0, return_inverse=True)
-        return {
-            tuple(a.groups.labels[c] for a, c in zip(attributes, cell, strict=True)): self._kept[
-                place.ravel() == k
-            ]
-            for k, cell in enumerate(cells)
-        }
+    def _cells(self, attributes: Sequence[Attribute]) -> dict[tuple[Any, ...], IntArray]:
+        """Every combination of labels, in order, to the rows of the patients who have it, if any."""
+        cell = np.zeros(len(self._kept), dtype=np.intp)
+        for attribute in attributes:
+            cell = cell * len(attribute.groups) + attribute.groups.codes[self._kept]
+        labels = product(*(attribute.groups.labels for attribute in attributes))
+        return {key: self._kept[cell == k] for k, key in enumerate(labels)}
 
     def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
         """Every metric of every combination of labels."""
         import pandas as pd
         from sklearn.exceptions import UndefinedMetricWarning
 
-        found, undefined = {}, []
+        cells = self._cells(attributes)
+        found = pd.DataFrame(np.nan, _index(attributes, list(cells)), list(self._functions))
+        undefined = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            for key, rows in self._rows_of(attributes).items():
-                found[key] = {name: float(function(rows)) for name, function in self._functions.items()}
-                undefined += [
-                    f"{name} of {' & '.join(map(str, key)) or 'all'}"
-                    for name, value in found[key].items()
-                    if np.isnan(value)
-                ]
+            for k, (key, rows) in enumerate(cells.items()):
+                if len(rows) == 0:
+                    continue
+                values = {name: float(function(rows)) for name, function in self._functions.items()}
+                found.iloc[k] = list(values.values())
+                who = " & ".join(map(str, key)) or "all"
+                undefined += [f"{name} of {who}" for name, value in values.items() if np.isnan(value)]
         warn_of_undefined(undefined)
-        if not attributes:
-            return pd.DataFrame([found[()]])
-        return pd.DataFrame(*_in_order(attributes, found, dict.fromkeys(self._functions, float("nan"))))
+        return found
 
 
-def _in_order(
-    attributes: Sequence[Attribute], found: Mapping[tuple[Any, ...], Any], empty: Any
-) -> tuple[list[Any], Any]:
-    """What was found of every combination of labels, or else `empty`; and their index."""
+def _index(attributes: Sequence[Attribute], keys: Sequence[tuple[Any, ...]]) -> pd.Index[Any]:
+    """The combinations of labels as the index of a table; a single row where there are no attributes."""
     import pandas as pd
 
-    keys = list(product(*(attribute.groups.labels for attribute in attributes)))
     names = [attribute.name for attribute in attributes]
-    rows = [found.get(key, empty) for key in keys]
-    if len(names) == 1:
-        return rows, pd.Index([label for (label,) in keys], name=names[0], tupleize_cols=False)
-    return rows, pd.MultiIndex.from_tuples(keys, names=names)
+    if len(names) > 1:
+        return pd.MultiIndex.from_tuples(keys, names=names)
+    return pd.Index(
+        [key[0] if key else 0 for key in keys], name=names[0] if names else None, tupleize_cols=False
+    )
