@@ -183,9 +183,9 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
         (["--predictions", "{exported}"], "pass --time and --event"),
         (["--predictions", "{exported}", "--folds", "3"], "without a model, folds, training patients"),
         # What would change nothing is refused, not passed over.
-        (["--predictions", "{exported}", "--entry", "years"], "strata or entry times: leave them out"),
-        (["--predictions", "{exported}", "--strata", "sex"], "strata or entry times: leave them out"),
-        (["--predictions", "{exported}", "--alphas", "0.5"], "strata or entry times: leave them out"),
+        (["--predictions", "{exported}", "--entry", "years"], "survival from time 0 on at a few times"),
+        (["--predictions", "{exported}", "--strata", "sex"], "leave out --strata, and predict for the"),
+        (["--predictions", "{exported}", "--alphas", "0.5"], "training patients or alphas: leave them out"),
         (
             ["model", "{exported}", "--risk", "age"],
             "--survival and --risk name columns of --predictions FILE",

@@ -3,9 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.audit import audit
+from drosurv.audit.cross_fit import cross_fitted_from_entry, fold_parts
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +60,42 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     split = audited(model, **rows, reference=of_rows, reference_name="a")
     alone = audited(model, **whole, reference=risk, reference_name="a")
     assert split.audited.headline == alone.audited.headline
+
+
+def test_models_in_folds_are_told_of_entry_and_strata(cohort):
+    _, whole, _ = cohort
+    X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
+    recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
+    parts = fold_parts(y["event"], 3, 0)
+    seen = cross_fitted_from_entry(recipe, X, y, {"entry": entry, "strata": strata}, parts, 0)
+    np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
+    train, test = parts[1]
+    alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])
+    i, u = int(test[4]), seen.predictions.times[10]
+    curve = alone[-1].predict_survival_function(alone[:-1].transform(X.iloc[[i]]), strata=strata[[i]])[0]
+    wanted = curve(entry[i] + u) / curve(entry[i])
+    assert seen.predictions.survival[i, 10] == pytest.approx(wanted)
+    report = audited(recipe, **whole, folds=parts)
+    assert "judged from their entry on" in report.to_markdown()
+    assert "cross-fitted" in report.audited.name
+    assert "plain Cox" in report.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"alpha_path": [0.5]}, "entry is not known of the training patients"),
+        ({"folds": 3, "id": True}, "folds have no definition beside rows of one patient"),
+    ],
+)
+def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
+    model, whole, rows = cohort
+    given = rows if more.pop("id", False) else whole
+    with pytest.raises(ValueError, match=message):
+        audited(model, **given, **more)
+
+
+def test_a_recipe_that_cannot_be_told_is_refused(cohort):
+    _, whole, _ = cohort
+    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis cannot be trained in folds with entry"):
+        audited(CoxPHSurvivalAnalysis(), **whole, folds=3)

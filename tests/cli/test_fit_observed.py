@@ -84,6 +84,10 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
         report,
     )
     assert "judged from their entry on" in report.read_text()
+    folds = ("audit", tmp_path / "model", data[0], "--groups", "sex", "--folds", "3")
+    if name == "cox":
+        drosurv.ok(*folds, "--bootstrap", "10", "--no-rules", "-o", report)
+        assert "cross-fitted" in report.read_text()
     other = table.rename(columns={"hospital": "clinic"})
     other.to_csv(tmp_path / "other.csv", index=False)
     assert "'hospital'" in drosurv.fails(
@@ -135,6 +139,8 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     shuffled = rows.assign(heart=1).sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "others.csv", index=False)
     half.assign(heart=1).to_csv(tmp_path / "first.csv", index=False)
+    refused = ("audit", tmp_path / "model", tmp_path / "others.csv", "--groups", "sex", "--folds", "3")
+    assert "--folds trains on rows, of which a patient has several" in drosurv(*refused).stderr
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())

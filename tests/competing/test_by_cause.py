@@ -131,7 +131,7 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     assert "site a" in ranked
     assert "site b" in ranked
     assert ranked.endswith("Whether it is chance was not tested.")
-    with pytest.raises(ValueError, match="leave out folds"):
+    with pytest.raises(ValueError, match="folds have no definition beside causes: audit a model"):
         audit(model, X, y, sensitive_features=group, folds=3)
 
 

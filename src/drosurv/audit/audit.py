@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.audit.cross_fit import CROSS_FITTED, Folds, cross_fitted, cross_fitted_cox
+from drosurv.audit.cross_fit import (
+    CROSS_FITTED,
+    Folds,
+    cross_fitted,
+    cross_fitted_cox,
+    cross_fitted_from_entry,
+)
 from drosurv.audit.evidence import Case
 from drosurv.audit.report import AuditReport
 from drosurv.audit.report_on import report_on
@@ -80,8 +86,8 @@ def audit(
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
     entry, strata, offset, id : (n,) arrays, optional
-        As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models that are trained
-        here (of the slider, plain Cox, in folds) have no definition beside them.
+        As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models trained in folds
+        are told of them too; those of the slider have no definition beside them.
     folds : int, or sequence of pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
         so that every patient is audited by a model that has not seen him. Or the rows to train on and those to predict,
@@ -155,14 +161,21 @@ def audit(
     model = unwrapped(model)
     given = given_of(entry=entry, strata=strata, offset=offset)
     if given or has_causes(y):
-        if folds is not None or alpha_path or X_train is not None:
-            what = next(iter(given), "y with causes")
+        what = next(iter(given), "y with causes")
+        if alpha_path or X_train is not None:
             raise ValueError(
-                f"{what} has no definition beside models trained here: leave out folds, alpha_path and X_train."
+                f"{what} is not known of the training patients, on whom the slider and plain Cox would be trained: "
+                "leave out alpha_path and X_train, and pass a model fitted with it as reference."
             )
-        return report_on(_observed_case(model, X, y, given, y_train, reference, once, how))
+        if folds is not None and (once or has_causes(y)):
+            what = "rows of one patient" if once else "causes"
+            raise ValueError(
+                f"folds have no definition beside {what}: audit a model that was fitted to other patients."
+            )
+        if folds is None:
+            return report_on(_observed_case(model, X, y, given, y_train, reference, once, how))
     if folds is not None:
-        return report_on(_recipe_case(model, X, y, folds, how))
+        return report_on(_recipe_case(model, X, y, given, folds, how))
     follow_up = y_train if y_train is not None else training_follow_up(model)
     estimator = final_step(model)
     if follow_up is None:
@@ -227,20 +240,27 @@ def _observed_case(
     )
 
 
-def _recipe_case(model: Any, X: Any, y: Any, folds: Folds, how: dict[str, Any]) -> Case:
+def _recipe_case(
+    model: Any, X: Any, y: Any, given: dict[str, Any], folds: Folds, how: dict[str, Any]
+) -> Case:
     """A recipe, and plain Cox, trained on folds of the audited patients."""
     estimator, seed = final_step(model), how["random_state"]
-    cox = cross_fitted_cox(model, X, y, folds, seed)
-    name = f"{type(estimator).__name__}, cross-fitted"
+    cox = cross_fitted_cox(model, X, y, folds, seed, given)
+    follow_up: Any = y
+    notes: tuple[str, ...] = ()
+    if given:
+        predictions, y, follow_up, notes = cross_fitted_from_entry(model, X, y, given, folds, seed)
+    else:
+        predictions = cross_fitted(model, X, y, folds, seed)
     return Case(
-        stops=(Stop(name, None, cross_fitted(model, X, y, folds, seed)),),
+        stops=(Stop(f"{type(estimator).__name__}, cross-fitted", None, predictions),),
         y=y,
-        follow_up=y,
+        follow_up=follow_up,
         reference=None if cox is None else (cox, None),
         data={"Features": written(np.shape(X)[1], "count")},
         model={**model_settings(estimator), "Folds": folds if isinstance(folds, int) else len(folds)},
         missing=() if cox is not None else ("Plain Cox could not be trained on these features.",),
-        limits=CROSS_FITTED,
+        limits=(*CROSS_FITTED, *map(first_upper, notes)),
         **how | {"reference_name": "plain Cox"},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.observed import curve_times
+from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.predictions import (
     final_step,
     gives_curves,
@@ -21,7 +22,7 @@ from drosurv.evaluation.predictions import (
     take,
 )
 from drosurv.inference import draw_folds
-from drosurv.target import IntArray, parse_target
+from drosurv.target import BoolArray, IntArray, parse_target
 
 Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
 CROSS_FITTED = (
@@ -48,15 +49,10 @@ def cross_fitted(
     from sklearn.base import clone
 
     target = parse_target(y)
-    parts = fold_parts(target.event, folds, random_state) if isinstance(folds, int) else folds
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(target))):
-        raise ArgumentError(
-            Argument("folds"), " must predict every patient once: the rows to predict are not all rows."
-        )
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves = True
-    for train, test in parts:
+    for train, test in _parts(target.event, folds, random_state):
         own = {name: take(values, train) for name, values in (fit_options or {}).items()}
         model = clone(recipe).fit(take(X, train), y[train], **own)
         estimator, seen = final_step(model), prepared(model, take(X, test))
@@ -70,7 +66,41 @@ def cross_fitted(
     return Predictions(risk, survival, times) if curves else Predictions(risk)
 
 
-def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: Folds, random_state: int) -> Predictions | None:
+def cross_fitted_from_entry(
+    recipe: Any, X: Any, y: Any, given: Mapping[str, Any], folds: Folds, random_state: int
+) -> Seen:
+    """The same for patients whose entry, strata or offset, each (n,), are given: to training and to prediction.
+
+    They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
+    """
+    from sklearn.base import clone
+
+    scale, prefix = time_scale(y, given.get("entry")), ""
+    if hasattr(recipe, "steps"):
+        prefix = f"{recipe.steps[-1][0]}__"
+    understood = signature(final_step(recipe).fit).parameters
+    unknown = [name for name in given if name not in understood]
+    if unknown:
+        raise ArgumentError(
+            f"{type(final_step(recipe)).__name__} cannot be trained in folds with ",
+            Argument(unknown[0]),
+            ", for which it has no definition: leave it out, or audit another model.",
+        )
+    survival = np.empty((len(scale.target), len(scale.times)))
+    for train, test in _parts(scale.target.event, folds, random_state):
+        own = {f"{prefix}{name}": take(values, train) for name, values in given.items()}
+        model = clone(recipe).fit(take(X, train), y[train], **own)
+        told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
+        check_takes(model, told)
+        entry = None if scale.entry is None else scale.entry[test]
+        survival[test] = survival_from_entry(model, take(X, test), entry, told, scale.times)
+    y = scale.target.to_structured()
+    return Seen(scale.ranked(survival), y, scale.follow_up, (*scale.notes, scale.rank_note))
+
+
+def cross_fitted_cox(
+    recipe: Any, X: Any, y: Any, folds: Folds, random_state: int, given: Mapping[str, Any] | None = None
+) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
@@ -81,7 +111,19 @@ def cross_fitted_cox(recipe: Any, X: Any, y: Any, folds: Folds, random_state: in
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None
+    if given:
+        return cross_fitted_from_entry(plain, X, y, given, folds, random_state).predictions
     return cross_fitted(plain, X, y, folds, random_state)
+
+
+def _parts(event: BoolArray, folds: Folds, random_state: int) -> Sequence[tuple[IntArray, IntArray]]:
+    """Rows to train on and rows to predict, which together are all rows."""
+    parts = fold_parts(event, folds, random_state) if isinstance(folds, int) else folds
+    if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(event))):
+        raise ArgumentError(
+            Argument("folds"), " must predict every patient once: the rows to predict are not all rows."
+        )
+    return parts
 
 
 def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray, IntArray]]:

@@ -98,10 +98,17 @@ def audit(
     shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
     shown |= {"random_state": seed, "time_title": time_unit}
     if predictions is not None:
-        if any(given is not None for given in (model, folds, train, alphas, strata, target.entry)):
+        if any(given is not None for given in (model, folds, train, alphas)):
             raise ArgumentError(
                 Argument("predictions"),
-                " is audited without a model, folds, training patients, strata or entry times: leave them out.",
+                " is audited without a model, folds, training patients or alphas: leave them out.",
+            )
+        if strata is not None or target.entry is not None:
+            raise ArgumentError(
+                Argument("predictions"),
+                " hold survival from time 0 on at a few times, whatever the stratum: leave out ",
+                Argument("strata" if strata is not None else "entry"),
+                ", and predict for the patient's stratum. Late entries can be audited with a model alone.",
             )
         columns = {"survival": listed(survival), "risk": risk}
         report = _of_predictions(predictions, file, named, listed(groups), columns, shown)
@@ -196,6 +203,12 @@ def _of_model(
     observed = {"entry": table.entry, **opened.observed(table.frame, strata)}
     given: dict[str, Any] = {"reference": opened.plain_cox(), **observed}
     if folds is not None:
+        if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
+            raise ArgumentError(
+                Argument("folds"),
+                " trains on rows, of which a patient has several here: audit a model that was fitted to other "
+                "patients.",
+            )
         # The table is encoded anew in every fold, as it would be for new patients.
         recipe, features = opened.recipe, opened.readable(table.frame)
         given = {"folds": table.folds(folds, shown["random_state"]), **observed}

@@ -11,6 +11,7 @@ are ranked by the logarithm of their predicted cumulative hazard at the middle h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
-from drosurv.observation import ends_of_patients, parse_observation
+from drosurv.observation import ends_of_patients, entry_times, parse_observation
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 # So many times are enough for curves that are averaged and compared.
@@ -73,56 +74,82 @@ def given_of(**observed: Any) -> dict[str, Any]:
     return {name: value for name, value in observed.items() if value is not None}
 
 
-def seen_from_entry(
-    model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
-) -> Seen:
-    """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
-    model, target, causes = unwrapped(model), parse_target(of_any_cause(y)), has_causes(y)
-    observation = parse_observation(target, **given)
-    entry = observation.entry
-    notes = []
-    told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
-    _check_takes(model, told)
-    if entry is None:
-        follow_up = FollowUp.parse(y_train if y_train is not None else training_follow_up(model) or target)
-    else:
-        if y_train is not None and not isinstance(y_train, FollowUp):
-            raise ArgumentError(
-                Argument("y_train"),
-                " has no definition beside entry: it does not say when those patients entered. Leave it out; "
-                "censoring weights then come from the scored patients.",
-            )
-        target = Target(target.event, target.time - entry)
-        follow_up = FollowUp.of(target)
+class TimeScale(NamedTuple):
+    """What happened to n patients since their entry, and the times at which curves are read and ranks are taken."""
+
+    target: Target
+    entry: FloatArray | None
+    follow_up: FollowUp
+    times: FloatArray
+    horizon: float
+    notes: tuple[str, ...]
+
+    def ranked(self, survival: FloatArray) -> Predictions:
+        """Survival (n, k) at these times, with the patients ranked by their cumulative hazard at the horizon."""
+        here = survival[:, np.searchsorted(self.times, self.horizon)]
+        risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
+        return Predictions(risk, survival, self.times)
+
+    @property
+    def rank_note(self) -> str:
+        """How patients are ranked, for readers."""
+        return f"patients are ranked by their predicted cumulative hazard at time {self.horizon:g}."
+
+
+def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) -> TimeScale:
+    """The time scale of patients who are judged from their entry (n,) on, or from the beginning where it is None.
+
+    The follow-up is that of the scored patients unless another is given; from entry on nobody knows another.
+    """
+    target, notes = parse_target(of_any_cause(y)), []
+    since = None if entry is None else entry_times(entry, target)
+    if since is not None:
+        target, follow_up = Target(target.event, target.time - since), None
         notes.append(
             "patients are judged from their entry on: times count from there, predictions are conditional on no event "
             "before it, and censoring weights and the null model come from the scored patients."
         )
+    follow_up = FollowUp.parse(target if follow_up is None else follow_up)
     at = parse_horizons(horizons, follow_up)
-    horizon = middle(at)
     times = np.unique(np.concatenate([[0.0], curve_times(target.time), at]))
-    survival = _survival(model, X, entry, told, times)
+    return TimeScale(target, since, follow_up, times, middle(at), tuple(notes))
+
+
+def seen_from_entry(
+    model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
+) -> Seen:
+    """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
+    model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
+    if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
+        raise ArgumentError(
+            Argument("y_train"),
+            " has no definition beside entry: it does not say when those patients entered. Leave it out; censoring "
+            "weights then come from the scored patients.",
+        )
+    told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
+    check_takes(model, told)
+    scale = time_scale(y, entry, y_train if y_train is not None else training_follow_up(model), horizons)
+    survival = survival_from_entry(model, X, scale.entry, told, scale.times)
+    notes, predictions = list(scale.notes), scale.ranked(survival)
     if entry is None and "strata" not in told and not causes:
         risk = np.asarray(model.predict(X, **told), dtype=np.float64)
+        predictions = replace(predictions, risk=risk)
     else:
-        here = survival[:, np.searchsorted(times, horizon)]
-        risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
-        notes.append(f"patients are ranked by their predicted cumulative hazard at time {horizon:g}.")
+        notes.append(scale.rank_note)
         if causes:
             notes.append("the event is an event of any cause; evaluate_by_cause tells the causes apart.")
-    return Seen(Predictions(risk, survival, times), target.to_structured(), follow_up, tuple(notes))
+    return Seen(predictions, scale.target.to_structured(), scale.follow_up, tuple(notes))
 
 
-def _check_takes(model: Any, told: dict[str, Any]) -> None:
+def check_takes(model: Any, told: dict[str, Any]) -> None:
+    """Raise unless a model predicts curves from what is told of the patients besides their features."""
     method = getattr(final_step(model), "predict_survival_function", None)
     if method is None or not hasattr(final_step(model), "unique_times_"):
         raise ArgumentError(
             f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
             "entry times and strata have no definition."
         )
-    taken = signature(method).parameters.values()
-    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
-    missing = [name for name in told if not anything and name not in {parameter.name for parameter in taken}]
+    missing = [name for name in told if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
             f"{type(final_step(model)).__name__} has no definition for ",
@@ -140,7 +167,7 @@ def curve_times(times: FloatArray) -> FloatArray:
     return chosen
 
 
-def _survival(
+def survival_from_entry(
     model: Any, X: Any, entry: FloatArray | None, told: dict[str, Any], times: FloatArray
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""

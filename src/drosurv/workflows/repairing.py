@@ -62,7 +62,11 @@ def repair_from_table(
     named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
     """
     if table.entry is not None:
-        raise ArgumentError(Argument("entry"), " is not understood by a repair: leave it out.")
+        raise ArgumentError(
+            Argument("entry"),
+            " is not understood by a repair, which counts events and expected events from time 0 on: take patients who "
+            "are observed from the beginning.",
+        )
     options["clusters"] = table.repeated
     if opened is not None:
         X = opened.readable(table.frame)

@@ -35,7 +35,11 @@ def tune(
     if validation is not None and not 0 < validation < 1:
         raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)
     if table.entry is not None:
-        raise ArgumentError(Argument("entry"), " is not understood by a search: fit the settings one by one.")
+        raise ArgumentError(
+            Argument("entry"),
+            " is not understood by a search, which scores settings on patients seen from the beginning: fit each "
+            "setting by itself, and compare them on patients kept away.",
+        )
     search = GridSearch(
         Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
         {name: list(values) for name, values in grid.items()},
