@@ -16,11 +16,11 @@ from drosurv.audit.sections import causes
 from drosurv.audit.standing import Standing, per_100
 from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
-from drosurv.evaluation import AgainstPlain, SmallGroupWarning
+from drosurv.evaluation import AgainstPlain, SmallGroupWarning, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.insight import Condition, Rule
-from drosurv.presentation import GroupGap, GroupNumber
+from drosurv.presentation import GroupGap, GroupNumber, p_text
 
 NAN = float("nan")
 
@@ -277,6 +277,43 @@ def test_a_model_that_plain_cox_dominates_is_told_so_by_the_verdict(dominated):
     assert dominated.parts["verdict"].facts["status"] in ("dominated", "harm")
     assert said["slope"].concern
     assert "Rescale the risk scores, which are too timid" in dominated.to_markdown()
+
+
+@pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
+def test_the_first_screen_says_what_the_evaluation_and_the_tables_say():
+    """Groups of all sizes: a verdict, a p-value and a gap are the same wherever they stand."""
+    train, test = make_hidden_minority(400, random_state=4), make_hidden_minority(400, random_state=5)
+    ward = np.array(["a", "b", "c", "few", "tiny"])[np.repeat(range(5), [150, 140, 97, 10, 3])]
+    groups = test.sensitive_features.assign(ward=ward)
+    model, options = CoxPH().fit(train.X, train.y), {"n_bootstrap": 30, "random_state": 0}
+    report = audit(model, test.X, test.y, sensitive_features=groups, search_rules=False, **options)
+    shown = groups.assign(ward=np.where(ward == "tiny", None, ward))
+    result = evaluate(model, test.X, test.y, sensitive_features=shown, missing="drop", **options)
+    facts = report.parts["verdict"].facts
+    told = {(group["attribute"], group["group"]): group["no_model"] for group in facts["groups"]}
+    verdicts = result.harm.groupby(["attribute", "group"])["verdict"].agg(set).to_dict()
+    assert {*told} == {*verdicts}
+    for who, found in verdicts.items():
+        if who == ("ward", "few"):
+            assert told[who] == "too few"
+        else:
+            assert told[who] == {"harmed": "worse", "served": "better"}.get(
+                "harmed" if "harmed" in found else "served" if "served" in found else "", "not shown"
+            )
+    gaps = [row for row in report.audited.tables["fairness"].rows if row["metric"] == "Gap of c-index"]
+    by_size = sorted(gaps, key=lambda row: -row["value"])
+    assert [gap["p_value"] for gap in facts["gaps"]] == [row["p_value"] for row in by_size]
+    assert [gap["size"] for gap in facts["gaps"]] == pytest.approx(
+        [row["value"] for row in by_size], abs=1e-5
+    )
+    assert [row["reading"] == "beyond chance" for row in by_size] == [
+        gap["beyond_chance"] for gap in facts["gaps"]
+    ]
+    said = next(s for s in report.statements if s.code == "gap")
+    assert p_text(by_size[0]["p_value"]) in said.text
+    assert p_text(by_size[0]["p_value"]) in next(
+        s.text for s in result.statements() if s.code == "worst_group"
+    )
 
 
 def test_the_measure_that_shows_it_is_explained_on_the_first_screen(dominated):
