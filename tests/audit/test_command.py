@@ -99,6 +99,30 @@ def test_it_writes_the_page_and_says_what_it_found(run, files, tmp_path):
     assert re.search(r"free of the event at [\d,.]+ days", result.stdout)
 
 
+def test_copies_of_patients_are_warned_of(run, files, exported, tmp_path):
+    model, test, _ = files
+    table = pd.read_csv(test)
+    pd.concat([table, table.head(3)]).to_csv(tmp_path / "copies.csv", index=False)
+    told = run("audit", model, tmp_path / "copies.csv", *FAST, "-o", tmp_path / "r.html").stderr
+    assert "3 rows are copies of another row" in " ".join(told.split())
+    assert "copies" not in run("audit", model, test, *FAST, "-o", tmp_path / "r.html").stderr
+    said = pd.read_csv(exported)
+    pd.concat([said, said.head(1)]).to_csv(tmp_path / "p.csv", index=False)
+    named = (
+        "--predictions",
+        tmp_path / "p.csv",
+        "--time",
+        "years",
+        "--event",
+        "died",
+        "--event-value",
+        "yes",
+    )
+    result = run("audit", *named, *FAST, "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.output
+    assert "1 row is a copy of another row" in " ".join(result.stderr.split())
+
+
 def test_the_suffix_says_what_is_written(run, files, tmp_path):
     model, test, _ = files
     for name in ("report.md", "report.json"):

@@ -165,6 +165,7 @@ def _of_predictions(
         id=named["id"],
         drop_missing_target=named["drop_missing_target"],
     )
+    table.warn_of_copies()
     found = prediction_columns(table.X, **columns)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
@@ -199,6 +200,7 @@ def _of_model(
     frame = file.format.read(data)
     opened = OpenedModel.open(model)
     table = opened.table(frame, groups=groups, **named)
+    table.warn_of_copies()
     recipe, features = opened.estimator, opened.features(table.frame)
     observed = {"entry": table.entry, **opened.observed(table.frame, strata)}
     given: dict[str, Any] = {"reference": opened.plain_cox(), **observed}

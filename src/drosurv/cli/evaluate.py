@@ -85,6 +85,7 @@ def evaluate(
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), groups=listed(groups), event=event, **target.arguments())
+    table.warn_of_copies()
     frame = table.frame
     features = opened.features(frame)
     held_against = opened.plain_cox()

@@ -100,6 +100,19 @@ class SurvivalTable:
         """Who each row belongs to, (n,); None where every row is a patient of its own."""
         return self.patients if len(np.unique(self.patients)) < len(self) else None
 
+    def warn_of_copies(self) -> None:
+        """Say so where rows are of the same patient: whoever judges a model by them takes each for another patient."""
+        copies = len(self) - len(np.unique(self.patients))
+        if copies:
+            told = "1 row is a copy" if copies == 1 else f"{copies:,} rows are copies"
+            warnings.warn(
+                ArgumentWarning(
+                    f"{told} of another row, or of the same patient. Each counts as a patient of its own here, so that "
+                    "intervals are too narrow: keep one row for each patient."
+                ),
+                stacklevel=3,
+            )
+
     def __len__(self) -> int:
         return len(self.frame)
 
