@@ -106,8 +106,9 @@ def make_step(
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
     # Extra parameters may lie elsewhere than a network's.
-    decays = [_beside(p, [DECAY_FIRST, DECAY_SECOND]) for p in trained]
-    left = [_beside(p, [1.0, 1.0]) for p in trained]
+    places = [_place(p) for p in trained]
+    decays = {place: _lying(place, [DECAY_FIRST, DECAY_SECOND]) for place in places}
+    left = {place: _lying(place, [1.0, 1.0]) for place in places}
 
     def step() -> Any:
         value, slope, by_extra = criterion(network.scores(), extra)
@@ -120,11 +121,12 @@ def make_step(
             gradients = [g + l2 * p for g, p in zip(gradients, parameters, strict=True)]
         if extra is not None:
             gradients = [*gradients, by_extra]
-        for p, g, m, v, rate, decay, powers in zip(
-            trained, gradients, first, second, rates, decays, left, strict=True
-        ):
-            powers *= decay
-            grown, shrink = 1 - powers[0], (1 - powers[1]) ** 0.5
+        corrections = {}
+        for place, powers in left.items():
+            powers *= decays[place]
+            corrections[place] = 1 - powers[0], (1 - powers[1]) ** 0.5
+        for p, g, m, v, rate, place in zip(trained, gradients, first, second, rates, places, strict=True):
+            grown, shrink = corrections[place]
             m *= DECAY_FIRST
             m += (1 - DECAY_FIRST) * g
             v *= DECAY_SECOND
@@ -145,13 +147,19 @@ def _stacked(history: list[Any]) -> FloatArray:
     return values
 
 
-def _beside(parameter: Any, numbers: list[float]) -> Any:
-    """Numbers in double precision where a parameter lies."""
-    if isinstance(parameter, np.ndarray):
+def _place(parameter: Any) -> Any:
+    """The device that a parameter lies on; None on the processor."""
+    here = isinstance(parameter, np.ndarray) or parameter.device.type == "cpu"
+    return None if here else parameter.device
+
+
+def _lying(place: Any, numbers: list[float]) -> Any:
+    """Numbers in double precision at a place."""
+    if place is None:
         return np.array(numbers)
     import torch
 
-    return torch.tensor(numbers, dtype=torch.float64, device=parameter.device)
+    return torch.tensor(numbers, dtype=torch.float64, device=place)
 
 
 def _like(lr: FloatArray, parameter: Any) -> Any:
