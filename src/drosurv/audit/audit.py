@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.audit.cross_fit import (
     CROSS_FITTED,
@@ -34,9 +35,6 @@ from drosurv.evaluation.predictions import (
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.target import has_causes, parse_target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def audit(

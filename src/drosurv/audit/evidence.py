@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from drosurv.audit.stops import Stop
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.evaluation import AgainstPlain, EvaluationResult
     from drosurv.evaluation.attributes import Attribute
     from drosurv.insight import WorstOff

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.audit.evidence import Case
 from drosurv.audit.report import AuditReport
@@ -17,9 +18,6 @@ from drosurv.evaluation.observed import curve_times
 from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, Target, parse_target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. What no model would predict, and how patients are censored, is taken from "

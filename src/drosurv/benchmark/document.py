@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv.benchmark.contenders import Contender
 from drosurv.benchmark.diagram import alike, rank_diagram
@@ -15,9 +17,6 @@ from drosurv.datasets import card
 from drosurv.files import whole_file, write_file
 from drosurv.presentation import Table, p_text
 from drosurv.runs import RunRecord
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
 _SIGNS = {"better": "+", "same": "=", "worse": "−"}

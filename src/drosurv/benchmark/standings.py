@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.benchmark.contenders import REFERENCE
 from drosurv.benchmark.encoded_part import TEST_SHARE
 from drosurv.benchmark.measures import MEASURES, Measure
 from drosurv.target import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL = 0.95
 
@@ -38,8 +36,6 @@ def differences(results: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     Splits of one dataset share patients, so their variance is inflated by 1/k + test/train (Nadeau and Bengio).
     ``verdict`` is better, worse, or same where the interval holds 0.
     """
-    import pandas as pd
-
     own = results.loc[results["method"] == REFERENCE, ["dataset", "split", measure.name]]
     paired = results.loc[results["method"] != REFERENCE].merge(
         own, on=["dataset", "split"], suffixes=("", "_of_cox")
@@ -77,8 +73,6 @@ def _half_width(values: FloatArray, scale: float) -> float:
 
 def over_datasets(by_dataset: pd.DataFrame) -> pd.DataFrame:
     """The mean of those differences over datasets, with an interval that takes datasets as the sample, and counts."""
-    import pandas as pd
-
     rows = []
     for method, found in by_dataset.groupby("method", sort=False):
         values = found["difference"].to_numpy()
@@ -105,7 +99,6 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     every method was tried on it, so that means are over the same patients. A measure that needs scores, such as the
     slope, leaves the null model out.
     """
-    import pandas as pd
     from scipy.stats import friedmanchisquare, rankdata
 
     tried = results.groupby(["dataset", "split"])["method"].transform("nunique")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import joblib
+import pandas as pd
 
 from drosurv.benchmark.contenders import find_contenders
 from drosurv.benchmark.document import write_document
@@ -19,9 +19,6 @@ from drosurv.datasets import DataUnavailableError, available, card, data_fingerp
 from drosurv.errors import ArgumentError
 from drosurv.files import write_file
 from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SPLITS = 10
 # The patients of support are those of support2, which has more of their columns.
@@ -147,8 +144,6 @@ def run_benchmark(
 
 def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: Sequence[str]) -> pd.DataFrame:
     """One row per finished unit, in the order of datasets and methods."""
-    import pandas as pd
-
     names = [measure.name for measure in MEASURES]
     rows = [
         {

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.training import Training
@@ -19,8 +20,6 @@ def with_groups(training: Training, sensitive_features: Any) -> Training:
 
     A missing label is a group of its own.
     """
-    import pandas as pd
-
     try:
         labels = pd.DataFrame(in_pandas(sensitive_features))
     except (TypeError, ValueError) as error:

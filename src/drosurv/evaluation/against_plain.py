@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -23,9 +24,6 @@ from drosurv.presentation import (
     slope_statement,
     written,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What a model can be better in: ordering patients, and saying how probable what happened was.
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
@@ -265,8 +263,6 @@ def beside(
     recalibrated : bool
         Whether the first was recalibrated in training.
     """
-    import pandas as pd
-
     panels = [
         prepare(*one, y, y_train=y_train, sensitive_features=groups, wanted=(*COMPARED, "calibration_slope"))
         for one in (model, plain)

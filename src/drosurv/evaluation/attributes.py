@@ -6,18 +6,16 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
 from drosurv.presentation import counted
 from drosurv.target import IntArray, Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What tables call the attribute, and the group, of all patients.
 EVERYONE, ALL = "overall", "all"
@@ -131,8 +129,6 @@ def parse_attributes(
 
 def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     """The attribute whose groups are the intersections that hold a patient; a single attribute is its own."""
-    import pandas as pd
-
     if len(attributes) == 1:
         return attributes[0]
     table = pd.DataFrame(
@@ -150,8 +146,6 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
 
 def named_columns(features: Any, name: str) -> dict[str, Any]:
     """Columns of labels by name; columns without one are called after `name`."""
-    import pandas as pd
-
     single, features = name.removesuffix("s"), in_pandas(features)
     if isinstance(features, Mapping):
         return {str(key): column for key, column in features.items()}
@@ -171,8 +165,6 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
 
 def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.DataFrame | None:
     """A column of labels for each attribute of n patients, rows numbered from 0."""
-    import pandas as pd
-
     if features is None:
         return None
     # What is wrong with them is said before any work.

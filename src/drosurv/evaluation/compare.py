@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined
@@ -18,9 +19,6 @@ from drosurv.inference import Draws, Number, compare_draws
 from drosurv.inference.resampling import seed_sequence
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation.progress import bar
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -90,8 +88,6 @@ def compare(
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
-    import pandas as pd
-
     if not models:
         raise ArgumentError(Argument("models"), " is empty: give at least one model by name.")
     first = next(iter(models.values()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import hazards_exist
@@ -14,9 +14,6 @@ from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likel
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Disparities that shrinking moves.
 DISPARITIES = ("individual_disparity", "intersectional_disparity", "group_disparity")
@@ -53,8 +50,6 @@ class ShrinkageControl:
 
 def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
     """Compare a model with shrunken copies of its reference; None without one, or where hazards overflow or are 0."""
-    import pandas as pd
-
     target, reference = panel.everyone.target, panel.everyone.scoring.reference
     if reference is None or not panel.has_hazards or not hazards_exist(reference):
         return None
@@ -119,8 +114,6 @@ def _factor_of_equal_gain(target: Target, reference: FloatArray, gain: float, be
 def _side_by_side(
     model: dict[Key, float], reference: dict[Key, float], shrunken: dict[Key, float]
 ) -> pd.DataFrame:
-    import pandas as pd
-
     columns = ["attribute", "metric", "model", "reference", "shrunken"]
     rows = [(*key, model[key], reference[key], shrunken[key]) for key in model]
     return pd.DataFrame(rows, columns=columns)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.engine import Panel
@@ -13,9 +14,6 @@ from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def calibration_table(panel: Panel, horizons: FloatArray, level: float) -> pd.DataFrame:
@@ -57,8 +55,6 @@ def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFram
 
 def cross_group_table(panel: Panel) -> pd.DataFrame:
     """Concordance of the pairs whose earlier event is in one group and whose other patient in another."""
-    import pandas as pd
-
     rows = []
     for attribute in panel.attributes if panel.everyone.scoring.has_risk else ():
         patients = panel.kept[attribute.name]
@@ -74,8 +70,6 @@ def cross_group_table(panel: Panel) -> pd.DataFrame:
 
 def _by_group(panel: Panel, columns: Callable[[Patients], dict[Any, Any]]) -> pd.DataFrame:
     """A table of everybody and of every group that holds a patient; empty without survival curves."""
-    import pandas as pd
-
     if not panel.everyone.scoring.has_curves:
         return pd.DataFrame()
     tables = [

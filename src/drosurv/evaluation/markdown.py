@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.presentation import literal, markdown_table, percent, with_interval, written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.evaluation.result import EvaluationResult
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import (
@@ -27,9 +28,6 @@ from drosurv.evaluation.row_metrics import by_name, of_callable, of_name
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.target import IntArray, parse_target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Compare = Literal["between_groups", "to_overall"]
 
@@ -171,8 +169,6 @@ class SurvivalMetricFrame:
     @cached_property
     def counts(self) -> pd.DataFrame:
         """Patients ``n``, ``events`` and share of ``censoring`` of every group."""
-        import pandas as pd
-
         rows = [(*count, count.censoring) for count in self._counts.values()]
         return pd.DataFrame(rows, self._by_group.index, columns=["n", "events", "censoring"])
 
@@ -225,8 +221,6 @@ class SurvivalMetricFrame:
             One row per metric, with the columns of :meth:`EvaluationResult.to_frame
             <drosurv.evaluation.EvaluationResult.to_frame>`.
         """
-        import pandas as pd
-
         if self._controls or not self._named:
             raise ArgumentError(
                 "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
@@ -280,7 +274,6 @@ class SurvivalMetricFrame:
 
     def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
         """Every metric of every combination of labels."""
-        import pandas as pd
         from sklearn.exceptions import UndefinedMetricWarning
 
         cells = self._cells(attributes)
@@ -301,8 +294,6 @@ class SurvivalMetricFrame:
 
 def _index(attributes: Sequence[Attribute], keys: Sequence[tuple[Any, ...]]) -> pd.Index[Any]:
     """The combinations of labels as the index of a table; a single row where there are no attributes."""
-    import pandas as pd
-
     names = [attribute.name for attribute in attributes]
     if len(names) > 1:
         return pd.MultiIndex.from_tuples(keys, names=names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
@@ -15,7 +16,6 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from drosurv.evaluation.result import EvaluationResult

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv.evaluation import plots
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -13,10 +15,6 @@ from drosurv.evaluation.patients import middle
 from drosurv.evaluation.rows import JUDGED_GAPS, Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 
@@ -96,8 +94,6 @@ class EvaluationResult:
             most is small). A gap's ``p_adjusted``, ``low_adjusted`` and
             ``high_adjusted`` allow for all attributes in which the metric was compared.
         """
-        import pandas as pd
-
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     @property
@@ -112,8 +108,6 @@ class EvaluationResult:
         ``verdict`` is "harmed" if the whole interval is below 0, "served" if it is above, else "unclear". Of groups it
         is the interval ``low_adjusted`` to ``high_adjusted``, which allows for all groups; small ones stay "unclear".
         """
-        import pandas as pd
-
         return pd.DataFrame(harm_records(self))
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from drosurv.errors import Argument, ArgumentError
@@ -17,7 +18,6 @@ from drosurv.presentation import Column, Table, moment
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 LEAST_PATIENTS = 50
@@ -131,8 +131,6 @@ def _warn_if_few_at_risk(target: Target, horizon: float) -> None:
 
 def _covariates(X: Any, n: int) -> FloatArray:
     """The table of features in numbers, one column per category."""
-    import pandas as pd
-
     table = pd.DataFrame(X)
     if len(table) != n:
         raise ArgumentError(
@@ -269,8 +267,6 @@ class Certificate:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per alpha: the estimate with its band, and the guarantee."""
-        import pandas as pd
-
         curve = self.curve
         columns = {"alpha": curve.alphas, "estimate": curve.estimate, "low": curve.low, "high": curve.high}
         return pd.DataFrame({**columns, "guarantee": self.guarantee(curve.alphas)})

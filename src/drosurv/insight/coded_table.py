@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.rules import Comparison, Condition, Rule
 from drosurv.target import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
 N_CUTS = 40
@@ -48,8 +46,6 @@ class CodedTable:
     @classmethod
     def from_table(cls, table: pd.DataFrame) -> CodedTable:
         """Cut numbers at their quantiles, rounded to readable values; take categories as they are."""
-        import pandas as pd
-
         codes, values, numeric = [], [], []
         for name in table.columns:
             column = table[name]
@@ -133,8 +129,6 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
 
     Columns of an array have the names given, or are called x1, x2, ...
     """
-    import pandas as pd
-
     if isinstance(X, pd.DataFrame):
         table = X.reset_index(drop=True)
     else:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.target import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RISK = "predicted risk"
 # Categories held by fewer patients have no effect of their own.
@@ -71,8 +69,6 @@ class EffectColumns:
     @staticmethod
     def learn(table: pd.DataFrame, log_risk: FloatArray) -> EffectColumns:
         """From the patients at hand: numbers as they are, each frequent category as a flag, constants left out."""
-        import pandas as pd
-
         found = [EffectColumn.learn(RISK, None, log_risk) or EffectColumn(RISK, None, 0.0, 0.0, 0.0, 1.0)]
         for name in table.columns:
             column = table[name]

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.insight.rules import Rule
 from drosurv.presentation import Column, Table, literal, with_interval
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -209,8 +209,6 @@ class WorstOff:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""
-        import pandas as pd
-
         rows: list[dict[str, Any]] = []
         for f in self.findings:
             row: dict[str, Any] = {"rule": str(f.rule), "verdict": f.verdict, "patients": f.n_patients}

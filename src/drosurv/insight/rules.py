@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.target import BoolArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Comparison = Literal["<=", ">", "is", "is not", "is missing"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.inference import draw_folds
@@ -16,9 +17,6 @@ from drosurv.insight.group_finders import MIN_EVENTS, Atoms, GroupFinder, Wrongn
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Two rules are the same group when they share at least half of the patients that either holds.
 SAME_GROUP = 0.5

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.metrics.cox_newton import event_probability
@@ -13,9 +14,6 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, parse_target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
@@ -58,8 +56,6 @@ def calibration_at(
     >>> table[["predicted", "observed", "at_risk"]].values.tolist()
     [[0.5, 0.5, 2.0]]
     """
-    import pandas as pd
-
     target = parse_target(y, require_event=False)
     weight = parse_weights(sample_weight, len(target))
     at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))

@@ -6,9 +6,10 @@ here is that of the ordinary metric.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics.concordance import concordance_index
@@ -17,9 +18,6 @@ from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.observation import entry_times
 from drosurv.target import FloatArray, IntArray, Surv, Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def brier_score_by_cause(
@@ -125,8 +123,6 @@ def calibration_by_cause(
     >>> table[["predicted", "observed", "others_censored"]].round(3).values.tolist()
     [[0.5, 0.5, 0.625]]
     """
-    import pandas as pd
-
     causes, target = _parsed(cause, time)
     times = np.atleast_1d(np.asarray(at, dtype=np.float64))
     predicted = _parse_incidence(incidence, len(target), len(times))

@@ -5,9 +5,10 @@ Harrell's concordance, and Uno's, which does not depend on how the scored patien
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing
@@ -16,9 +17,6 @@ from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import ScoredTarget, parse_grouped, parse_scored, warn_undefined
 from drosurv.observation import entry_times, label_codes
 from drosurv.target import FloatArray, Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def concordance_index(
@@ -169,8 +167,6 @@ def cross_group_concordance(
     >>> cross_group_concordance(y, [4.0, 1.0, 3.0, 2.0], ["a", "b", "a", "b"]).loc["b", "a"]
     np.float64(0.0)
     """
-    import pandas as pd
-
     scored, parsed = parse_grouped(y, risk, groups, sample_weight=sample_weight, missing=missing)
     order = PairOrder.for_harrell(scored.target, scored.risk)
     sums = order.harrell_between(parsed.codes, len(parsed), scored.weight)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from drosurv.files import whole_file
 from drosurv.paper.plan import ALPHA_FIGURE, DATASET_LABELS, FIGURE_LEARNING_RATE
 from drosurv.paper.shrinkage import gain_share
@@ -12,7 +14,6 @@ from drosurv.paper.summary import OVER_REPEATS, over_repeats
 from drosurv.paper.table_metrics import TABLE_METRICS
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -30,8 +31,6 @@ def alpha_curves(grid: pd.DataFrame) -> pd.DataFrame:
     From the table that ``gather`` gives to one row per dataset, alpha and metric: what ``over_repeats`` gives, CI in
     percent; ``gain_share`` is among the metrics.
     """
-    import pandas as pd
-
     grid = grid.assign(gain_share=gain_share(grid))
     shown = grid.loc[
         grid["method"].isin(ALPHA_FIGURE.methods)

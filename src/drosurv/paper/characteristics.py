@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from drosurv.paper.plan import DATASET_LABELS
 from drosurv.presentation import Table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.datasets.dataset import Dataset
 
 # As printed: samples, features, censoring rate.
@@ -26,8 +26,6 @@ def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
 
     The first three also as published, with the prefix ``published_``.
     """
-    import pandas as pd
-
     from drosurv.target import parse_target
 
     records = []

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.published import load_published
 from drosurv.presentation import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The unregularised method, the paper's two, and the shrinkage control, for each network.
 _ROWS = {

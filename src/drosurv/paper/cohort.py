@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.datasets import data_fingerprint, load_flc, load_seer, load_support, split
 from drosurv.paper.unit import Unit
@@ -15,8 +16,6 @@ from drosurv.target import FloatArray
 from drosurv.tuning.held_out import HeldOut
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.datasets import Dataset
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.paper.known_reasons import (
     CHOSEN_ON_VALIDATION,
@@ -15,9 +15,6 @@ from drosurv.paper.known_reasons import (
 )
 from drosurv.paper.published import load_published
 from drosurv.target import BoolArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AGREEMENT = 2.0
 # No correct program matches the published IBS, so it is shown and not counted.
@@ -85,8 +82,6 @@ def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
     ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``explained`` (cells that differ by
     a known cause), ``unexplained``, and ``missing`` (published cells without our number).
     """
-    import pandas as pd
-
     counted = comparison.loc[comparison["counted"]]
     records = []
     for group, cells in counted.groupby(by, sort=False):

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv._version import __version__
 from drosurv.files import write_file
@@ -20,9 +22,6 @@ from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
 from drosurv.presentation import Table
 from drosurv.runs import RunRecord
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _INTRODUCTION = """\
 Hu and Chen, *Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics* (ML4H 2022),

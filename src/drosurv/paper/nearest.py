@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv.paper.comparison import AGREEMENT, NOT_COUNTED
 from drosurv.paper.methods import AS_PUBLISHED, METHODS
@@ -10,9 +12,6 @@ from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.result import PARAMETERS
 from drosurv.paper.table_metrics import TABLE_METRICS
 from drosurv.presentation import Table, Text, text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS if metric.name not in NOT_COUNTED}
 _INTERVAL = {"low": "concordance_imparity_low", "high": "concordance_imparity_high"}
@@ -39,8 +38,6 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
         CI, ``nearest_difference_in_sds``, ``published_mean``, and of the row ``misaligned_brier_score`` and
         ``published_brier_score``.
     """
-    import pandas as pd
-
     names, scales = list(_SCALE), list(_SCALE.values())
     shown = grid.loc[grid["part"] == "test"]
     row_of = ["experiment", "dataset", "attribute", "method"]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from drosurv.files import write_file
 from drosurv.paper.alpha_figure import alpha_figure, save_figure
 from drosurv.paper.plan import ALPHA_FIGURE
 from drosurv.paper.tabulation import Tabulation
 from drosurv.presentation import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str) -> tuple[Path, ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 
 def load_published() -> pd.DataFrame:
@@ -28,7 +26,5 @@ def load_published() -> pd.DataFrame:
     >>> float(cells.loc[("flc-age", "cox", "concordance_index"), "mean"])
     0.8032
     """
-    import pandas as pd
-
     with files("drosurv.paper").joinpath("published.csv").open(encoding="utf-8") as source:
         return pd.read_csv(source)

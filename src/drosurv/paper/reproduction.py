@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import joblib
+import pandas as pd
 
 from drosurv.datasets import DataUnavailableError, data_fingerprint
 from drosurv.estimators.device import check_device, resolve_device
@@ -28,8 +29,6 @@ from drosurv.paper.unit import Protocol
 from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.datasets import Dataset
 
 # What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv.paper.table_metrics import METRIC_NAMES
 from drosurv.paper.unit import Unit
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARTS = ("validation", "test")
 # Every grid parameter of any method; a method without one has NaN there.
@@ -64,8 +63,6 @@ def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
     ``candidate`` is the number of the grid point. Then come the grid's parameters, the metrics with
     ``average_disparity`` = (F_I + F_G + F_cap)/3, and the controls.
     """
-    import pandas as pd
-
     records = []
     for unit, result in results:
         number = {_setting(setting): k for k, setting in enumerate(unit.method.settings())}

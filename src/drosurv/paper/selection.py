@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.paper.methods import METHODS, Method
@@ -15,9 +16,6 @@ from drosurv.paper.result import CONTROLS, PARAMETERS
 from drosurv.paper.shrinkage import gain_share
 from drosurv.paper.table_metrics import METRIC_NAMES
 from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SelectOn = Literal["validation", "test"]
 _SHOWN = (*PARAMETERS, *METRIC_NAMES, *CONTROLS, "gain_share")
@@ -56,8 +54,6 @@ def choose_settings(
         Test metrics and controls in the library's units, the setting's parameters, ``gain_share``, and
         ``reason`` and ``fallback`` of the choice.
     """
-    import pandas as pd
-
     if tuned_by not in TUNINGS:
         raise ValueError(f"tuned_by must be one of {', '.join(TUNINGS)}, got {tuned_by!r}.")
     select_on = parse_select_on(select_on)

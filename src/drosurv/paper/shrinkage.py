@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from drosurv.metrics.partial_likelihood import kept_share
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Shown beside every table, because disparities fall when all scores are multiplied by c < 1.
 SHRINKAGE = ("gain_share", "calibration_slope")

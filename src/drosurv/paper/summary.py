@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from drosurv.paper.selection import CELL
 from drosurv.paper.shrinkage import SHRINKAGE
 from drosurv.paper.table_metrics import METRIC_NAMES, TABLE_METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OVER_REPEATS = ("mean", "sd", "repeats", "se", "low", "high")
 _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS}
@@ -44,8 +40,6 @@ def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
     One row per cohort, method and metric: what :func:`over_repeats` gives, CI in percent, and ``fallbacks``, in how
     many repeats no setting met the accuracy budget.
     """
-    import pandas as pd
-
     records = [
         {
             **dict(zip(CELL, cell, strict=True)),

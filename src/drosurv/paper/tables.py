@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.known_reasons import KNOWN_REASONS
@@ -15,9 +16,6 @@ from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.presentation import Table, Text, text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NETWORKS = {"linear": "linear", "mlp": "MLP"}
 _TUNED = {

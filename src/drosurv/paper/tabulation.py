@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from drosurv.paper.alpha_figure import alpha_curves
 from drosurv.paper.comparison import agreement, compare
@@ -16,9 +17,6 @@ from drosurv.paper.selection import SelectOn, choose_settings
 from drosurv.paper.summary import summarise
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
 from drosurv.presentation import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
@@ -55,8 +53,6 @@ def tabulate(
     With settings chosen on "test", every table's name and title says diagnostic. `circumstances` are what was special
     about the run, for the reasons of differences.
     """
-    import pandas as pd
-
     diagnostic = select_on == "test"
     circumstances = (*circumstances, *(() if diagnostic else (CHOSEN_ON_VALIDATION,)))
     published = load_published()

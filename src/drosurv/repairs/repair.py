@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.insight import Estimate, Rule
 from drosurv.insight.expected_events import Expected
@@ -13,9 +13,6 @@ from drosurv.insight.poisson_ridge import poisson_ridge
 from drosurv.repairs.acceptance import Trial
 from drosurv.repairs.chain import Correction, Kind, Version
 from drosurv.target import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CONFIDENCE = 0.95
 

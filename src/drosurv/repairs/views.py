@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from drosurv.presentation import Column, Table
 from drosurv.repairs.repair import Repair
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 COLUMNS = (
@@ -61,8 +62,6 @@ def _row(repair: Repair) -> dict[str, Any]:
 
 def repair_frame(repairs: Sequence[Repair]) -> pd.DataFrame:
     """One row for each repair, intervals as ``_low`` and ``_high``."""
-    import pandas as pd
-
     rows = [_row(repair) for repair in repairs]
     keys = [key for column in COLUMNS for key in column.keys]
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else keys)

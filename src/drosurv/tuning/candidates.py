@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.target import FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FOLD, CANDIDATE = "fold", "candidate"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.tuning.candidates import candidates, numbers
 from drosurv.tuning.rules import Choice, lowest
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Column of a search's table that marks the plain model's row.
 PLAIN = "plain"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.attributes import EVERYONE
@@ -20,8 +21,6 @@ from drosurv.tuning.folds import Fold
 from drosurv.tuning.held_out import HeldOut
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from drosurv.estimators.network_estimator import NetworkEstimator
 
 # A log hazard ratio of this size is no prediction any more.

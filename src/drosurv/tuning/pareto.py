@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import candidates, numbers
 from drosurv.tuning.rules import Choice
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def pareto_front(

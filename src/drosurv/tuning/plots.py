@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.target import FloatArray
@@ -14,7 +15,6 @@ from drosurv.tuning.pareto import pareto_front
 from drosurv.tuning.rules import AccuracyBudget, SelectionRule
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, told apart with any colour vision.

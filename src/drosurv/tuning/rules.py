@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, FloatArray
 from drosurv.tuning.candidates import FOLD, candidates, numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,10 +34,6 @@ from drosurv.tuning.search_tables import (
     setting_table,
     with_plain,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Always measured: accuracy, and what the shrinkage control needs.
 _ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")

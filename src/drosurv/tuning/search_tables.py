@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.careful_budget import PLAIN
 from drosurv.tuning.fold_scores import DRAWS, attribute_metrics
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FACTOR = "factor"
 # These carry an interval, because a choice by them is only as good as they are known.
@@ -24,8 +22,6 @@ Scored = Sequence[Sequence[Sequence[dict[str, Any]]]]
 
 def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequence[float]) -> pd.DataFrame:
     """One row per setting, fold and factor that scores were multiplied by, with its parameters and metrics."""
-    import pandas as pd
-
     return pd.DataFrame(
         [
             {CANDIDATE: number, FOLD: fold, FACTOR: factor, **point, **metrics}
@@ -68,8 +64,6 @@ def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) ->
     On the same patients, fold by fold, or replicate by replicate where there is one validation part: what the patients
     have in common cancels.
     """
-    import pandas as pd
-
     base = plain.set_index(FOLD)
     own = base[metric].reindex(folds[FOLD]).to_numpy(dtype=float)
     by_setting = (folds[metric] - own).groupby(folds[CANDIDATE], sort=False)
@@ -84,8 +78,6 @@ def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) ->
 
 def with_plain(table: pd.DataFrame, plain: pd.Series[Any], differences: pd.DataFrame) -> pd.DataFrame:
     """The table of settings with the plain model's row last, and every setting's difference from it."""
-    import pandas as pd
-
     joined = table.join(differences)
     joined[PLAIN] = False
     own = plain.to_frame().T

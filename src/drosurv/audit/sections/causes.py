@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def collect(evidence: Evidence) -> Part | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.audit.evidence import Case, Evidence
 from drosurv.audit.sections.section import Part, Section
@@ -126,8 +127,6 @@ def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray
 
 
 def _numbers(features: Any, log_risk: FloatArray) -> FloatArray:
-    import pandas as pd
-
     numbers = pd.get_dummies(pd.DataFrame(features), dtype=np.float64)
     return np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), log_risk])
 
