@@ -5,9 +5,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import CoxPH
+from drosurv import CoxPH, Surv
 from drosurv.audit import audit
-from drosurv.audit.cross_fit import cross_fitted, fold_parts
+from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.observed import curve_times
 
@@ -48,6 +48,13 @@ def test_folds_may_be_given_and_must_be_complete(patients):
         cross_fitted(CoxPH(), patients.X, patients.y, parts[:1], 0)
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
         cross_fitted(CoxPH(), patients.X, patients.y, 1, 0)
+
+
+def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
+    y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
+    recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
+    own, cox = (make(recipe, patients.X, y, 3, 0) for make in (cross_fitted, cross_fitted_cox))
+    np.testing.assert_allclose(own.risk, cox.risk, atol=1e-7)
 
 
 def test_curves_are_kept_at_few_times():

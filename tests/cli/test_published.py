@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
+from drosurv.workflows import OpenedModel
+
 pytestmark = pytest.mark.peer
 
 # Fleming and Harrington's model of primary biliary cirrhosis, also in Therneau and Grambsch; and the lung cancer trial
@@ -46,6 +48,10 @@ def test_the_table_is_that_of_r(drosurv, r, name, tmp_path):
     rows = drosurv.json("summary", tmp_path / "model")
     found = np.array([[row[column] for column in SHOWN] for row in rows])
     np.testing.assert_allclose(found, r[f"{name}.table"], rtol=1e-5, atol=1e-9)
+    if name == "pbc":
+        # Plain Cox beside it, trained with the same ties, is the same model and no other to prefer.
+        opened = OpenedModel.open(tmp_path / "model")
+        np.testing.assert_allclose(opened.plain_cox().coefficients, opened.estimator.coef_, rtol=1e-6)
     assert fitted["training_c_index"] == pytest.approx(r[f"{name}.concordance"].item(), abs=1e-5)
 
 

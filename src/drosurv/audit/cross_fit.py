@@ -107,7 +107,9 @@ def cross_fitted_cox(
     from sklearn.preprocessing import StandardScaler
 
     steps = [(name, clone(step)) for name, step in getattr(recipe, "steps", ())[:-1]]
-    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", CoxPH())])
+    # Ties as in the recipe: else plain Cox would be found to differ from itself.
+    cox = CoxPH(ties=getattr(final_step(recipe), "ties", "breslow"))
+    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", cox)])
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None

@@ -91,7 +91,7 @@ class Trained:
         notes: dict[str, Any] = {"target": target, "trained_on": fingerprint(data)}
         if not isinstance(self.model, RepairedCox):
             # A repaired model holds what it was repaired from.
-            notes |= _plain_cox(self.encoder.transform(self.table.X), self.table)
+            notes |= _plain_cox(self.encoder.transform(self.table.X), self.table, self._ties)
         if self.observed:
             notes["observed"] = dict(self.observed)
         save(self.model, path, notes=notes)
@@ -105,6 +105,11 @@ class Trained:
     def is_plain(self) -> bool:
         """Whether the model is plain Cox."""
         return is_plain_cox(self.estimator)
+
+    @property
+    def _ties(self) -> str:
+        """How the model treats ties: plain Cox beside it treats them likewise."""
+        return str(getattr(self.estimator, "ties", "breslow"))
 
     def against_plain(
         self, held: SurvivalTable | None = None, seed: int = 0
@@ -122,8 +127,7 @@ class Trained:
         y = self.table.y
         stretched = is_recalibrated(self.model)
         if held is not None and _can_judge(held):
-            # Plain Cox treats ties as the model does.
-            cox = CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
+            cox = CoxPH(ties=self._ties)
             own, other = (
                 (self.model, self._columns(held)),
                 (cox.fit(self.encoder.transform(self.table.X), y), self.encoder.transform(held.X)),
@@ -133,7 +137,7 @@ class Trained:
         if not _can_judge(self.table):
             return None, "nobody"
         parts = self.table.folds(_FOLDS, seed)
-        recipe = Pipeline([("table", self.encoder), ("cox", CoxPH())])
+        recipe = Pipeline([("table", self.encoder), ("cox", CoxPH(ties=self._ties))])
         with warnings.catch_warnings():
             # Training on everybody has given these warnings already.
             warnings.simplefilter("ignore")
@@ -291,13 +295,13 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         )
 
 
-def _plain_cox(features: pd.DataFrame, table: SurvivalTable) -> dict[str, Any]:
+def _plain_cox(features: pd.DataFrame, table: SurvivalTable, ties: str) -> dict[str, Any]:
     """Plain Cox on the same features, which a model is held against: coefficients, and the hazard of a mean patient."""
     if table.columns.causes:
         return {"plain_cox": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = CoxPH().fit(features, table.y, entry=table.entry)
+        plain = CoxPH(ties=ties).fit(features, table.y, entry=table.entry)
     if not plain.converged_:
         return {"plain_cox": None}
     mean = features.mean(axis=0).to_frame().T
