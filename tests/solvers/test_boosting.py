@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, TorchLoss
 from drosurv.objectives import ChiSquare, Mean
 from drosurv.solvers import Criterion, Growth, best_round, boost
 from drosurv.solvers.boosting import DEFAULTS
@@ -83,6 +84,22 @@ def test_watched_patients_say_when_to_stop():
         growth.grow()
         values.append(float(theirs(growth.trees().scores(X[held])[None])[0][0]))
     assert int(np.argmin(values)) + 1 == found
+
+
+def test_extra_parameters_of_a_loss_in_torch_are_where_they_belong_before_the_first_tree():
+    X, target = patients()
+
+    def exponential(scores, event, time, level):
+        return (scores + level).exp() * time - event * (scores + level)
+
+    # A worst case moves the level far from where training starts.
+    criterion = Criterion(TorchLoss(exponential, target, np.zeros(1)), ChiSquare(0.2), uniform(300))
+    growth = Growth(X, criterion, lr=0.05)
+    growth.grow()
+    nobody = np.zeros((1, 300))
+    best = minimize_scalar(lambda level: criterion(nobody, np.array([[level]]))[0][0])
+    assert best.x < -0.5
+    assert growth.extra[0] == pytest.approx(best.x, abs=0.02)
 
 
 def test_a_feature_that_says_nothing_grows_nothing():

@@ -39,6 +39,8 @@ _MOST_COPIES = 20
 # A step of the extra parameters that gains less is rounding. Before the first round all regrets are zero, and rounding,
 # say from another unit of time, must not pick who is worst off.
 _NOTHING_TO_GAIN = 1e-16
+# Trees may stop after few rounds, and a step along the gradient leaves the extra parameters far from where they belong.
+_GRADIENT_STEPS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ class Growth:
     """Trees that grow round by round on the criterion's gradient and curvature in the scores.
 
     The partial likelihood's second derivatives couple all patients; LightGBM takes one number for each, the diagonal.
-    Extra parameters, such as a baseline hazard, take one step of Newton's method before each round.
+    Extra parameters, such as a baseline hazard, take one step of Newton's method before each round, or several along
+    their gradient where the loss has no second derivatives.
 
     Parameters
     ----------
@@ -117,9 +120,12 @@ class Growth:
     def _derivatives(self, scores: FloatArray, _: Any) -> tuple[Any, Any]:
         criterion, scores = self._criterion, scores[self._row][None]
         value, slope, by_extra = criterion(scores, self.extra[None])
-        if criterion.loss.n_extra:
-            self.extra = _moved(criterion, scores, self.extra, value, by_extra)
+        steps = 1 if isinstance(criterion.loss, ConvexLoss) else _GRADIENT_STEPS
+        for _ in range(steps if criterion.loss.n_extra else 0):
+            before, self.extra = self.extra, _moved(criterion, scores, self.extra, value, by_extra)
             value, slope, by_extra = criterion(scores, self.extra[None])
+            if self.extra is before:
+                break
         self.history.append(float(value[0]))
         slopes, bends = slope[0], criterion.own_curvature()[0]
         if self._copies is not None:
@@ -167,13 +173,15 @@ def best_round(
     """
     best, lowest, watched = 0, np.inf, growth.watch(X)
     for done in range(1, rounds + 1):
-        if not growth.grow() or done - best > patience:
+        if not growth.grow():
             break
         value = float(criterion(watched()[None], growth.extra[None])[0][0])
         if value < lowest:
             best, lowest = done, value
         if on_round is not None:
             on_round(done)
+        if done - best >= patience:
+            break
     return best
 
 
