@@ -65,6 +65,19 @@ class Target:
         """Zero and each time of an event, (K,): where curves are given unless other times are asked for."""
         return np.unique(np.append(self.time[self.event], 0.0))
 
+    @property
+    def compared(self) -> IntArray:
+        """Stratum (n,) within which each patient is compared with others; -1 for who is not there at any event."""
+        stratum = np.zeros(len(self), np.intp) if self.stratum is None else self.stratum
+        happened, last = self.time[self.event], np.full(stratum.max() + 1, -np.inf)
+        first = -last
+        np.minimum.at(first, stratum[self.event], happened)
+        np.maximum.at(last, stratum[self.event], happened)
+        there = self.time >= first[stratum]
+        if self.entry is not None:
+            there &= self.entry < last[stratum]
+        return np.where(there, stratum, -1)
+
     def take(self, rows: NDArray[Any]) -> Target:
         """The target of the given rows (indices or a mask)."""
         entry = None if self.entry is None else self.entry[rows]

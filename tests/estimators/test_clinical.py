@@ -143,6 +143,42 @@ def test_entry_before_everybody_one_stratum_and_no_offset_change_nothing(model):
     np.testing.assert_allclose(same, plain, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(CoxPH(), CoxPH(ties="efron"), DROCox(0.5), DROCox(0.5, "cvar"), DROCoxSplit(0.5, shuffle=False)),
+        SubgroupRobustCox(0.5, min_group=20, subgroup_features=["a"], n_trees=2, random_state=0),
+    ],
+)
+def test_features_that_say_nothing_have_no_coefficient(model):
+    """Those that strata were made of: their derivatives are rounding, which must not be taken for a signal."""
+    numbers = DATA["stratum"].map({"x": 0.3, "y": 100.0, "z": -7.1})
+    more = X.assign(center=numbers, in_x=(DATA["stratum"] == "x").astype(float))
+    alone = model.fit(X, Y, strata=DATA["stratum"]).coef_.copy()
+    both = model.fit(more, Y, strata=DATA["stratum"])
+    assert both.coef_[3:].tolist() == [0.0, 0.0]
+    assert both.status_ == "converged"
+    np.testing.assert_allclose(both.coef_[:3], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_a_feature_that_differs_only_before_the_first_event_has_no_coefficient():
+    left = Surv.from_arrays(np.r_[[False] * 3, Y["event"]], np.r_[[0.5] * 3, Y["time"]])
+    rows = pd.concat([X[:3], X], ignore_index=True).assign(extra=[1.0, 2.0, 3.0, *np.zeros(len(X))])
+    for model in (CoxPH(), CoxPH(ties="efron"), DROCox(0.5, "cvar")):
+        assert model.fit(rows, left).coef_[3] == 0.0
+    np.testing.assert_allclose(CoxPH().fit(rows, left).coef_[:3], CoxPH().fit(X, Y).coef_, atol=1e-6)
+
+
+def test_so_it_is_where_the_curvature_is_that_of_a_sample():
+    rng = np.random.default_rng(0)
+    features, stratum = rng.normal(size=(4000, 30)), rng.integers(0, 3, 4000)
+    features[:, 7] = stratum
+    y = Surv.from_arrays(rng.random(4000) < 0.7, rng.exponential(np.exp(-features[:, 0])))
+    model = CoxPH().fit(features, y, strata=stratum)
+    assert model.coef_[7] == 0.0
+    assert model.coef_[0] == pytest.approx(1.0, abs=0.1)
+
+
 def test_strata_of_different_scales_do_not_hide_the_effect():
     rng = np.random.default_rng(0)
     x, hospital = rng.normal(size=(4000, 1)), rng.integers(0, 2, 4000)

@@ -73,6 +73,11 @@ class CoxPartial(ConvexLoss):
         if ties == "efron" and len(self.at) < len(self.rows):
             self._efron = _EfronTies(self.rows, self.block, weight)
 
+    @property
+    def compared(self) -> IntArray:
+        """Stratum (n,) of who is at risk at an event."""
+        return self.target.compared
+
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
         if self.offset is not None:

@@ -72,6 +72,11 @@ class CoxSplit(ConvexLoss):
         ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
 
+    @property
+    def compared(self) -> IntArray:
+        """Stratum (n,) of who is at risk at an event."""
+        return self.target.compared
+
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
         if self.offset is not None:

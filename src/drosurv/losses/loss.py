@@ -65,6 +65,14 @@ class Loss(ABC):
         """Share of the patients who had the event: the size of what a model can gain."""
         return len(self.rows) / self.n
 
+    @property
+    def compared(self) -> IntArray | None:
+        """Set (n,) of patients within which each is compared, negative for nobody; None for one set of all.
+
+        A number added to the scores of a set changes no loss, but for extra parameters that make up for it.
+        """
+        return None
+
     @abstractmethod
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (B, E) of the patients in ``rows``."""

@@ -94,6 +94,11 @@ class StratifiedLikelihood(ConvexLoss):
         self.shift = np.ones(end)
 
     @property
+    def compared(self) -> IntArray:
+        """Stratum (n,) of each patient; -1 where it has no hazard."""
+        return np.where(np.isin(self._stratum, [part.stratum for part in self.parts]), self._stratum, -1)
+
+    @property
     def event_share(self) -> float:
         """Share of the patients who had the event."""
         return sum(part.loss.target.n_events for part in self.parts) / self.n

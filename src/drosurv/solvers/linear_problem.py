@@ -7,6 +7,8 @@ from typing import Self
 
 import numpy as np
 
+from drosurv.losses import Loss
+from drosurv.losses.silent_features import silent_features
 from drosurv.neighborhoods import TakesPatients
 from drosurv.networks.linear import Linear
 from drosurv.objectives import Evaluation
@@ -22,8 +24,6 @@ _SAMPLE_SEED = 0
 _SEPARATED = 500.0
 # So is an objective that has fallen to this share of its first value.
 _VANISHED = 1e-10
-# A feature that varies by less than this share of its size is constant but for rounding.
-_CONSTANT = 1e-14
 
 
 class LinearProblem:
@@ -54,7 +54,7 @@ class LinearProblem:
         self.centre: FloatArray = np.zeros(self.d)
         if criterion.loss.shift is not None:
             self.centre = criterion.patient_mass @ X
-        self.X = _centred(X, self.centre) if criterion.loss.shift is not None else X
+        self.X = _centred(X, self.centre, criterion.loss) if criterion.loss.shift is not None else X
         n_extra = criterion.loss.n_extra
         # Coefficients of one output after the other.
         self.outputs: int = criterion.loss.n_outputs
@@ -80,7 +80,7 @@ class LinearProblem:
             return None
         if self.criterion.loss.n_extra == 0:
             # A feature that is constant in the sample must not pass for a signal there.
-            other.X = _centred(other.X, other.criterion.patient_mass @ other.X)
+            other.X = _centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
         return other
 
@@ -176,9 +176,8 @@ class LinearProblem:
         return self._at
 
 
-def _centred(X: FloatArray, centre: FloatArray) -> FloatArray:
-    """Features less their centre. A constant feature becomes zero: what is left of it is only rounding."""
+def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:
+    """Features less their centre. Those that say nothing become zero: what is left of them is only rounding."""
     out: FloatArray = X - centre
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    out[:, highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)] = 0.0
+    out[:, silent_features(X, loss.compared)] = 0.0
     return out
