@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import drosurv
 from drosurv import CauseSpecificCox, CoxPH, Surv
@@ -189,6 +190,14 @@ def test_a_model_that_helps_nobody_says_so():
     noise = np.random.default_rng(0).normal(size=(len(X), 2))
     with pytest.warns(UserWarning, match="is the null model"):
         CauseSpecificCox(0.2).fit(noise, Y)
+
+
+def test_a_fit_that_fails_leaves_no_model_behind():
+    model = CauseSpecificCox().fit(X, Y)
+    with pytest.raises(ValueError, match="entry must be before"):
+        model.fit(X, Y, entry=DATA["time"])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_models_of_causes_are_listed_beside_those_of_one_event():

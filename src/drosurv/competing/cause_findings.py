@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +49,12 @@ def bootstrap_of_causes(
     fit: Callable[[Training, CompetingTarget], FloatArray],
     training: Training,
     target: CompetingTarget,
-    n_boot: int,
-    random_state: int,
-    threads: int | None,
+    **how: Any,
 ) -> tuple[list[FloatArray], int]:
     """Covariance (d, d) of each cause's coefficients over refits to patients drawn anew, and how many had a solution.
 
-    `fit` takes training rows and their target to coefficients (causes, d). Members of a cluster are drawn together.
+    `fit` takes training rows and their target to coefficients (causes, d). Members of a cluster are drawn together. How
+    is told as to :func:`~drosurv.coefficients.bootstrap.bootstrap_coefficients`.
     """
 
     def refit(counts: FloatArray) -> FloatArray | None:
@@ -64,8 +64,6 @@ def bootstrap_of_causes(
             return None
         return fit(training.drawn(counts), drawn).ravel()
 
-    draws = bootstrap_coefficients(
-        refit, training.together, n_boot=n_boot, random_state=random_state, threads=threads
-    )
+    draws = bootstrap_coefficients(refit, training.together, **how)
     of_each = np.split(draws, target.n_causes, axis=1)
     return [np.atleast_2d(np.cov(own, rowvar=False)) for own in of_each], len(draws)

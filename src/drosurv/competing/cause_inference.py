@@ -15,6 +15,7 @@ from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
 from drosurv.estimators import CoxPH
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.training import Training
+from drosurv.presentation.progress import bar
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -43,7 +44,8 @@ class CauseInference(BaseEstimator):
         n_boot: int = 1000,
         random_state: int = 0,
         n_jobs: int | None = None,
-        **options: Any,
+        verbose: bool = False,
+        scale: FloatArray | None = None,
     ) -> CoxTable:
         """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
 
@@ -51,9 +53,10 @@ class CauseInference(BaseEstimator):
         causes together, which then serves every cause.
         """
         row = self._row(cause)
+        how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state}
         if self.alpha == 1.0:
-            options |= {"n_boot": n_boot, "random_state": random_state, "n_jobs": n_jobs}
-            table = self.models_[row].summary(level, method, **options)
+            how |= {"n_jobs": n_jobs, "verbose": verbose, "scale": scale}
+            table = self.models_[row].summary(level, method, **how)
             table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
@@ -62,9 +65,10 @@ class CauseInference(BaseEstimator):
                 )
             known = self._known()
             if method == "bootstrap":
-                covariances, refits = bootstrap_of_causes(
-                    self._coefficients, *self._training(), n_boot, random_state, n_jobs
-                )
+                with bar("bootstrap", n_boot, shown=verbose) as tell:
+                    covariances, refits = bootstrap_of_causes(
+                        self._coefficients, *self._training(), **how, threads=n_jobs, on_done=tell
+                    )
                 known = self._findings = [
                     replace(own, covariances={"bootstrap": covariance}, n_boot=refits)
                     for own, covariance in zip(known, covariances, strict=True)
@@ -73,7 +77,7 @@ class CauseInference(BaseEstimator):
             used = "bootstrap" if "bootstrap" in known[row].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"
             table = findings_table(
-                title, list(map(str, names)), self.coef_[row], known[row], used, level, **options
+                title, list(map(str, names)), self.coef_[row], known[row], used, level, scale
             )
         table.caption = f"Cause {cause}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
@@ -85,17 +89,12 @@ class CauseInference(BaseEstimator):
             training, target = self._training()
             y = Surv.competing(target.cause, target.time)
             seen = training.observation
-            given = {
-                "entry": seen.entry,
-                "strata": seen.stratum,
-                "offset": seen.offset,
-                "id": seen.patient,
-            }
+            rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
             plain = clone(self).set_params(alpha=1.0)
             with warnings.catch_warnings():
                 # The robust fit has told what there is to tell of the rows.
                 warnings.simplefilter("ignore")
-                plain.fit(training.X, y, training.weight, **given)
+                plain.fit(training.X, y, training.weight, **rows)
             self._findings = beside_plain(training, target, plain.coef_, self.worst_case_weights_)
         return self._findings
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.competing.cause_inference import CauseInference
@@ -87,6 +88,8 @@ class CauseSpecificCox(CauseInference):
     """
 
     _per_patient = ("worst_case_weights_",)
+    # Whether the model was fitted with an offset, so that predictions need one too.
+    _has_offset = False
 
     def __init__(
         self,
@@ -149,9 +152,11 @@ class CauseSpecificCox(CauseInference):
             raise ValueError(
                 f"X and y must have the same number of rows, got {len(features)} and {len(target)}."
             )
-        self.n_causes_ = target.n_causes
-        for earlier in ("models_", "_baselines", "worst_case_weights_", "_kept_training", "_findings"):
+        # A fit that fails leaves no model behind.
+        kept = ("_kept_training", "_findings")
+        for earlier in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *kept):
             self.__dict__.pop(earlier, None)
+        self.n_causes_ = target.n_causes
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
         # At alpha 1 the model of each cause looks at its strata.
@@ -165,7 +170,7 @@ class CauseSpecificCox(CauseInference):
         self._has_offset = training.observation.offset is not None
         self.unique_times_ = training.target.curve_times
         self.n_patients_ = training.n_patients
-        self.n_events_ = np.bincount(target.cause, minlength=self.n_causes_ + 1)[1:]
+        self.n_events_ = np.bincount(target.cause, training.weight)[1:]
         self.follow_up_ = training.follow_up
         return self
 
@@ -186,14 +191,9 @@ class CauseSpecificCox(CauseInference):
     def _fit_each(
         self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]
     ) -> None:
-        options: dict[str, Any] = {
-            "l2": self.l2,
-            "ties": self.ties,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-        }
+        cox = CoxPH(l2=self.l2, ties=self.ties, max_iter=self.max_iter, tol=self.tol)
         self.models_ = [
-            CoxPH(**options).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
+            clone(cox).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
             for k in range(1, target.n_causes + 1)
         ]
         self.coef_ = np.stack([model.coef_ for model in self.models_])
