@@ -166,6 +166,10 @@ def curvature(
     for everybody, found, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
         side, l, q = _weighed(everybody, found, tilt)
         inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
+        if not len(q):
+            # Late events have small risk sets and so small losses: whole slabs may be without weight.
+            bends.append(None)
+            continue
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
         means = running_sums_at(by_risk, vector_beside(X, carry), side.last)
         if side.own:
