@@ -7,6 +7,8 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
@@ -46,8 +48,6 @@ def cross_fitted(
     spread evenly over them; else the folds are the rows to train on and those to predict, which together are all
     rows. Options of ``fit`` have one entry per patient.
     """
-    from sklearn.base import clone
-
     target = parse_target(y)
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
@@ -73,8 +73,6 @@ def cross_fitted_from_entry(
 
     They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
     """
-    from sklearn.base import clone
-
     scale, prefix = time_scale(y, given.get("entry")), ""
     if hasattr(recipe, "steps"):
         prefix = f"{recipe.steps[-1][0]}__"
@@ -102,8 +100,6 @@ def cross_fitted_cox(
     recipe: Any, X: Any, y: Any, folds: Folds, random_state: int, given: Mapping[str, Any] | None = None
 ) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
-    from sklearn.base import clone
-    from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
     steps = [(name, clone(step)) for name, step in getattr(recipe, "steps", ())[:-1]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
@@ -158,8 +159,6 @@ def _relative(estimator: Any, family: type, alpha: float) -> Any:
 
 
 def _with_preparation(model: Any, estimator: Any) -> Any:
-    from sklearn.pipeline import Pipeline
-
     if not hasattr(model, "steps"):
         return estimator
     return Pipeline([*model.steps[:-1], (model.steps[-1][0], estimator)])

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import clone
+
 from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.benchmark.learners import RIDGE, FittedModel, InteractionsCox, SurvivalForest
 from drosurv.errors import Argument, ArgumentError
@@ -43,8 +45,6 @@ def _plain(model: Any) -> Callable[[EncodedPart, int], FittedModel]:
     """Fit a fresh copy of an estimator of the library; the seed is also that of a model inside it."""
 
     def fit(train: EncodedPart, seed: int) -> FittedModel:
-        from sklearn.base import clone
-
         fresh = clone(model)
         seeds = {name: seed for name in fresh.get_params() if name.split("__")[-1] == "random_state"}
         fresh.set_params(**seeds)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, t
 
 from drosurv.benchmark.contenders import REFERENCE
 from drosurv.benchmark.encoded_part import TEST_SHARE
@@ -66,8 +67,6 @@ def _difference(values: FloatArray, measure: Measure) -> dict[str, Any]:
 
 
 def _half_width(values: FloatArray, scale: float) -> float:
-    from scipy.stats import t
-
     return float(t.ppf(0.5 + LEVEL / 2, len(values) - 1) * values.std(ddof=1) * scale)
 
 
@@ -99,8 +98,6 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     every method was tried on it, so that means are over the same patients. A measure that needs scores, such as the
     slope, leaves the null model out.
     """
-    from scipy.stats import friedmanchisquare, rankdata
-
     tried = results.groupby(["dataset", "split"])["method"].transform("nunique")
     complete = results.loc[tried == results["method"].nunique()]
     values = complete[measure.name].mask(complete["error"] != "", -measure.better * np.inf)
@@ -120,8 +117,6 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
 
 def critical_difference(methods: int, datasets: int) -> float:
     """Nemenyi's critical difference of mean ranks at 5 %."""
-    from scipy.stats import studentized_range
-
     quantile = float(studentized_range.ppf(LEVEL, methods, np.inf)) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * datasets)))
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import cox_baseline
@@ -182,8 +183,6 @@ class NetworkEstimator(CoefficientInference):
         )
 
     def _seed(self) -> int:
-        from sklearn.utils import check_random_state
-
         if isinstance(self.random_state, (int, np.integer)):
             if not 0 <= self.random_state < 2**32:
                 raise ArgumentError.must("random_state", "lie between 0 and 2**32 - 1", self.random_state)

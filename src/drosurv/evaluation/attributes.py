@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
@@ -194,8 +195,6 @@ def warn_of_small_groups(
 
 def warn_of_undefined(named: Sequence[str], stacklevel: int = 4) -> None:
     """One warning that names every number without a value."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
     if named:
         warnings.warn(
             f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}.",

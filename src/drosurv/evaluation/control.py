@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import hazards_exist
@@ -99,8 +100,6 @@ def disparity_column(attribute: str, metric: str) -> str:
 
 
 def _factor_of_equal_gain(target: Target, reference: FloatArray, gain: float, best: float) -> float:
-    from scipy.optimize import brentq
-
     def surplus(factor: float) -> float:
         return gain_over_null(target, factor * reference) - gain
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import (
@@ -274,8 +275,6 @@ class SurvivalMetricFrame:
 
     def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
         """Every metric of every combination of labels."""
-        from sklearn.exceptions import UndefinedMetricWarning
-
         cells = self._cells(attributes)
         found = pd.DataFrame(np.nan, _index(attributes, list(cells)), list(self._functions))
         undefined = []

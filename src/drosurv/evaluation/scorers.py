@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
@@ -96,8 +97,6 @@ class SurvivalScorer:
 
     def get_metadata_routing(self) -> Any:
         """Ask scikit-learn for ``sensitive_features`` where the score needs groups."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
         request = MetadataRequest(owner=repr(self))
         if known_scores()[self.name].over != "all":
             request.score.add_request(param="sensitive_features", alias=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from drosurv.insight.rules import Rule
 from drosurv.presentation import Column, Table, literal, with_interval
@@ -46,8 +47,6 @@ class Estimate:
     @classmethod
     def ratio(cls, events: float, expected: float, confidence: float) -> Estimate:
         """Events over what was expected, with the exact interval of a Poisson count; NaN where nothing was."""
-        from scipy import stats
-
         if expected <= 0:
             return cls(np.nan, np.nan, np.nan)
         tail = (1 - confidence) / 2
@@ -57,8 +56,6 @@ class Estimate:
 
     @classmethod
     def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:
-        from scipy import stats
-
         reach = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
         return cls(value, value - reach, value + reach)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2
 
 from drosurv.errors import ArgumentError
 from drosurv.metrics.cox_newton import event_probability
@@ -201,8 +202,6 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     >>> d_calibration(y, [[0.75, 0.5], [0.75, 0.25]], times=[1.0, 2.0], n_bins=2).shares.tolist()
     [0.5, 0.5]
     """
-    from scipy.stats import chi2
-
     if n_bins < 2:
         raise ArgumentError.must("n_bins", "be at least 2", n_bins)
     target = parse_target(y, require_event=False)

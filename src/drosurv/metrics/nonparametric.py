@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray, Target
@@ -191,8 +192,6 @@ def _log_log_interval(
     share: FloatArray, error_of_log: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the interval of shares (k,), normal for log(-log): so it stays between 0 and 1."""
-    from scipy.stats import norm
-
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = norm.ppf((1 + level) / 2) * error_of_log / -np.log(share)
         low, high = share ** np.exp(reach), share ** np.exp(-reach)

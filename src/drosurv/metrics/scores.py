@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups
@@ -115,8 +116,6 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
 
 def warn_undefined(message: str) -> None:
     """Warn, in scikit-learn's category for it, that a metric has no value on this data."""
-    from sklearn.exceptions import UndefinedMetricWarning
-
     warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
 
 

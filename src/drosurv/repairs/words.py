@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import brentq
 
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
@@ -40,7 +41,6 @@ def detectable(expected: float) -> tuple[float, float]:
     A group of E expected events that has rho times as many gains E (rho log rho - rho + 1) in log likelihood. 0 and
     infinity where no error is large enough.
     """
-    from scipy.optimize import brentq
 
     def missing(rho: float) -> float:
         return float(expected * (rho * np.log(rho) - rho + 1) - NEEDED_GAIN)

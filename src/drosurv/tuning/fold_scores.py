@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.attributes import EVERYONE
@@ -66,9 +68,6 @@ class Trials:
 
         Scores are multiplied by each of the factors. The error is empty unless training failed; metrics are then NaN.
         """
-        from sklearn.base import clone
-        from sklearn.utils import _safe_indexing
-
         train, validation = fold
         X, X_held = (_safe_indexing(self.X, rows) for rows in fold)
         if self.preparation is not None:

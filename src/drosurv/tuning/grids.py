@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from drosurv.errors import Argument, ArgumentError
@@ -64,8 +65,6 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
     >>> grid_points({"alpha": [0.1, 0.2], "lr": [0.01]})
     [{'alpha': 0.1, 'lr': 0.01}, {'alpha': 0.2, 'lr': 0.01}]
     """
-    from itertools import product
-
     points: list[dict[str, Any]] = []
     for part in [grid] if isinstance(grid, Mapping) else grid:
         for name, values in part.items():

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import pandas as pd
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError
@@ -198,8 +200,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _steps(self) -> tuple[Any, NetworkEstimator]:
         """The steps before the estimator, as one transformer or None, and the estimator."""
-        from sklearn.pipeline import Pipeline
-
         *before, last = (
             self.estimator.steps if isinstance(self.estimator, Pipeline) else [("", self.estimator)]
         )
@@ -212,8 +212,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     def _refitted(
         self, preparation: Any, model: NetworkEstimator, X: Any, y: Any, groups: pd.DataFrame | None
     ) -> Any:
-        from sklearn.pipeline import Pipeline
-
         if preparation is None:
             fit_grid([model], X, y, sensitive_features=groups)
             return model
@@ -276,8 +274,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self, models: list[NetworkEstimator], trials: Trials, folds: Sequence[Fold], n_candidates: int
     ) -> list[list[list[dict[str, Any]]]]:
         """Metrics per model, fold and factor."""
-        from joblib import Parallel, delayed
-
         # Only the unregularised models, which come last, are also scored shrunk.
         plain = [[n_candidates + k for k in part] for part in batches(models[n_candidates:])]
         tasks: list[tuple[list[int], tuple[float, ...], int]] = [
@@ -322,8 +318,6 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _chosen(self, X: Any) -> tuple[NetworkEstimator, Any]:
         """The chosen model and its features of X."""
-        from sklearn.pipeline import Pipeline
-
         check_is_fitted(self, "best_estimator_")
         best = self.best_estimator_
         return (best[-1], best[:-1].transform(X)) if isinstance(best, Pipeline) else (best, X)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from drosurv.tuning.candidates import CANDIDATE, FOLD, average_folds
 from drosurv.tuning.careful_budget import PLAIN
@@ -40,8 +41,6 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=[FOLD, *({DRAWS} & set(folds))]).set_index(CANDIDATE)
-    from scipy.stats import t as student
-
     by_attribute = tuple(f"{metric}_" for metric in attribute_metrics())
     table = average_folds(
         folds, [name for name in map(str, folds) if name in metrics or name.startswith(by_attribute)]
