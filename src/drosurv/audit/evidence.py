@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from drosurv.audit.stops import Stop
+from drosurv.evaluation import AgainstPlain, EvaluationResult
+from drosurv.evaluation.attributes import Attribute
+from drosurv.insight import WorstOff
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
-
-if TYPE_CHECKING:
-    from drosurv.evaluation import AgainstPlain, EvaluationResult
-    from drosurv.evaluation.attributes import Attribute
-    from drosurv.insight import WorstOff
-
 
 # Of fewer patients than this a page that leaves the house shows nothing.
 FEWEST = 5

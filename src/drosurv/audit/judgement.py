@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.standing import Standing, standings
+from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.against_plain import is_far_from_1
 from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
+from drosurv.insight import Rule
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
@@ -21,13 +23,8 @@ from drosurv.presentation import (
     listing,
     written,
 )
+from drosurv.repairs import Repair
 from drosurv.tables.spellings import spellings
-
-if TYPE_CHECKING:
-    from drosurv.evaluation import AgainstPlain
-    from drosurv.insight import Rule
-    from drosurv.repairs import Repair
-
 
 EVERY_GROUP = "every group"
 

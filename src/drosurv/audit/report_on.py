@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import fields, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from drosurv._version import __version__
 from drosurv.audit.evidence import FEWEST, Case, Evidence
 from drosurv.audit.report import AuditReport, ModelAudit
 from drosurv.audit.sections.section import all_sections
-from drosurv.evaluation import beside, evaluate
+from drosurv.evaluation import EvaluationResult, beside, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.prepare import prepare
@@ -21,9 +21,6 @@ from drosurv.evaluation.summary import judged_gaps
 from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import likelihood_gains
 from drosurv.presentation import attribute_name, first_upper, group_name, listing, written
-
-if TYPE_CHECKING:
-    from drosurv.evaluation import EvaluationResult
 
 # Fewer patients cannot hold two groups that say anything.
 LEAST_FOR_RULES = 50

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from drosurv.datasets.dataset import Dataset
 from drosurv.target import parse_target
-
-if TYPE_CHECKING:
-    from drosurv.datasets.dataset import Dataset
 
 
 def data_fingerprint(dataset: Dataset) -> str:

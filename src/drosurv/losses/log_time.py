@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import log_ndtr, logit, ndtri
@@ -11,9 +11,6 @@ from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.one_per_patient import OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DISTRIBUTIONS = ("weibull", "lognormal", "loglogistic")
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)

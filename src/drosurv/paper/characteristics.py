@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from drosurv.datasets.dataset import Dataset
 from drosurv.paper.plan import DATASET_LABELS
 from drosurv.presentation import Table
-
-if TYPE_CHECKING:
-    from drosurv.datasets.dataset import Dataset
 
 # As printed: samples, features, censoring rate.
 PUBLISHED_CHARACTERISTICS = {

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.datasets import data_fingerprint, load_flc, load_seer, load_support, split
+from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, load_support, split
 from drosurv.paper.unit import Unit
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.held_out import HeldOut
-
-if TYPE_CHECKING:
-    from drosurv.datasets import Dataset
 
 
 def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None = None) -> Dataset:

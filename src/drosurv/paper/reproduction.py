@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import joblib
 import pandas as pd
 
-from drosurv.datasets import DataUnavailableError, data_fingerprint
+from drosurv.datasets import Dataset, DataUnavailableError, data_fingerprint
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
@@ -27,9 +26,6 @@ from drosurv.paper.selection import parse_select_on
 from drosurv.paper.tabulation import Tabulation, tabulate
 from drosurv.paper.unit import Protocol
 from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
-
-if TYPE_CHECKING:
-    from drosurv.datasets import Dataset
 
 # What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is
 # the full one, so a full run later reuses every unit.

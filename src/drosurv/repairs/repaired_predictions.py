@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +16,13 @@ from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import predicted_curves
+from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import log_risk
 from drosurv.insight.prediction_grid import PredictionGrid
+from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.repairs.baseline_factor import BaselineFactor
+from drosurv.repairs.repair import Repair
 from drosurv.target import FloatArray, Target
-
-if TYPE_CHECKING:
-    from drosurv.insight.effect_columns import EffectColumns
-    from drosurv.metrics.survival_curves import SurvivalCurves
-    from drosurv.repairs.baseline_factor import BaselineFactor
-    from drosurv.repairs.repair import Repair
 
 SMALLEST_SURVIVAL = 1e-300
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import predict_curves
@@ -21,9 +22,6 @@ from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
 from drosurv.tuning.held_out import HeldOut
-
-if TYPE_CHECKING:
-    from drosurv.estimators.network_estimator import NetworkEstimator
 
 # A log hazard ratio of this size is no prediction any more.
 _LARGEST = 1e6

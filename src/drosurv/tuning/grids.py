@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drosurv.errors import Argument, ArgumentError
-
-if TYPE_CHECKING:
-    from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.network_estimator import NetworkEstimator
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
 WEIGHTS = (1.0, 0.7, 0.4)
