@@ -257,3 +257,49 @@ def test_what_has_no_coefficients_is_named():
     for model in (StandardScaler(), make_pipeline(StandardScaler(), StandardScaler())):
         with pytest.raises(ValueError, match="StandardScaler has no table of coefficients"):
             drosurv.summary(model)
+
+
+@pytest.mark.parametrize("method", ["information", "sandwich"])
+def test_a_feature_that_strata_were_made_of_takes_nothing_from_the_others(method):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    center = rng.integers(0, 3, 300)
+    y = Surv.from_arrays(rng.random(300) < 0.7, np.ceil(9 * rng.exponential(np.exp(-frame["a"]))))
+    given = {"strata": center, "clusters": np.arange(300) // 2}
+    without = CoxPH(ties="efron").fit(frame, y, **given)
+    beside = CoxPH(ties="efron").fit(frame.assign(center=center, same=7.1), y, **given)
+    found, wanted = beside.summary(method=method), without.summary(method=method)
+    pd.testing.assert_frame_equal(pd.DataFrame(found)[:2], pd.DataFrame(wanted), rtol=1e-6)
+    assert found["coef"][2:].tolist() == [0.0, 0.0]
+    assert found["se(coef)"][2:].isna().all()
+    # As R, which gives such a coefficient as NA.
+    assert "on 2 degrees of freedom" in str(found)
+    tests, alone = beside.check_proportional_hazards(), without.check_proportional_hazards()
+    kept = ["a", "b", "all together"]
+    pd.testing.assert_frame_equal(tests.to_frame().loc[kept], alone.to_frame(), rtol=1e-6)
+    assert tests.to_frame()["p"].isna().sum() == 2
+    np.testing.assert_allclose(tests.residuals[:, :2], alone.residuals, rtol=1e-6)
+
+
+@pytest.mark.peer
+def test_features_that_depend_on_each_other_count_once_as_in_r(run_r):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    frame = frame.assign(c=frame["a"] - frame["b"], center=rng.integers(0, 2, 200))
+    time, event = np.ceil(9 * rng.exponential(size=200)), rng.random(200) < 0.7
+    r = run_r(
+        """
+data <- read.csv("data.csv")
+fit <- coxph(Surv(time, event) ~ a + b + c + center + strata(center), data)
+give("test", c(2 * diff(fit$loglik), sum(!is.na(coef(fit)))))
+give("zph", cox.zph(fit)$table["GLOBAL", ])
+""",
+        data=frame.assign(time=time, event=event.astype(int)),
+    )
+    model = CoxPH(ties="efron", tol=1e-12).fit(frame, Surv.from_arrays(event, time), strata=frame["center"])
+    model.summary()
+    null, fitted = model._findings.log_likelihoods
+    np.testing.assert_allclose([2 * (fitted - null), model._findings.degrees], r["test"][:, 0], rtol=1e-6)
+    np.testing.assert_allclose(
+        model.check_proportional_hazards().to_frame().loc["all together"], r["zph"][:, 0], rtol=1e-5
+    )

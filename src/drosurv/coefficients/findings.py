@@ -35,6 +35,8 @@ class Findings:
         Of the features, for a robust model; means also under its worst-case weights.
     endless : (d,) bool or None
         Which coefficients the likelihood drives to infinity.
+    degrees : int or None
+        Number of features that data tell apart.
     ties : str
         How a plain Cox model treats tied event times; empty where there are none.
     """
@@ -49,6 +51,7 @@ class Findings:
     deviation: FloatArray | None = None
     worst_mean: FloatArray | None = None
     endless: BoolArray | None = None
+    degrees: int | None = None
     ties: str = ""
 
 
@@ -73,7 +76,8 @@ def findings_table(
     if np.isnan(error).any() and method is not None:
         lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
         notes.append(
-            f"{', '.join(lost)}: no standard error, as the other features determine these or they are constant."
+            f"{', '.join(lost)}: no standard error, as the other features determine these, or patients at risk "
+            "together do not differ in them."
         )
     if findings.endless is not None and findings.endless.any():
         lost = [name for name, own in zip(names, findings.endless, strict=True) if own]
@@ -87,7 +91,8 @@ def findings_table(
             "`--set ties=efron` of `drosurv fit`."
         )
     if findings.log_likelihoods is not None:
-        notes.append(_likelihood_ratio(*findings.log_likelihoods, len(coef)))
+        degrees = len(coef) if findings.degrees is None else findings.degrees
+        notes.append(_likelihood_ratio(*findings.log_likelihoods, degrees))
     if plain is not None:
         notes += _robust_notes(title, names, coef / scale, plain, findings, scale)
     caption = f"{title}: {findings.n_patients:,g} patients, {findings.n_events:,g} events"

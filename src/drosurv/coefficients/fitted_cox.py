@@ -9,6 +9,7 @@ import numpy as np
 
 from drosurv.losses import CoxPartial
 from drosurv.losses.risk_windows import RiskWindows
+from drosurv.losses.silent_features import silent_features
 from drosurv.losses.slots import Slots
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -169,7 +170,15 @@ class FittedCox:
         )
         return sums
 
-    def information(self, factor: FloatArray | None = None) -> FloatArray:
-        """Observed information (d, d): the terms' covariances of the features, weighted, times a factor (E,)."""
-        weights = self.term_weight if factor is None else self.term_weight * factor
-        return self.loss.hessian(weights[None, :], self.X, self.middle)
+    @cached_property
+    def observed_information(self) -> FloatArray:
+        """Observed information (d, d): the terms' covariances of the features, weighted."""
+        return self.information(np.ones(len(self.rows)))
+
+    def information(self, factor: FloatArray) -> FloatArray:
+        """The same with every term's covariance times a factor (E,)."""
+        information = self.loss.hessian((self.term_weight * factor)[None, :], self.X, self.middle)
+        # What is left of features that say nothing is rounding.
+        silent = silent_features(self.X, self.loss.compared)
+        information[silent, :] = information[:, silent] = 0.0
+        return information

@@ -11,11 +11,12 @@ import pandas as pd
 from scipy.stats import chi2, rankdata
 
 from drosurv.coefficients.fitted_cox import FittedCox
+from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
 from drosurv.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import p_text
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,9 @@ class ProportionalHazardsTest:
     names : tuple of str
         Of the d features.
     chi_square, p : (d + 1,) float64
-        Of each feature (one degree of freedom) and, last, of all together (d degrees).
+        Of each feature and, last, of all together; NaN of a feature that data say nothing about.
+    df : (d + 1,) int
+        Their degrees of freedom: one each, and as many as there are features that data tell apart.
     time, transformed : (E,) float64
         Times of the events and g there.
     residuals : (E, d) float64
@@ -45,6 +48,7 @@ class ProportionalHazardsTest:
     names: tuple[str, ...]
     chi_square: FloatArray
     p: FloatArray
+    df: IntArray
     time: FloatArray
     transformed: FloatArray
     residuals: FloatArray
@@ -52,9 +56,8 @@ class ProportionalHazardsTest:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
-        degrees = [*([1] * len(self.names)), len(self.names)]
         return pd.DataFrame(
-            {"chi_square": self.chi_square, "df": degrees, "p": self.p},
+            {"chi_square": self.chi_square, "df": self.df, "p": self.p},
             index=pd.Index([*self.names, ALL], name="covariate"),
         )
 
@@ -144,16 +147,17 @@ def proportional_hazards_test(
     transformed = _transformed(fit.target, transform)
     # Centring g changes no statistic and keeps the matrix well conditioned.
     g = transformed[rows] - transformed[rows].mean()
-    plain, mixed, square = fit.information(), fit.information(g), fit.information(g * g)
+    plain, mixed, square = fit.observed_information, fit.information(g), fit.information(g * g)
     information = np.block([[plain, mixed], [mixed, square]])
     slope = schoenfeld(fit).T @ (fit.case_weight[rows] * g)
     sets = [np.array([j]) for j in range(d)] + [np.arange(d)]
     statistic = np.array([_score_statistic(information, slope, features) for features in sets])
-    degrees = np.array([len(features) for features in sets])
+    degrees = np.array([1] * d + [degrees_of_freedom(fit.observed_information)])
     return ProportionalHazardsTest(
         tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
         statistic,
         chi2.sf(statistic, degrees),
+        degrees,
         fit.target.time[rows],
         transformed[rows],
         scaled_schoenfeld(fit),
@@ -161,18 +165,18 @@ def proportional_hazards_test(
     )
 
 
-def _score_statistic(information: FloatArray, slope: FloatArray, features: FloatArray) -> float:
-    d = len(slope)
-    kept = np.concatenate([np.arange(d), d + features])
-    score = np.concatenate([np.zeros(d), slope[features]])
-    part = information[np.ix_(kept, kept)]
-    scale = np.sqrt(np.diag(part))
-    if not (scale > 0).all():
+def _score_statistic(information: FloatArray, slope: FloatArray, features: IntArray) -> float:
+    d, size = len(slope), np.diag(information)
+    # Features that data say nothing about change nothing either.
+    tested = d + features[size[d + features] > 0]
+    if not len(tested):
         return float("nan")
-    scaled = part / np.outer(scale, scale)
+    kept = np.concatenate([np.flatnonzero(size[:d] > 0), tested])
+    scale = np.sqrt(size[kept])
+    score = np.concatenate([np.zeros(d), slope])[kept] / scale
+    scaled = information[np.ix_(kept, kept)] / np.outer(scale, scale)
     # Dependent features leave directions without information, in which no change can be seen either.
-    solved = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ (score / scale)
-    return float(score / scale @ solved)
+    return float(score @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ score)
 
 
 def _transformed(target: Target, transform: str | Transform) -> FloatArray:

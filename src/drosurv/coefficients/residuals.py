@@ -54,8 +54,7 @@ def score(fit: FittedCox) -> FloatArray:
 
 def dfbeta(fit: FittedCox) -> FloatArray:
     """How far each patient moves the coefficients, to first order, (n, d): weight times U_i times the covariance."""
-    moved: FloatArray = fit.case_weight[:, None] * score(fit) @ inverse_information(fit)
-    return moved
+    return _times_covariance(fit.case_weight[:, None] * score(fit), fit)
 
 
 def schoenfeld(fit: FittedCox) -> FloatArray:
@@ -74,5 +73,12 @@ def scaled_schoenfeld(fit: FittedCox) -> FloatArray:
     with the number E of events and the coefficients' covariance V: under proportional hazards they scatter about
     beta at all times.
     """
-    scaled: FloatArray = schoenfeld(fit) @ inverse_information(fit) * len(fit.rows) + fit.coef
-    return scaled
+    return _times_covariance(schoenfeld(fit), fit) * len(fit.rows) + fit.coef
+
+
+def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
+    """Values (m, d) times the coefficients' covariance; NaN for the features that have none, and for these alone."""
+    covariance = inverse_information(fit)
+    product: FloatArray = values @ np.where(np.isnan(covariance), 0.0, covariance)
+    product[:, np.isnan(np.diag(covariance))] = np.nan
+    return product

@@ -27,6 +27,7 @@ from drosurv.coefficients import (
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
@@ -176,6 +177,7 @@ class CoefficientInference(SurvivalEstimator):
                 log_likelihoods=likelihoods,
                 covariances=covariances,
                 endless=endless,
+                degrees=degrees_of_freedom(fit.observed_information),
                 ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
             )
         return used
