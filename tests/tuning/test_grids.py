@@ -8,6 +8,9 @@ def test_the_default_grid_leaves_out_what_the_solver_does_not_read():
     assert set(default_grid(DROCox())) == {"alpha"}
     assert set(default_grid(DROCox(solver="adam"))) == {"alpha", "lr"}
     assert set(default_grid(RegularizedCox())) == {"weight", "lr"}
+    # The paper's rates are Adam's.
+    assert default_grid(CoxPH("mlp"))["lr"] == [0.01, 0.001, 0.0001]
+    assert default_grid(CoxPH("trees"))["lr"] == [0.02, 0.05, 0.1]
     with pytest.raises(ValueError, match="grid must be given for CoxPH with the convex solver"):
         default_grid(CoxPH())
 

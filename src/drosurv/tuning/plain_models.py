@@ -17,8 +17,9 @@ def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimato
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
         # Only robust training needs its risks spread out again.
         shared["recalibrate"] = False
-        # Like is compared with like: 500 steps of Adam are not the optimum.
-        if candidate.network != "trees":
+        # Like is compared with like: 500 steps of Adam are not the optimum. Networks keep their solver, with which they
+        # stop early or not.
+        if candidate._is_linear:
             shared["solver"] = "convex" if candidate._uses_convex else "adam"
         if candidate._uses_convex:
             shared["lr"] = known["lr"]
