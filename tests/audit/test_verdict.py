@@ -285,7 +285,7 @@ def test_the_first_screen_says_what_the_evaluation_and_the_tables_say():
     train, test = make_hidden_minority(400, random_state=4), make_hidden_minority(400, random_state=5)
     ward = np.array(["a", "b", "c", "few", "tiny"])[np.repeat(range(5), [150, 140, 97, 10, 3])]
     groups = test.sensitive_features.assign(ward=ward)
-    model, options = CoxPH().fit(train.X, train.y), {"n_bootstrap": 30, "random_state": 0}
+    model, options = CoxPH().fit(train.X, train.y), {"n_bootstrap": 12, "random_state": 0}
     report = audit(model, test.X, test.y, sensitive_features=groups, search_rules=False, **options)
     shown = groups.assign(ward=np.where(ward == "tiny", None, ward))
     result = evaluate(model, test.X, test.y, sensitive_features=shown, missing="drop", **options)

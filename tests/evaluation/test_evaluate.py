@@ -336,7 +336,7 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[:12] = "few"
     sex = held_out.sensitive_features["sex"]
-    options = {"n_bootstrap": 60, "min_group": 20}
+    options = {"n_bootstrap": 20, "min_group": 20}
     with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
         found = quick(model, train, held_out, sensitive_features={"site": site, "sex": sex}, **options)
     # As if the few had no label and were left out.
