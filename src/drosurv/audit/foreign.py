@@ -171,8 +171,7 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
 def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
     """The predicted times nearest to the quartiles of the event times, so that no interpolation is judged."""
     wanted = np.quantile(target.time[target.event], (0.25, 0.5, 0.75))
-    chosen: FloatArray = np.unique(times[np.abs(times - wanted[:, None]).argmin(axis=1)])
-    return chosen
+    return np.unique(times[np.abs(times - wanted[:, None]).argmin(axis=1)])
 
 
 def between_times(grid: PredictionGrid, target: Target, risk: Any = None) -> Predictions:

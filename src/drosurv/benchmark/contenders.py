@@ -55,10 +55,7 @@ def _plain(model: Any) -> Callable[[EncodedPart, int], FittedModel]:
 
 
 def _group_dro(train: EncodedPart, seed: int) -> FittedModel:
-    fitted: FittedModel = GroupDROCox(l2=RIDGE, random_state=seed).fit(
-        train.X, train.y, sensitive_features=train.cells
-    )
-    return fitted
+    return GroupDROCox(l2=RIDGE, random_state=seed).fit(train.X, train.y, sensitive_features=train.cells)
 
 
 # Trees and networks stop by patients that are kept away from them.

@@ -91,5 +91,4 @@ class SurvivalForest:
         """Survival (n, k) at k times."""
         curves = self.forest.predict_survival_function(X.to_numpy(), return_array=True)
         curves = np.hstack([np.ones((len(X), 1)), curves])
-        survival: FloatArray = curves[:, np.searchsorted(self.forest.unique_times_, times, side="right")]
-        return survival
+        return curves[:, np.searchsorted(self.forest.unique_times_, times, side="right")]

@@ -194,8 +194,7 @@ def _forest(X: Any, values: FloatArray, others: Any, seed: int) -> FloatArray:
 
 
 def _lowest(predicted: FloatArray) -> BoolArray:
-    lowest: BoolArray = predicted <= np.quantile(predicted, FOUND_SHARE)
-    return lowest
+    return predicted <= np.quantile(predicted, FOUND_SHARE)
 
 
 def _distance(event: BoolArray, expected: FloatArray) -> float:

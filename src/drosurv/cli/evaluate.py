@@ -151,8 +151,7 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
         "c_index",
         "events",
     ]
-    rounded: pd.DataFrame = shown[names].round(3)
-    return rounded
+    return shown[names].round(3)
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

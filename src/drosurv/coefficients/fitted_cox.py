@@ -69,8 +69,7 @@ class FittedCox:
     @cached_property
     def centred(self) -> FloatArray:
         """Features (n, d) taken from their middle."""
-        centred: FloatArray = self.X - self.middle
-        return centred
+        return self.X - self.middle
 
     @property
     def loss(self) -> CoxPartial:
@@ -109,8 +108,7 @@ class FittedCox:
             return np.ones(len(self.rows))
         block, own = self.loss.block, self.case_weight[self.rows]
         count = np.bincount(block)
-        mean: FloatArray = (np.bincount(block, own) / count)[block]
-        return mean
+        return (np.bincount(block, own) / count)[block]
 
     @cached_property
     def tie_share(self) -> FloatArray:
@@ -120,8 +118,7 @@ class FittedCox:
         block = self.loss.block
         count = np.bincount(block)
         k = np.arange(len(block)) - np.repeat(np.cumsum(count) - count, count)
-        share: FloatArray = k / count[block]
-        return share
+        return k / count[block]
 
     @cached_property
     def _log_sums(self) -> FloatArray:
@@ -133,8 +130,7 @@ class FittedCox:
     def _tied(self) -> FloatArray:
         """Part (E,) of the risk at the event's time that is the event's own."""
         log_sums = self._log_sums[self.loss.block]
-        own: FloatArray = self.case_weight[self.rows] * np.exp(self.scores[self.rows] - log_sums)
-        return own
+        return self.case_weight[self.rows] * np.exp(self.scores[self.rows] - log_sums)
 
     @cached_property
     def _left(self) -> FloatArray:
@@ -149,14 +145,12 @@ class FittedCox:
         if not self.tie_share.any():
             return plain[block]
         tied = self.by_block(self._tied[:, None] * self.centred[self.rows])
-        means: FloatArray = (plain[block] - self.tie_share[:, None] * tied[block]) / self._left[:, None]
-        return means
+        return (plain[block] - self.tie_share[:, None] * tied[block]) / self._left[:, None]
 
     @cached_property
     def hazard(self) -> FloatArray:
         """Rise (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
-        rise: FloatArray = self.term_weight * np.exp(-self._log_sums[self.loss.block]) / self._left
-        return rise
+        return self.term_weight * np.exp(-self._log_sums[self.loss.block]) / self._left
 
     @cached_property
     def windows(self) -> RiskWindows:
@@ -165,10 +159,7 @@ class FittedCox:
 
     def by_block(self, values: FloatArray) -> FloatArray:
         """Sums (K, p) of values (E, p) over the tied events of each time."""
-        sums: FloatArray = np.add.reduceat(
-            values, np.flatnonzero(np.diff(self.loss.block, prepend=-1)), axis=0
-        )
-        return sums
+        return np.add.reduceat(values, np.flatnonzero(np.diff(self.loss.block, prepend=-1)), axis=0)
 
     @cached_property
     def observed_information(self) -> FloatArray:

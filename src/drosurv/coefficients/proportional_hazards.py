@@ -201,5 +201,4 @@ def _event_share_before(target: Target) -> FloatArray:
     """One less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
     curve = KaplanMeier.of(target, entry=target.entry)
     before = np.concatenate([[1.0], curve.survival])
-    share: FloatArray = 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]
-    return share
+    return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]

@@ -25,5 +25,4 @@ def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
     if clusters is not None:
         order = np.argsort(clusters, kind="stable")
         moves = np.add.reduceat(moves[order], np.flatnonzero(np.diff(clusters[order], prepend=-1)), axis=0)
-    covariance: FloatArray = moves.T @ moves
-    return covariance
+    return moves.T @ moves

@@ -32,5 +32,4 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     leaving, jump = before - survival, jumps.sum(axis=0)
     # Where nothing jumps nobody leaves.
     share = np.divide(leaving, jump, out=np.zeros_like(leaving), where=jump > 0)
-    incidence: FloatArray = np.cumsum(jumps * share, axis=-1)
-    return incidence
+    return np.cumsum(jumps * share, axis=-1)

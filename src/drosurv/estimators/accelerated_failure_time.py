@@ -186,8 +186,7 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2
     slopes[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
     slopes[-1, -1] = -1.0 / tau
-    errors: FloatArray = np.sqrt(np.diag(slopes @ covariance @ slopes.T))
-    return errors
+    return np.sqrt(np.diag(slopes @ covariance @ slopes.T))
 
 
 def _curves(distribution: str, training: Training, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:

@@ -191,8 +191,7 @@ class CoefficientInference(SurvivalEstimator):
         if not far.any():
             return far
         # A large effect that the data show has a small error; one without end has next to no information.
-        out: BoolArray = far & (np.sqrt(np.diag(inverse_information(fit))) > abs(self.coef_))
-        return out
+        return far & (np.sqrt(np.diag(inverse_information(fit))) > abs(self.coef_))
 
     def _method(self, method: str) -> str | None:
         if method == "auto" and not self._maximises_likelihood:

@@ -116,8 +116,7 @@ def along(ends: FloatArray, reached: FloatArray, at: FloatArray) -> FloatArray:
     """Values (n, T) at times, between those (n, K + 1) at the ends on straight lines, and held after the last."""
     place = np.clip(np.searchsorted(ends, at, side="right") - 1, 0, len(ends) - 2)
     share = np.clip((at - ends[place]) / (ends[place + 1] - ends[place]), 0.0, 1.0)
-    values: FloatArray = reached[:, place] + share * (reached[:, place + 1] - reached[:, place])
-    return values
+    return reached[:, place] + share * (reached[:, place + 1] - reached[:, place])
 
 
 def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:

@@ -75,8 +75,7 @@ def folds(training: Training) -> IntArray:
     shuffled = np.random.default_rng(training.seed).permutation(len(had_event))
     dealt = np.empty(len(had_event), dtype=np.intp)
     dealt[shuffled[np.argsort(~had_event[shuffled], kind="stable")]] = np.arange(len(had_event)) % N_FOLDS
-    fold: IntArray = dealt[unit]
-    return fold
+    return dealt[unit]
 
 
 def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -> float:

@@ -163,8 +163,7 @@ def curve_times(times: FloatArray) -> FloatArray:
     distinct = np.unique(times)
     if len(distinct) <= _TIMES:
         return distinct
-    chosen: FloatArray = np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
-    return chosen
+    return np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
 
 
 def survival_from_entry(

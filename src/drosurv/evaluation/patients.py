@@ -192,8 +192,7 @@ class Patients:
     @cached_property
     def uno_weight(self) -> FloatArray:
         """Squared inverse probability of having been observed, at each event."""
-        squared: FloatArray = self.scoring.follow_up.inverse_probability(self.target) ** 2
-        return squared
+        return self.scoring.follow_up.inverse_probability(self.target) ** 2
 
     @cached_property
     def hazard(self) -> FloatArray:

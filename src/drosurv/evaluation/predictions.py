@@ -217,8 +217,7 @@ def take(X: Any, rows: Any) -> Any:
 
 
 def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
-    values: FloatArray = np.asarray(model.predict_survival_function(X, times=times), dtype=np.float64)
-    return values
+    return np.asarray(model.predict_survival_function(X, times=times), dtype=np.float64)
 
 
 def _check_rows(X: Any, n: int, name: str) -> None:

@@ -161,8 +161,7 @@ def largest_gap(values: FloatArray) -> FloatArray:
     # fmax and fmin pass over NaN.
     spread = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
     enough = np.count_nonzero(~np.isnan(values), axis=-1) >= 2
-    gap: FloatArray = np.where(enough, spread, np.nan)
-    return gap
+    return np.where(enough, spread, np.nan)
 
 
 def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Extreme:

@@ -136,8 +136,7 @@ def _covariates(X: Any, n: int) -> FloatArray:
         raise ArgumentError(
             Argument("features"), f": the table has {len(table)} rows, but y has {n} patients."
         )
-    numbers: FloatArray = pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
-    return numbers
+    return pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _shares(name: str, values: ArrayLike) -> FloatArray:
@@ -202,8 +201,7 @@ class Certificate:
 
     def guarantee(self, alpha: ArrayLike) -> FloatArray:
         """Upper bound (...), at most 1, on the loss of every subpopulation of mass alpha (...) or more."""
-        found: FloatArray = np.minimum(self._bound_on_weighted_loss(alpha), 1.0)
-        return found
+        return np.minimum(self._bound_on_weighted_loss(alpha), 1.0)
 
     def _bound_on_weighted_loss(self, alpha: ArrayLike) -> FloatArray:
         sizes, n = _shares("alpha", alpha), len(self.losses)

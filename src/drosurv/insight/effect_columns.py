@@ -97,8 +97,7 @@ class EffectColumns:
 
 
 def _numbers(column: pd.Series) -> FloatArray:
-    numbers: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return numbers
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _flags(column: pd.Series, level: Any) -> FloatArray:

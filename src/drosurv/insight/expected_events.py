@@ -47,8 +47,7 @@ class Expected:
 
 def reference_times(target: Target) -> FloatArray:
     """Quartiles of the event times, where the risk of a patient is read."""
-    times: FloatArray = np.quantile(target.time[target.event], [0.25, 0.5, 0.75])
-    return times
+    return np.quantile(target.time[target.event], [0.25, 0.5, 0.75])
 
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:

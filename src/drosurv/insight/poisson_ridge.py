@@ -21,8 +21,7 @@ MOST_STEPS = 30
 
 def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
     """Each patient's gain in log likelihood when his hazard is multiplied by exp(r), (..., n)."""
-    gains: FloatArray = events * r - np.expm1(r) * expected
-    return gains
+    return events * r - np.expm1(r) * expected
 
 
 def poisson_ridge(

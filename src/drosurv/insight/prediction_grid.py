@@ -66,13 +66,11 @@ class PredictionGrid:
         after = np.minimum(before + 1, last)
         rows, width = np.arange(len(times)), self.times[after] - self.times[before]
         share = np.where(width > 0, (times - self.times[before]) / np.where(width > 0, width, 1.0), 0.0)
-        own: FloatArray = (1 - share) * self.hazard[rows, before] + share * self.hazard[rows, after]
-        return own
+        return (1 - share) * self.hazard[rows, before] + share * self.hazard[rows, after]
 
     def at(self, times: FloatArray) -> FloatArray:
         """Cumulative hazards (n, k) at common times."""
-        found: FloatArray = np.stack([self.at_own(np.full(len(self.hazard), time)) for time in times], axis=1)
-        return found
+        return np.stack([self.at_own(np.full(len(self.hazard), time)) for time in times], axis=1)
 
     def log_risk(self, times: FloatArray) -> FloatArray:
         """Log of each patient's mean cumulative hazard at common times, (n,).

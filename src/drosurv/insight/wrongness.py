@@ -89,8 +89,7 @@ class Wrongness:
 
 def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> FloatArray:
     """Of an effect drawn from N(0, tau^2) against none, from its score U and information V."""
-    found: FloatArray = score**2 / (2 * (information + tau**-2)) - 0.5 * np.log1p(tau**2 * information)
-    return found
+    return score**2 / (2 * (information + tau**-2)) - 0.5 * np.log1p(tau**2 * information)
 
 
 @numba.njit(cache=True, nogil=True)

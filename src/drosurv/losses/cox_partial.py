@@ -194,8 +194,7 @@ class _EfronTies:
         rise, rho = self._rise(X, means)
         step = self.k / self.count[self.block]
         slope = -step / (1.0 - step * rho[self.block])
-        gradients: FloatArray = means[self.block] + slope[:, None] * rise[self.block]
-        return gradients
+        return means[self.block] + slope[:, None] * rise[self.block]
 
     def _rise(self, X: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient (K, d) of rho, and rho (K,), for the first row of the batch."""

@@ -28,8 +28,7 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     rows = np.ascontiguousarray(columns[order])
     b = maximised(time, event, rows, np.ones(len(rows)), ridge, 1e-5)
     hazard = _baseline_by(time, event, rows @ b, horizon)
-    probability: FloatArray = -np.expm1(-hazard * np.exp(columns @ b))
-    return probability
+    return -np.expm1(-hazard * np.exp(columns @ b))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -117,5 +117,4 @@ def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
         values[np.minimum(np.searchsorted(ends, copy, side="right"), len(values) - 1)]
         for copy in (np.floor(place), np.ceil(place))
     )
-    found: FloatArray = below + (place - np.floor(place)) * (above - below)
-    return found
+    return below + (place - np.floor(place)) * (above - below)

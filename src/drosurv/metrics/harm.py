@@ -171,8 +171,7 @@ def likelihood_gains(
     right = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1)
 
     def hazard_of(survival: FloatArray) -> FloatArray:
-        hazard: FloatArray = -np.log(np.maximum(survival, survival_floor))
-        return hazard
+        return -np.log(np.maximum(survival, survival_floor))
 
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
@@ -239,8 +238,7 @@ def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> Floa
     """Each patient's value at a time of its own, (n,), linear between its values (n, k) at the knots (k,)."""
     rows, right = np.arange(len(values)), np.clip(np.searchsorted(knots, at), 1, len(knots) - 1)
     share = (at - knots[right - 1]) / (knots[right] - knots[right - 1])
-    found: FloatArray = (1 - share) * values[rows, right - 1] + share * values[rows, right]
-    return found
+    return (1 - share) * values[rows, right - 1] + share * values[rows, right]
 
 
 def likelihood_gain(

@@ -78,8 +78,7 @@ class KaplanMeier:
         """Greenwood's variance of the logarithm of the survival, (m,); infinite where survival is 0."""
         left = self.at_risk * (self.at_risk - self.events)
         unknown = np.where(self.events > 0, np.inf, 0.0)
-        found: FloatArray = np.cumsum(np.divide(self.events, left, out=unknown, where=left > 0))
-        return found
+        return np.cumsum(np.divide(self.events, left, out=unknown, where=left > 0))
 
     def at(self, at: FloatArray) -> FloatArray:
         """The curve at k times, (k,); NaN after the last time if somebody was still free of the event there."""
@@ -231,5 +230,4 @@ def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, befo
         place[order] = np.searchsorted(times, at[order], side="right")
     else:
         place = np.searchsorted(times, at, side="right")
-    found: FloatArray = np.concatenate(([before], values))[place]
-    return found
+    return np.concatenate(([before], values))[place]

@@ -98,10 +98,7 @@ class ArrayCurves:
 
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
-        own: FloatArray = self._from_one()[
-            np.arange(len(self)), np.searchsorted(self.times, times, side="right")
-        ]
-        return own
+        return self._from_one()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
 
     def _from_one(self) -> FloatArray:
         return np.column_stack((np.ones(len(self)), self.values))

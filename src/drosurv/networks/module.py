@@ -64,8 +64,7 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
     with torch.no_grad():
         given = torch.tensor(X, dtype=first.dtype, device=first.device)
         scores = _per_patient(module(given), len(X), n_outputs)
-    out: FloatArray = scores.cpu().numpy().astype(np.float64)
-    return out
+    return scores.cpu().numpy().astype(np.float64)
 
 
 class ModuleBatch:
@@ -141,8 +140,7 @@ class ModuleBatch:
 
         if len(self.modules) > 1 and self._all_trained:
             together = torch.vmap(one, in_dims=(0, 0 if own else None), randomness="same")
-            out: Tensor = together(state, self.X)
-            return out
+            return together(state, self.X)
         # What a module keeps besides what is trained, such as running means, is its own. All see the random numbers
         # that each would see alone.
         start, scores = torch.get_rng_state(), []

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def network_scores(network: Any, X: FloatArray, n_outputs: int = 1) -> FloatArray:
     """Scores (n,), or (n, K) of K > 1 outputs."""
     if isinstance(network, np.ndarray):
-        scores: FloatArray = X @ network
-        return scores
+        return X @ network
     if isinstance(network, Trees):
         return network.scores(X)
     return module_scores(network, X, n_outputs)

@@ -109,8 +109,7 @@ class RepairedPredictions(BaseEstimator):
         grid = PredictionGrid.parse(predictions, n)
         ratios = self._ratios(X, features, grid.log_risk(self._times))
         survival = np.asarray(predictions[1], dtype=np.float64)
-        corrected: FloatArray = np.clip(survival, 0.0, 1.0) ** np.exp(ratios)[:, None]
-        return corrected
+        return np.clip(survival, 0.0, 1.0) ** np.exp(ratios)[:, None]
 
     def score(self, X: Any, y: Any, features: Any = None) -> float:
         """Harrell's c-index of the predicted risks."""
@@ -169,8 +168,7 @@ def is_proportional(model: Any) -> bool:
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Cumulative hazards (n, T) at the times (T,)."""
-    hazard: FloatArray = -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
-    return hazard
+    return -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
 
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:

@@ -187,8 +187,7 @@ def best_round(
 
 def _times(factor: float, values: FloatArray) -> NDArray[np.float32]:
     """The product in LightGBM's own precision, which spares it a copy."""
-    product: NDArray[np.float32] = np.multiply(values, factor, dtype=np.float32, casting="same_kind")
-    return product
+    return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
 
 
 def _scores_of(evaluate: Callable[[Any], Any]) -> FloatArray:

@@ -214,8 +214,7 @@ class _Metric:
         self.inverse: FloatArray = whitened.T @ whitened
 
     def solve(self, vector: FloatArray) -> FloatArray:
-        solved: FloatArray = self.inverse @ vector
-        return solved
+        return self.inverse @ vector
 
 
 def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:

@@ -31,8 +31,7 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
 def row_numbers(frame: pd.DataFrame, kept: Sequence[str] = ()) -> IntArray:
     """A number per row, (n,), equal for rows that hold the same values; a column that counts the rows is ignored."""
     told = [name for name in frame.columns if name in kept or not _counts(frame[name])]
-    numbers: IntArray = np.asarray(pd.factorize(row_marks(frame[told]))[0], dtype=np.intp)
-    return numbers
+    return np.asarray(pd.factorize(row_marks(frame[told]))[0], dtype=np.intp)
 
 
 def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
@@ -66,8 +65,7 @@ def _counts(column: pd.Series[Any]) -> bool:
 
 
 def _floats(column: pd.Series[Any]) -> FloatArray:
-    values: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _joined(first: Any, second: Any) -> IntArray:
@@ -79,5 +77,4 @@ def _joined(first: Any, second: Any) -> IntArray:
     ends = (np.concatenate([first, second + m]), np.tile(np.arange(n), 2) + m + int(second.max()) + 1)
     size = m + int(second.max()) + 1 + n
     graph = coo_matrix((np.ones(2 * n), ends), shape=(size, size))
-    found: IntArray = np.asarray(connected_components(graph, directed=False)[1][-n:], dtype=np.intp)
-    return found
+    return np.asarray(connected_components(graph, directed=False)[1][-n:], dtype=np.intp)

@@ -95,8 +95,7 @@ class BreslowCurves:
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
-        survival: FloatArray = np.exp(-self.baseline.cumulative_hazard(self.risk, times))
-        return survival
+        return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
 
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""

@@ -43,8 +43,7 @@ class PlainCox:
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks, (n,)."""
-        risk: FloatArray = X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
-        return risk
+        return X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
 
 
 @dataclass(frozen=True, eq=False)

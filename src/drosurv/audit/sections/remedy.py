@@ -93,8 +93,7 @@ def _corrections(
 
     def level_and_slope(rows: BoolArray) -> FloatArray:
         effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
-        changed: FloatArray = Z @ effects
-        return changed
+        return Z @ effects
 
     def held_out(learnt: Callable[[BoolArray], FloatArray]) -> FloatArray:
         r = np.zeros(n)
