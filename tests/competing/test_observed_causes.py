@@ -58,6 +58,13 @@ def model():
     return fit(DATA)
 
 
+def test_the_feature_that_strata_were_made_of_has_no_coefficient(model):
+    both = CauseSpecificCox(ALPHA, n_intervals=3, tol=1e-10)
+    both.fit(X.assign(slow=1.0 * (DATA["stratum"] == "slow")), Y, **ALL)
+    assert both.coef_[:, 2].tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(both.coef_[:, :2], model.coef_, atol=1e-5)
+
+
 def defined_worst_case(coef, psi, cuts):
     """The worst case of the patients' regrets, term by term: summed over causes and rows of the patient.
 

@@ -56,6 +56,12 @@ class CompetingRisks(ConvexLoss):
         self._ends = np.cumsum([part.n_extra for part in parts])
 
     @property
+    def compared(self) -> IntArray | None:
+        """Stratum (n,) of each patient, -1 where no cause has a hazard; None without strata."""
+        sets = [part.compared for part in self.parts if part.compared is not None]
+        return np.maximum.reduce(sets) if sets else None
+
+    @property
     def event_share(self) -> float:
         """Share of the patients who had an event of any cause."""
         return sum(part.event_share for part in self.parts)

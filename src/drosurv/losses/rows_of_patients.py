@@ -30,6 +30,11 @@ class RowsOfPatients(ConvexLoss):
         self.n_outputs, self.signed = loss.n_outputs, loss.signed
 
     @property
+    def compared(self) -> IntArray | None:
+        """Set (n,) of rows within which each is compared."""
+        return self.loss.compared
+
+    @property
     def event_share(self) -> float:
         """Share of the patients who had the event."""
         return self.loss.event_share * self.n / len(self.rows)

@@ -51,10 +51,12 @@ class LinearProblem:
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion = criterion
         self.d: int = X.shape[1]
-        self.centre: FloatArray = np.zeros(self.d)
-        if criterion.loss.shift is not None:
+        loss, self.centre = criterion.loss, np.zeros(self.d)
+        if loss.shift is not None:
             self.centre = criterion.patient_mass @ X
-        self.X = _centred(X, self.centre, criterion.loss) if criterion.loss.shift is not None else X
+        # Where nothing makes up for a number added to all scores, a constant feature says something.
+        kept = loss.shift is None and loss.compared is None
+        self.X = X if kept else _centred(X, self.centre, loss)
         n_extra = criterion.loss.n_extra
         # Coefficients of one output after the other.
         self.outputs: int = criterion.loss.n_outputs
