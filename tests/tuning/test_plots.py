@@ -1,5 +1,6 @@
 """Pictures show what the tables hold."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -7,6 +8,12 @@ from matplotlib.figure import Figure
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCox
 from drosurv.tuning import GridSearch, pareto_front
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
 from drosurv.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import p_text
+from drosurv.presentation import axes_or_new, p_text
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -97,12 +97,9 @@ class ProportionalHazardsTest:
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         """
-        import matplotlib.pyplot as plt
-
         if feature not in self.names:
             raise ValueError(f"feature must be one of {list(self.names)}, got {feature!r}.")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         j = self.names.index(feature)
         order = np.argsort(self.time, kind="stable")
         seen, time = self.residuals[order, j], self.time[order]

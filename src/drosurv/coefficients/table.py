@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv.presentation import Column, Table
+from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class CoxTable(pd.DataFrame):
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.0, 0.8 + 0.35 * len(self)), layout="constrained")
+        ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
         place = np.arange(len(self))[::-1]
         low, high = _bounds("exp(coef)", self.level)
         ax.hlines(place, self[low], self[high], color="C0")

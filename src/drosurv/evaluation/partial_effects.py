@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.predictions import final_step
-from drosurv.presentation import written
+from drosurv.presentation import axes_or_new, written
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ class PartialEffects:
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         for value, curve in zip(self.values, self.survival, strict=True):
             ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
         ax.set_xlabel("time")

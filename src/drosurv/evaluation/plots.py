@@ -14,6 +14,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
+from drosurv.presentation import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def groups_plot(
     if not any(row.kind == "group" for row in rows):
         known = sorted({row.metric for row in result.rows if row.kind == "group"})
         raise ArgumentError.must("metric", f"be one that groups have, {known}", metric)
-    ax = _axes(ax, height=1.2 + 0.35 * len(rows))
+    ax = axes_or_new(ax, height=1.2 + 0.35 * len(rows))
     for place, row in enumerate(rows):
         colour = "C0" if row.kind == "group" else "black"
         # Without an interval the point stands alone.
@@ -71,7 +72,7 @@ def calibration_plot(
         rows = rows[rows["horizon"] == horizon]
         if len(rows) == 0:
             raise ArgumentError.must("horizon", f"be one of {list(result.settings.horizons)}", horizon)
-    ax = _axes(ax, width=4.5, height=4.5)
+    ax = axes_or_new(ax, width=4.5, height=4.5)
     ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
         reach = np.nan_to_num(np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]]))
@@ -97,7 +98,7 @@ def calibration_plot(
 def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
     """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
     rows = _of_attribute(result.survival, attribute)
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
         ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
         ax.step(part["time"], part["observed"], where="post", color=f"C{k}", lw=1.0, ls="--")
@@ -136,7 +137,7 @@ def control_plot(
     if column not in control.curve:
         known = control.at_equal_gain[["metric", "attribute"]].itertuples(index=False, name=None)
         raise ArgumentError(f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}.")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     curve = control.curve
     label = f"{result.settings.reference} x c"
     ax.plot(curve["share_of_gain"], curve[column], "o-", color=_GREY, ms=3, lw=1.0, label=label)
@@ -147,14 +148,6 @@ def control_plot(
     ax.set_ylabel(CATALOGUE[metric].label + ("" if attribute == EVERYONE else f" ({attribute})"))
     ax.legend(frameon=False)
     return ax
-
-
-def _axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.2) -> Axes:
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:

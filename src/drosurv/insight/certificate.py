@@ -14,7 +14,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
-from drosurv.presentation import Column, Table, moment
+from drosurv.presentation import Column, Table, axes_or_new, moment
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -293,9 +293,7 @@ class Certificate:
 
     def plot(self, ax: Axes | None = None, *, tolerance: float | None = None) -> Axes:
         """Both curves over alpha; with a tolerance, also the share from which the guarantee holds it."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = axes_or_new(ax)
         curve, percent = self.curve, f"{100 * self.confidence:g} %"
         ax.plot(curve.alphas, curve.estimate, color="C0", label="worst subgroup by covariates (estimate)")
         ax.fill_between(

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from drosurv.insight.rules import Rule
-from drosurv.presentation import Column, Table, literal, with_interval
+from drosurv.presentation import Column, Table, axes_or_new, literal, with_interval
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -259,9 +259,7 @@ class WorstOff:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Checked harm of each rule with its interval, beside that of all patients."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = axes_or_new(ax)
         rows = [("all patients", self.overall, "0.5")]
         rows += [(str(f.rule), f.harm, "C3" if f in self.groups else "0.7") for f in self.findings]
         for position, (_, estimate, color) in enumerate(reversed(rows)):

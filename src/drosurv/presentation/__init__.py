@@ -1,5 +1,6 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
+from drosurv.presentation.axes import axes_or_new
 from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
@@ -42,6 +43,7 @@ __all__ = [
     "Text",
     "against_nothing",
     "attribute_name",
+    "axes_or_new",
     "calibration_statements",
     "comparison_statement",
     "counted",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from drosurv.presentation import Column, Table
+from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.repairs.repair import Repair
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def repair_frame(repairs: Sequence[Repair]) -> pd.DataFrame:
 
 def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
     """Observed over expected events of each repaired group before and after, on patients not used for it."""
-    import matplotlib.pyplot as plt
-
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = axes_or_new(ax)
     for place, repair in enumerate(reversed(repairs)):
         for ratio, shift, color, label in (
             (repair.before, 0.12, "C3", "before"),

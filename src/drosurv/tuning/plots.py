@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.presentation import axes_or_new
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import numbers
 from drosurv.tuning.careful_budget import CarefulBudget
@@ -45,7 +46,7 @@ def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str = "con
     they are. The vertical line is the accuracy budget, where the rule has one.
     """
     check_is_fitted(search, "results_")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     results = _with(search.results_, "concordance_index", minimise)
     x, y = numbers(results, "concordance_index", minimise)
     reach = _reach(results, "concordance_index")
@@ -78,7 +79,7 @@ def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str = 
     the line has bought its low disparity by saying less, and nothing else; one below it has done better.
     """
     check_is_fitted(search, "results_")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     results = _with(search.results_, "gain_share", minimise)
     control = _with(search.control_, "gain_share", minimise)
     ax.plot(
@@ -103,14 +104,6 @@ def _budget(search: Searched) -> float | None:
     if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
         return (1 - rule.tolerance) * rule.reference
     return None
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(layout="constrained").subplots()
 
 
 def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
