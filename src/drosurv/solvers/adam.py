@@ -124,7 +124,9 @@ def make_step(
         corrections = {}
         for place, powers in left.items():
             powers *= decays[place]
-            corrections[place] = 1 - powers[0], (1 - powers[1]) ** 0.5
+            # torch is slower with NumPy's numbers than with plain ones.
+            own = powers.tolist() if place is None else powers
+            corrections[place] = 1 - own[0], (1 - own[1]) ** 0.5
         for p, g, m, v, rate, place in zip(trained, gradients, first, second, rates, places, strict=True):
             grown, shrink = corrections[place]
             m *= DECAY_FIRST
