@@ -51,7 +51,10 @@ def seeded(seed: int) -> Iterator[None]:
     started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = range(torch.cuda.device_count()) if started else []
     with _GENERATOR, torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        # torch.manual_seed would also note seed and stack for accelerators that are not there: a millisecond.
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_available():
+            torch.cuda.manual_seed_all(seed)
         yield
 
 
