@@ -14,8 +14,8 @@ from drosurv.benchmark.encoded_part import FEWEST_OF_CELL, FEWEST_OF_LEVEL, TEST
 from drosurv.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHARE, MEASURES, Measure
 from drosurv.benchmark.standings import RANKED, Ranks, differences, over_datasets, rank
 from drosurv.datasets import card
-from drosurv.files import whole_file, write_file
-from drosurv.presentation import Table, p_text
+from drosurv.files import write_file
+from drosurv.presentation import Table, p_text, write_figure
 from drosurv.runs import RunRecord
 
 DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
@@ -47,7 +47,8 @@ def write_document(
         found = ranks[name]
         if found is not None:
             drawn[name] = path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg")
-            _draw(drawn[name], found, labels, _measure(name))
+            title = f"Mean rank by {_measure(name).label}, {found.datasets} datasets"
+            write_figure(rank_diagram(found, labels, title), drawn[name])
     sections = [
         "# Real data: which method, and for whom",
         _opening(results, contenders, splits, command),
@@ -79,15 +80,6 @@ def write_document(
 
 def _measure(name: str) -> Measure:
     return next(measure for measure in MEASURES if measure.name == name)
-
-
-def _draw(path: Path, ranks: Ranks, labels: dict[str, str], measure: Measure) -> None:
-    import matplotlib
-
-    # The same file from the same results: no date, no random identifiers.
-    with matplotlib.rc_context({"svg.hashsalt": "drosurv", "svg.fonttype": "path"}), whole_file(path) as part:
-        figure = rank_diagram(ranks, labels, f"Mean rank by {measure.label}, {ranks.datasets} datasets")
-        figure.savefig(part, format="svg", metadata={"Date": None})
 
 
 def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int, command: str) -> str:

@@ -17,10 +17,10 @@ from drosurv.cli.options import (
     TargetOptions,
     with_options,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, write_picture
+from drosurv.cli.outputs import check_outputs, check_picture
 from drosurv.cli.rendering import print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
-from drosurv.presentation import moment, unit_in
+from drosurv.presentation import moment, unit_in, write_figure
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -83,7 +83,7 @@ def certify(
 
         figure = Figure(layout="constrained")
         certificate.plot(figure.subplots(), tolerance=tolerance)
-        write_picture(figure, plot)
+        write_figure(figure, plot)
     if as_json:
         print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
         return

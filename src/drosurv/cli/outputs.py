@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from drosurv.errors import Argument, ArgumentError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -38,14 +34,6 @@ def check_picture(path: Path | None) -> None:
         raise ArgumentError(
             Argument("plot", str(path)), f" must end in {', '.join(_PICTURES)}, which says what to draw."
         )
-
-
-def write_picture(figure: Figure, path: Path) -> None:
-    """Draw a figure into a file, whole or not at all."""
-    from drosurv.files import whole_file
-
-    with whole_file(path) as part:
-        figure.savefig(part, format=path.suffix.lower().removeprefix("."), dpi=150)
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -20,10 +20,11 @@ from drosurv.cli.options import (
     listed,
     with_options,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, write_picture
+from drosurv.cli.outputs import check_outputs, check_picture
 from drosurv.cli.rendering import print_frame, print_json
 from drosurv.cli.settings import read_grid, read_settings
 from drosurv.errors import Argument, ArgumentError
+from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, SelectionRule
@@ -226,4 +227,4 @@ def _draw(search: GridSearch, path: Path, minimise: str) -> None:
     front, shrinkage = figure.subplots(1, 2)
     search.plot_front(front, minimise=minimise)
     search.plot_shrinkage(shrinkage)
-    write_picture(figure, path)
+    write_figure(figure, path)

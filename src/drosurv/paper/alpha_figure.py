@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from drosurv.files import whole_file
 from drosurv.paper.plan import ALPHA_FIGURE, DATASET_LABELS, FIGURE_LEARNING_RATE
 from drosurv.paper.shrinkage import gain_share
 from drosurv.paper.summary import OVER_REPEATS, over_repeats
 from drosurv.paper.table_metrics import TABLE_METRICS
+from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,16 +85,11 @@ def alpha_figure(curves: pd.DataFrame) -> Figure:
 
 def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
     """Write a figure as PNG and SVG into a folder; the same figure gives the same SVG, byte for byte."""
-    from matplotlib import rc_context
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    with whole_file(png) as part:
-        figure.savefig(part, format="png", dpi=150)
-    # Element ids are random and the date is today's unless told otherwise.
-    with rc_context({"svg.hashsalt": name}), whole_file(svg) as part:
-        figure.savefig(part, format="svg", metadata={"Date": None})
+    for path in (png, svg):
+        write_figure(figure, path)
     return png, svg
 
 

@@ -1,6 +1,6 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
-from drosurv.presentation.axes import axes_or_new
+from drosurv.presentation.figures import axes_or_new, write_figure
 from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
@@ -71,5 +71,6 @@ __all__ = [
     "text",
     "unit_in",
     "with_interval",
+    "write_figure",
     "written",
 ]

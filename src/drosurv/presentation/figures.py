@@ -1,0 +1,31 @@
+"""Figures: axes to draw on, and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drosurv.files import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
+    """The axes that were given, or those of a new figure of so many inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as the suffix says, whole or not at all; the same figure gives the same SVG, byte for byte."""
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower().removeprefix(".")
+    # Element ids are random and the date is today's unless told otherwise.
+    with rc_context({"svg.hashsalt": "drosurv"}), whole_file(path) as part:
+        figure.savefig(part, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
