@@ -44,6 +44,18 @@ def test_most_patients_censored_leave_cvars_threshold_at_zero():
     np.testing.assert_allclose(there.worst_case_weights_, here.worst_case_weights_, atol=1e-6)
 
 
+def test_cvars_kinks_are_solved_where_the_processor_knows_the_curvature_from_a_sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 30))
+    lives, censoring = rng.exponential(np.exp(-0.2 * X[:, :3].sum(axis=1))), rng.exponential(size=len(X))
+    y = Surv.from_arrays(lives <= censoring, np.minimum(lives, censoring))
+    # Over slabs it is everybody's; the sample's alone stalls.
+    here, there = (DROCox(0.3, "cvar", tol=1e-9, device=device).fit(X, y) for device in ("cpu", "cpu:0"))
+    assert here.converged_
+    assert there.converged_
+    np.testing.assert_allclose(here.coef_, there.coef_, atol=1e-8)
+
+
 def test_float32_features_stay_float32_on_a_device_and_find_the_same_coefficients():
     X = DATA.X.to_numpy(dtype=np.float32)
     here, there = DROCox(alpha=0.3).fit(X, DATA.y), DROCox(alpha=0.3, device="cpu:0").fit(X, DATA.y)

@@ -1,8 +1,8 @@
 """Global optima of convex problems, with a certificate.
 
 A quasi-Newton method whose first guess of the curvature is the Newton matrix, exact on small problems and taken
-from a sample of the patients on large ones, where the remembered steps (L-BFGS) correct it. Nonsmooth
-objectives are approached through smoothed ones of falling price.
+from a sample of the patients on large ones, where the remembered steps (L-BFGS) correct it; where that
+stalls, it is exact there too. Nonsmooth objectives are approached through smoothed ones of falling price.
 
 Certificate: with the adversary's weights q held fixed, min_theta sum_i q_i l_i(theta) is below the optimum, and the
 objective at theta above it. The inner minimum is taken as its value at theta less g' H^-1 g, twice what
@@ -158,6 +158,9 @@ def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> So
         # The price alone keeps a stage this far from the true problem: solving it more precisely gains nothing.
         precision = max(0.1 * tol, 0.01 * price / max(best.scale, np.finfo(float).tiny))
         inner = _descend(stage, best.x, precision, max_iter - used)
+        if stage.sample is None:
+            # It needed everybody's curvature, and so will later ones.
+            problem.sample = None
         used += max(inner.n_iter, 1)
         value = problem.value(inner.x)
         history.append(value)
@@ -267,8 +270,12 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * problem.scale(value)
             length = length if found else length / 2
         if not found or (moved >= value and length < 1e-3):
-            status = "stalled"
             problem.value(x)
+            if problem.sample is not None:
+                # Near kinks a sample's curvature misleads: from here on everybody's.
+                problem.sample = None
+                continue
+            status = "stalled"
             break
         following_gradient = problem.gradient()
         # Near kinks Newton's steps are far too short, and the objective falls no faster than before.
