@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv.presentation import NOTHING, in_years, p_text, percent, with_interval, written
+from drosurv.presentation import NOTHING, in_years, p_text, with_interval, written
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_number_and_its_interval_have_the_same_decimals():
 
 def test_p_values_and_shares_in_sentences():
     assert (p_text(0.2), p_text(0.0002)) == ("p = 0.200", "p below 0.001")
-    assert (percent(0.456), percent(np.nan)) == ("46 %", NOTHING)
+    assert (written(0.456, "share"), written(np.nan, "share")) == ("45.6 %", NOTHING)
 
 
 @pytest.mark.parametrize(

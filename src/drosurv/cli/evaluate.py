@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
-from drosurv.presentation import unit_in, with_interval
+from drosurv.presentation import unit_in, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     import pandas as pd
 
     table = result.to_frame()
-    print_frame(_by_group(table[table["kind"] != "gap"]), title)
+    print_frame(pd.DataFrame(map(_group, result.group_records())), title)
     overall = table[(table["kind"] == "overall") & table["metric"].isin(_OVERALL)]
     gaps = pd.DataFrame([asdict(row) for metric in _GAPS for row in result.gaps(metric)])
     for heading, rows, names in (("Overall", overall, _OVERALL), ("Between groups", gaps, _GAPS)):
@@ -154,22 +154,22 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
     return shown[names].round(3)
 
 
-def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per group, its metrics side by side."""
-    import pandas as pd
-
-    found = []
-    for (attribute, group), own in rows.groupby(["attribute", "group"], sort=False):
-        cells = {str(row["metric"]): _cell(row) for _, row in own.iterrows()}
-        found.append(
-            {
-                "group": "everybody" if attribute == "overall" else f"{attribute}: {group}{_few(own)}",
-                "patients": int(own["n"].iloc[0]),
-                "events": int(own["events"].iloc[0]),
-                **{label: cells.get(metric, "") for metric, label in _BY_GROUP.items()},
-            }
-        )
-    return pd.DataFrame(found)
+def _group(own: dict[str, Any]) -> dict[str, Any]:
+    """A group's metrics side by side."""
+    small = " (small)" if own["status"] == "small group" else ""
+    return {
+        "group": "everybody"
+        if own["attribute"] == "overall"
+        else f"{own['attribute']}: {own['group']}{small}",
+        "patients": own["patients"],
+        "events": own["events"],
+        **{
+            label: with_interval(own[metric], own[f"{metric}_low"], own[f"{metric}_high"])
+            if metric in own
+            else ""
+            for metric, label in _BY_GROUP.items()
+        },
+    }
 
 
 def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
@@ -180,18 +180,12 @@ def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
         {"metric": rows["metric"].map(names), "value": [_cell(row) for _, row in rows.iterrows()]}
     )
     if (rows["kind"] == "gap").all():
-        named = (f"{row['attribute']}: {row['group']}{_few(rows.loc[[at]])}" for at, row in rows.iterrows())
-        shown.insert(0, "groups", list(named))
-        shown["p alone"] = rows["p_value"].to_numpy()
+        shown.insert(0, "groups", [f"{row['attribute']}: {row['group']}" for _, row in rows.iterrows()])
+        shown["p alone"] = [written(p, "p_value") for p in rows["p_value"]]
         # The sentences below say the same of the gaps that they speak of.
         if len(set(rows["attribute"])) > 1:
-            shown["p adjusted"] = rows["p_adjusted"].to_numpy()
+            shown["p adjusted"] = [written(p, "p_value") for p in rows["p_adjusted"]]
     return shown
-
-
-def _few(rows: pd.DataFrame) -> str:
-    """A mark on what stands on too few patients to be judged."""
-    return " (small)" if (rows["status"] == "small group").any() else ""
 
 
 def _cell(row: pd.Series[float]) -> str:

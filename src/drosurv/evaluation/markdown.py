@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.presentation import literal, markdown_table, percent, with_interval, written
+from drosurv.presentation import Column, Table, literal, plain_rows
 
 if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
+
+_ENDS = ("low", "high")
 
 
 def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     """The given sentences, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
-    overall = [(CATALOGUE[row.metric].label, row.text) for row in result.select(kind="overall")]
     parts = [
         f"# Evaluation of {literal(settings.model)}",
         "\n".join(f"- {literal(sentence)}" for sentence in sentences),
         "## Overall",
-        markdown_table(["metric", "value"], overall),
+        _overall(result),
     ]
     for attribute in result.attributes:
         parts += [f"## By {literal(attribute)}", _groups(result, attribute), _gaps(result, attribute)]
@@ -44,71 +45,67 @@ def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _overall(result: EvaluationResult) -> str:
+    rows = [vars(row) | {"metric": CATALOGUE[row.metric].label} for row in result.select(kind="overall")]
+    return _table([Column("metric", "metric"), Column("value", "value", "value", _ENDS)], rows)
+
+
 def _groups(result: EvaluationResult, attribute: str) -> str:
-    rows = result.select(attribute=attribute, kind="group")
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    text = {(row.group, row.metric): row.text for row in rows}
-    header = ["group", "n", "events", "censored", *(CATALOGUE[metric].label for metric in metrics)]
-    return markdown_table(
-        header,
-        [
-            (
-                literal(row.group),
-                f"{row.n:,}",
-                f"{row.events:,}",
-                percent(row.censoring),
-                *(text[row.group, metric] for metric in metrics),
-            )
-            for row in {row.group: row for row in rows}.values()
-        ],
-    )
+    rows = [own for own in result.group_records() if own["attribute"] == attribute]
+    columns = [
+        Column("group", "group"),
+        Column("patients", "n", "count"),
+        Column("events", "events", "count"),
+        Column("censoring", "censored", "share"),
+        *(Column.measured(name, metric.label) for name, metric in CATALOGUE.items() if name in rows[0]),
+    ]
+    return _table(columns, rows)
 
 
 def _gaps(result: EvaluationResult, attribute: str) -> str:
-    return markdown_table(
-        ["gap", "between", "size", "p, on its own", "p, all attributes allowed for", "test"],
-        [
-            (
-                CATALOGUE[row.metric].label,
-                literal(row.group),
-                row.text,
-                written(row.p_value),
-                written(row.p_adjusted),
-                row.test,
-            )
-            for row in result.select(attribute=attribute, kind="gap")
-        ],
-    )
+    rows = [
+        vars(row) | {"metric": CATALOGUE[row.metric].label}
+        for row in result.select(attribute=attribute, kind="gap")
+    ]
+    columns = [
+        Column("metric", "gap"),
+        Column("group", "between"),
+        Column("value", "size", "value", _ENDS),
+        Column("p_value", "p, on its own", "p_value"),
+        Column("p_adjusted", "p, all attributes allowed for", "p_value"),
+        Column("test", "test"),
+    ]
+    return _table(columns, rows)
 
 
 def _calibration(calibration: pd.DataFrame) -> str:
-    rows = [
-        (
-            "everybody" if row["attribute"] == EVERYONE else literal(f"{row['attribute']} {row['group']}"),
-            f"{row['horizon']:g}",
-            written(row["predicted"]),
-            with_interval(row["observed"], row["low"], row["high"]),
-            written(row["difference"]),
-            f"{row['at_risk']:,}",
-        )
-        for row in calibration.to_dict("records")
+    rows = plain_rows(calibration)
+    for row in rows:
+        row["who"] = "everybody" if row["attribute"] == EVERYONE else f"{row['attribute']} {row['group']}"
+    columns = [
+        Column("who", "who"),
+        Column("horizon", "time", "time"),
+        Column("predicted", "predicted", "value"),
+        Column("observed", "observed", "value", _ENDS),
+        Column("difference", "difference", "value"),
+        Column("at_risk", "at risk", "count"),
     ]
-    return markdown_table(["who", "time", "predicted", "observed", "difference", "at risk"], rows)
+    return _table(columns, rows)
 
 
 def _control(control: ShrinkageControl, reference: str) -> str:
-    rows = [
-        (
-            CATALOGUE[row["metric"]].label
-            + ("" if row["attribute"] == EVERYONE else f" ({literal(row['attribute'])})"),
-            *(written(row[scores]) for scores in ("model", "reference", "shrunken")),
-        )
-        for row in control.at_equal_gain.to_dict("records")
+    rows = plain_rows(control.at_equal_gain)
+    for row in rows:
+        of = "" if row["attribute"] == EVERYONE else f" ({row['attribute']})"
+        row["disparity"] = CATALOGUE[row["metric"]].label + of
+    columns = [
+        Column("disparity", "disparity"),
+        Column("model", "model", "value"),
+        Column("reference", reference, "value"),
+        Column("shrunken", f"{reference} x {control.factor:.2f} (equal gain)", "value"),
     ]
-    header = [
-        "disparity",
-        "model",
-        literal(reference),
-        f"{literal(reference)} x {control.factor:.2f} (equal gain)",
-    ]
-    return markdown_table(header, rows)
+    return _table(columns, rows)
+
+
+def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> str:
+    return Table("table", "", tuple(columns), tuple(rows)).to_markdown().rstrip()

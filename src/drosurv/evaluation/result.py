@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import plots
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
@@ -182,17 +183,33 @@ class EvaluationResult:
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
+    def group_records(self) -> list[dict[str, Any]]:
+        """Everybody and every group, a record each, its metrics side by side: the value, ends as _low and _high."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in self.rows:
+            # What is of pairs of patients or of intersections is no group's.
+            if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
+                continue
+            counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
+            who = {"attribute": row.attribute, "group": row.group}
+            own = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
+            if row.status == "small group" or own["status"] == "ok":
+                own["status"] = row.status
+            own |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
+        return list(found.values())
+
     def to_table(self) -> Table:
         """Who is served how well: c-index and, with curves, gains over no model, of everybody and of every group."""
         wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
-        rows: dict[tuple[str, str], dict[str, Any]] = {}
-        for row in self.rows:
-            if row.kind != "gap" and row.metric in wanted:
-                who = "all patients" if row.kind == "overall" else group_name(row.attribute, row.group)
-                found = rows.setdefault(
-                    (row.attribute, row.group), {"who": who, "patients": row.n, "events": row.events}
-                )
-                found |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
+        rows = [
+            {
+                **own,
+                "who": "all patients"
+                if own["attribute"] == EVERYONE
+                else group_name(own["attribute"], own["group"]),
+            }
+            for own in self.group_records()
+        ]
         columns = (
             Column("who", "group"),
             Column("patients", "patients", "count"),
@@ -200,7 +217,7 @@ class EvaluationResult:
             *(Column.measured(name, CATALOGUE[name].label) for name in wanted),
         )
         caption = f"Evaluation of {self.settings.model}; summary() says it in words"
-        return Table("evaluation", caption, columns, tuple(rows.values()))
+        return Table("evaluation", caption, columns, tuple(rows))
 
     def __repr__(self) -> str:
         return self.to_table().to_text()

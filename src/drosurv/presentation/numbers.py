@@ -90,11 +90,6 @@ def p_text(p_value: float) -> str:
     return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
 
 
-def percent(share: Any) -> str:
-    """A share in whole percent; a dash if it is not known."""
-    return NOTHING if is_missing(share) else f"{100 * share:.0f} %".replace("-", "−")
-
-
 def plain(value: Any, digits: int | None = _DIGITS) -> Any:
     """A value as JSON knows it: a Python number, text, or None for what is missing or not finite.
 

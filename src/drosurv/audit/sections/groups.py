@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import Any
-
 from drosurv.audit.charts.forest import Forest, group_forests
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, named
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
-from drosurv.presentation import Column, Table, plain
+from drosurv.presentation import Column, Table
+
+# What a reader must know before trusting a group's numbers.
+_NOTES = {"small group": "small group: read with care", "undefined": "some measures are undefined here"}
 
 
 def collect(evidence: Evidence) -> Part:
@@ -27,23 +26,14 @@ def group_table(result: EvaluationResult) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
     worst = next(iter(judged_gaps(result, "concordance_index")), None)
     rows = []
-    # What is of pairs of patients or of intersections is no group's.
-    told = [row for row in result.rows if row.kind != "gap" and CATALOGUE[row.metric].of != "everybody"]
-    for (attribute, group), members in groupby(told, key=lambda row: (row.attribute, row.group)):
-        own = list(members)
-        is_worst = worst is not None and (attribute, group) == (worst.attribute, worst.worst[0])
-        found: dict[str, Any] = {
-            **named(attribute, group),
-            "patients": own[0].n,
-            "events": own[0].events,
+    for own in result.group_records():
+        is_worst = worst is not None and (own["attribute"], own["group"]) == (worst.attribute, worst.worst[0])
+        flags = {
             "worst": is_worst,
             "may_be_chance": is_worst and worst is not None and not worst.beyond_chance,
-            "note": _note({row.status for row in own}),
+            "note": _NOTES.get(own["status"], ""),
         }
-        for row in own:
-            found[row.metric] = plain(row.value)
-            found |= {f"{row.metric}_low": plain(row.low), f"{row.metric}_high": plain(row.high)}
-        rows.append(found)
+        rows.append({**own, **named(own["attribute"], own["group"]), **flags})
     columns = [
         Column("group", "Group"),
         Column("attribute", "Attribute"),
@@ -59,13 +49,6 @@ def group_table(result: EvaluationResult) -> Table:
 def draw(part: Part) -> list[Forest]:
     """One forest per model."""
     return group_forests([tables[0] for tables in part.by_model])
-
-
-def _note(statuses: set[str]) -> str:
-    """What a reader must know before trusting a group's numbers."""
-    if "small group" in statuses:
-        return "small group: read with care"
-    return "some measures are undefined here" if "undefined" in statuses else ""
 
 
 SECTION = Section(
