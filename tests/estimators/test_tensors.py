@@ -46,6 +46,20 @@ def test_a_tensor_gives_the_model_of_the_array(model, weighted, patients):
         np.testing.assert_allclose(found.worst_case_weights_, expected.worst_case_weights_, atol=atol)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_constant_feature_of_a_tensor_has_no_coefficient(model, weighted, patients):
+    X, y, weight = patients
+    given = weight if weighted else None
+    for same in (0.1, 7.3, -1234.56789):
+        beside = torch.as_tensor(np.column_stack([X, np.full(len(X), same)]))
+        found = clone(model).set_params(l2=0.0).fit(beside, y, given)
+        assert abs(found.coef_[3] * same) < 1e-8
+        assert found.status_ == "converged"
+    alone = clone(model).set_params(l2=0.0).fit(torch.as_tensor(X), y, given)
+    np.testing.assert_allclose(found.coef_[:3], alone.coef_, atol=1e-5)
+
+
 def test_a_tensor_is_neither_copied_to_numpy_nor_changed(patients):
     X, y, _ = patients
     given = torch.as_tensor(X, dtype=torch.float32)

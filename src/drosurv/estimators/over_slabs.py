@@ -110,7 +110,9 @@ def train_over_slabs(
         Who does the work.
     """
     plan = cohort.plan
-    problem = SlabProblem(slabs, len(centre), cohort.rests, plan.objective, l2=estimator.l2, workers=workers)
+    problem = SlabProblem(
+        slabs, len(centre), cohort.rests, plan.objective, l2=estimator.l2, workers=workers, centre=centre
+    )
     found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
     problem.value(found.x)
     warn_unless_converged(type(estimator).__name__, found)

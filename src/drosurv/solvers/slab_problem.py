@@ -19,6 +19,8 @@ from drosurv.target import FloatArray
 
 _SEPARATED = 500.0
 _VANISHED = 1e-10
+# The mean of a constant feature differs from it by no more than this share.
+_LAST_DIGITS = 1e-14
 
 
 class Workers(Protocol):
@@ -84,6 +86,8 @@ class SlabProblem:
         Ridge weight.
     workers : Workers
         Who does the work.
+    centre : (d,) float64, optional
+        What was subtracted from the features: they are known up to the last digits of it.
     """
 
     sample = None
@@ -97,9 +101,11 @@ class SlabProblem:
         *,
         l2: float = 0.0,
         workers: Workers | None = None,
+        centre: FloatArray | None = None,
     ) -> None:
         self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
         self.l2, self.price = l2, 0.0
+        self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
         self.workers: Workers = Here() if workers is None else workers
         self.at = Point()
         self.tilts: tuple[Tilt, ...] = ()
@@ -198,7 +204,7 @@ class SlabProblem:
         parts: list[tuple[Any, list[Bend | None]]] = self._gathered(
             kernels.curvature, *self._point(), _sums_before(by_risk)
         )
-        fixed = in_numpy(sum(rigid for rigid, _ in parts)) + self.l2 * np.eye(self.size)
+        fixed = in_numpy(sum(rigid for rigid, _ in parts))
         bent = np.zeros_like(fixed)
         for which, tilt in enumerate(self.tilts):
             sides = [bend for _, bends in parts if (bend := bends[which]) is not None]
@@ -209,6 +215,11 @@ class SlabProblem:
             for scale, by_active, by_along in tilt.terms:
                 vector = by_active * on_active + by_along * on_along
                 bent += scale * np.outer(vector, vector)
+        # What is left of a constant feature is rounding, and must not pass for a signal.
+        constant = np.diag(fixed) <= self._rounding**2
+        for matrix in (fixed, bent):
+            matrix[constant, :] = matrix[:, constant] = 0.0
+        fixed += self.l2 * np.eye(self.size)
         return fixed, fixed + bent if bent.any() else fixed
 
     def event_weights(self) -> list[Any]:
