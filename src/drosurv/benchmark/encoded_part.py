@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.datasets import Dataset
+from drosurv.datasets.splits import drawn_rows
 from drosurv.tables import TableEncoder
 from drosurv.target import Target, parse_target
 
@@ -42,14 +43,7 @@ class EncodedPart:
 
 def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
     """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training."""
-    from sklearn.model_selection import train_test_split
-
-    train, test = (
-        dataset.take(np.sort(rows))
-        for rows in train_test_split(
-            np.arange(len(dataset)), test_size=TEST_SHARE, stratify=dataset.target.event, random_state=seed
-        )
-    )
+    train, test = (dataset.take(np.sort(rows)) for rows in drawn_rows(dataset, TEST_SHARE, seed))
     rare = _rare_levels(train.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

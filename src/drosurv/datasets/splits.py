@@ -60,13 +60,14 @@ def split(
     >>> len(train), len(validation), len(test)
     (5039, 1260, 1575)
     """
-    rest, test = _draw(dataset, test_size, test_seed)
-    train, validation = _draw(dataset.take(rest), validation_size, seed)
+    rest, test = drawn_rows(dataset, test_size, test_seed)
+    train, validation = drawn_rows(dataset.take(rest), validation_size, seed)
     parts = Split(dataset.take(rest[train]), dataset.take(rest[validation]), dataset.take(test))
     return _imputed(parts) if impute else parts
 
 
-def _draw(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntArray]:
+def drawn_rows(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Rows that stay and rows of a random share, both with the same share of events."""
     from sklearn.model_selection import train_test_split
 
     kept, drawn = train_test_split(
