@@ -116,7 +116,7 @@ def _common_axis(column: Column, tables: Sequence[Table]) -> Axis:
     ]
     zero = [0.0] if column.key in AGAINST_NOTHING else []
     # Percent signs take room.
-    count = 2 if column.kind == "share" else 3
+    count = 1 if column.kind == "share" else 3
     return Axis.over("", [*values, *zero], kind=column.kind, count=count)
 
 
