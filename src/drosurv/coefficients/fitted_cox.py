@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import tie_shares
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.silent_features import silent_features
 from drosurv.losses.slots import Slots
@@ -113,12 +114,8 @@ class FittedCox:
     @cached_property
     def tie_share(self) -> FloatArray:
         """Share k/m (E,) of the tied events' risk that is out of each term."""
-        if self.likelihood.ties == "breslow":
-            return np.zeros(len(self.rows))
-        block = self.loss.block
-        count = np.bincount(block)
-        k = np.arange(len(block)) - np.repeat(np.cumsum(count) - count, count)
-        return k / count[block]
+        breslow = self.likelihood.ties == "breslow"
+        return np.zeros(len(self.rows)) if breslow else tie_shares(self.loss.block)
 
     @cached_property
     def _log_sums(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial, tie_shares
 from drosurv.target import FloatArray
 
 
@@ -21,10 +21,9 @@ def log_hazard_jumps(loss: CoxPartial, scores: FloatArray) -> FloatArray:
     log_risk: FloatArray = loss.risk_sets.log_sums(scores[None, :])[0]
     rows, block = loss.rows, loss.block
     own = np.ones(len(rows)) if loss.weight is None else loss.weight[rows]
-    count, total = np.bincount(block), np.bincount(block, own)
+    total = np.bincount(block, own)
     if loss.ties == "breslow":
         return np.log(total) - log_risk
     part = np.bincount(block, own * np.exp(scores[rows] - log_risk[block]))
-    place = np.arange(len(block)) - np.repeat(np.cumsum(count) - count, count)
-    left = 1.0 - (place / count[block]) * part[block]
-    return np.log(total / count * np.bincount(block, 1.0 / left)) - log_risk
+    left = 1.0 - tie_shares(block) * part[block]
+    return np.log(total / np.bincount(block) * np.bincount(block, 1.0 / left)) - log_risk

@@ -167,11 +167,7 @@ class _EfronTies:
 
     def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
         self.rows, self.block = rows, block
-        self.count = np.bincount(block)
-        # Each event of a block stands for one of its m terms.
-        by_block = np.argsort(block, kind="stable")
-        self.k = np.empty_like(block)
-        self.k[by_block] = np.arange(len(block)) - np.repeat(np.cumsum(self.count) - self.count, self.count)
+        self.count, self.step = np.bincount(block), tie_shares(block)
         self.log_weight = 0.0 if weight is None else np.log(weight[rows])
         self._share: FloatArray = np.empty(0)
         self._slope: FloatArray = np.empty(0)
@@ -192,8 +188,7 @@ class _EfronTies:
     def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Gradients (E, d) of the single terms log(S - k/m D), one per event."""
         rise, rho = self._rise(X, means)
-        step = self.k / self.count[self.block]
-        slope = -step / (1.0 - step * rho[self.block])
+        slope = -self.step / (1.0 - self.step * rho[self.block])
         return means[self.block] + slope[:, None] * rise[self.block]
 
     def _rise(self, X: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -230,6 +225,13 @@ def subtract_own(
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
+
+
+def tie_shares(block: IntArray) -> FloatArray:
+    """Shares k/m (E,), k = 0..m-1, of the m events of each tie block (E,): each event stands for one of its m terms."""
+    _, first, count = np.unique(block, return_index=True, return_counts=True)
+    shares: FloatArray = (np.arange(len(block)) - np.repeat(first, count)) / np.repeat(count, count)
+    return shares
 
 
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
