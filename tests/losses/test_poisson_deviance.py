@@ -44,6 +44,14 @@ def test_losses_and_gradients_follow_the_definition():
             np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-8)
 
 
+def test_an_offset_is_added_to_the_scores():
+    target, rng = sample()
+    offset, scores, psi = rng.normal(size=30), rng.normal(size=30), rng.normal(size=4)
+    loss = PoissonDeviance(target, 4, offset=offset)
+    expected = defined_losses(scores + offset, psi, target, loss.intervals.cut_points)
+    np.testing.assert_allclose(loss(scores[None], psi[None])[0], expected)
+
+
 def test_torch_agrees_in_value_and_gradient():
     target, rng = sample(seed=1)
     loss = PoissonDeviance(target, 4)

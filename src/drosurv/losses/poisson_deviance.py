@@ -101,6 +101,7 @@ class PoissonDeviance(OnIntervals):
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
         self._psi = extra
+        scores = scores if self._offset is None else scores + self._offset
         self._base = self._cumulative(np.exp(extra))
         log_hazard = scores + np.log(self._base)
         with np.errstate(over="ignore"):
