@@ -103,3 +103,5 @@ def test_small_groups_are_named_in_one_warning():
     with pytest.warns(SmallGroupWarning, match="sex f: 10 patients, 5 events; sex m: 100 patients, 2 events"):
         assert warn_of_small_groups(counts, min_group=50, min_events=5) == {("sex", "f"), ("sex", "m")}
     assert warn_of_small_groups(counts, min_group=5, min_events=1) == set()
+    with pytest.warns(SmallGroupWarning, match=r"\(age over 65: 9 patients, 5 events\)"):
+        warn_of_small_groups({("age>65", ">65"): Count(9, 5)}, min_group=50, min_events=5)

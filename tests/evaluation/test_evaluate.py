@@ -274,6 +274,13 @@ def test_a_reference_may_be_any_model_or_scores(model, train, held_out):
         assert found.control.factor == pytest.approx(0.5, abs=1e-4)
 
 
+def test_a_reference_no_better_than_no_model_is_why_its_share_is_undefined(model, train, held_out):
+    with pytest.warns(UndefinedMetricWarning) as told:
+        found = quick(model, train, held_out, reference=-model.predict(held_out.X))
+    assert np.isnan(found.value("share_of_gain"))
+    assert ["no better than no model" in str(warning.message) for warning in told] == [True]
+
+
 @pytest.mark.parametrize(("factor", "shift"), [(1000.0, 0.0), (1.0, -1000.0)])
 def test_hazards_that_overflow_or_vanish_leave_their_disparities_out(model, train, held_out, factor, shift):
     found = quick(factor * model.predict(held_out.X) + shift, train, held_out)

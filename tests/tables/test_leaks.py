@@ -1,8 +1,11 @@
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv.tables import find_leaks
+from drosurv.tables.leaks import _chance_never_later
 from drosurv.target import Surv
 
 RNG = np.random.default_rng(0)
@@ -51,6 +54,27 @@ def test_the_time_of_something_that_most_never_had_is_found():
         assert find_leaks(pd.DataFrame({"relapse": relapse / unit}), Y) == {"relapse": reason}
     elsewhere = np.where(np.arange(400) % 5 == 0, TIME, 3 * RNG.random(400) * TIME)
     assert find_leaks(pd.DataFrame({"c": elsewhere}), Y) == {}
+
+
+def test_the_day_of_something_during_follow_up_is_found():
+    """As that of a transplant is, missing for whoever had none: who has a late one has lived until then."""
+    transplant = np.where(np.arange(400) % 3 == 0, np.random.default_rng(1).random(400) * TIME, np.nan)
+    found = find_leaks(pd.DataFrame({"transplant": transplant}), Y)
+    assert found == {
+        "transplant": "it is never above the time, as the time of something that happened during follow-up"
+    }
+    shuffled = np.random.default_rng(2).permutation(transplant)
+    assert find_leaks(pd.DataFrame({"c": shuffled}), Y) == {}
+    # Below everybody's time, whoever has it: no leak.
+    late = Surv.from_arrays(EVENT, TIME + 1)
+    assert find_leaks(pd.DataFrame({"c": np.random.default_rng(3).random(400)}), late) == {}
+
+
+def test_chance_is_that_of_every_order_of_the_times():
+    values, time = np.array([1.0, 2.0, 3.0, 1.5, 0.5]), np.array([1.2, 2.5, 3.0, 4.0, 2.0])
+    orders = list(permutations(time))
+    share = np.mean([(values <= np.array(order)).all() for order in orders])
+    assert _chance_never_later(values, time) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

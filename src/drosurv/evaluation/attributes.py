@@ -15,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
-from drosurv.presentation import counted
+from drosurv.presentation import counted, group_name
 from drosurv.target import IntArray, Target
 
 #: What tables call the attribute, and the group, of all patients.
@@ -181,7 +181,7 @@ def warn_of_small_groups(
     small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
     if small:
         named = "; ".join(
-            f"{attribute} {label}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"
+            f"{group_name(attribute, label)}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"
             for (attribute, label), count in small.items()
         )
         warnings.warn(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.by_cause import evaluate_by_cause
@@ -228,10 +231,20 @@ def evaluate(
 
 
 def _warn_of_undefined(rows: Sequence[Row]) -> None:
-    """One warning that names every group, and the metrics it has no value of."""
+    """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
     undefined: dict[str, list[str]] = {}
+    gain = next((row for row in rows if row.metric == "gain_over_null"), None)
+    # With a gain of the model's own there are events: the share of the reference's lacks only the latter.
+    no_gain = gain is not None and gain.status != "undefined"
     for row in rows:
-        if row.status == "undefined" and row.kind != "gap":
+        if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
+            warnings.warn(
+                "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
+                "than no model does.",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        elif row.status == "undefined" and row.kind != "gap":
             who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
             undefined.setdefault(who, []).append(row.metric)
     warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
