@@ -128,7 +128,7 @@ def test_held_out_patients_are_written_and_not_trained_on(drosurv, data, target,
         "fit", data, *target, "--hold-out", test, "--hold-out-share", "0.2", "-o", tmp_path / "m"
     )
     assert summary["patients"] == 320
-    assert summary["held_out"] == {"file": str(test), "patients": 80}
+    assert summary["held_out"] == {"file": str(test), "patients": 80, "rows": 80}
     away = pd.read_csv(test)
     assert list(away.columns) == list(patients.columns)
     assert set(away["id"]) < set(patients["id"])

@@ -141,11 +141,14 @@ def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
     assert (
         "column 'patient' names 400 different patients in 686 rows" in fit(frame, "--drop", "patient").stderr
     )
-    fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv")
+    told = " ".join(fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv").stdout.split())
     away = pd.read_csv(tmp_path / "test.csv")
     sizes = frame["patient"].value_counts()
     assert all(count == sizes[name] for name, count in away["patient"].value_counts().items())
     assert 0.2 < away["patient"].nunique() / 400 < 0.3
+    rows, patients = len(away), away["patient"].nunique()
+    assert f"trained on {686 - rows} rows of {400 - patients} patients" in told
+    assert f"{rows} rows of {patients} patients were held out" in told
 
 
 def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path):

@@ -99,7 +99,10 @@ def test_the_table_says_where_its_errors_come_from():
     plain = CoxPH().fit(X, Y)
     assert list(plain.summary().columns) == COLUMNS
     assert "observed information" in str(plain.summary())
-    assert "sandwich" in str(plain.summary(method="sandwich"))
+    robust = str(plain.summary(method="sandwich"))
+    assert "sandwich" in robust
+    assert "That test takes rows for independent" in robust
+    assert "independent" not in str(plain.summary())
     assert "sandwich" in str(CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary())
     # As in R, ids alone do not: a patient cut into rows is still one, unless he has several events.
     rows = {"entry": Y["time"] - 0.5, "id": np.arange(len(Y))}

@@ -28,9 +28,12 @@ from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
 from drosurv.cli.settings import read_settings
 from drosurv.errors import ArgumentError
+from drosurv.presentation import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from drosurv.tables import SurvivalTable
 
 
 @with_options
@@ -129,10 +132,16 @@ def fit(
             verbose=not as_json and sys.stderr.isatty(),
         )
     trained.save(output, source.data, force=force)
-    summary = {"model": str(output), **trained.summary(), "held_out": None, "next": None}
+    summary = {
+        "model": str(output),
+        **trained.summary(),
+        **_size(table, patient),
+        "held_out": None,
+        "next": None,
+    }
     if held is not None and hold_out is not None:
         source.format.write(held.frame, hold_out)
-        summary["held_out"] = {"file": str(hold_out), "patients": len(held)}
+        summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
         marks = words(replace(source, missing=None), FileOptions)
         summary["next"] = ["audit", str(output), str(hold_out), *marks]
         summary["next"] += [word for group in groups or () for word in ("--groups", group)]
@@ -156,6 +165,16 @@ def _widths(text: str | None) -> tuple[int, ...] | None:
         raise ArgumentError.must("hidden", "be widths separated by commas, such as 24,24", text) from None
 
 
+def _size(table: SurvivalTable, id: str | None) -> dict[str, int]:
+    """Patients and rows of a table: the same number, unless a column tells which rows are of one patient."""
+    return {"patients": len(table) if id is None else len(set(table.patients.tolist())), "rows": len(table)}
+
+
+def _patients(size: dict[str, Any]) -> str:
+    patients = counted(size["patients"], "patient")
+    return patients if size["rows"] == size["patients"] else f"{size['rows']:,} rows of {patients}"
+
+
 def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     import pandas as pd
 
@@ -171,7 +190,7 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status})", "")
     ranked = "c-index of cause 1" if summary["event"].startswith("any cause") else "c-index"
     typer.echo(
-        f"{summary['estimator']} trained on {summary['patients']:,} patients with {summary['events']:,} events{word}; "
+        f"{summary['estimator']} trained on {_patients(summary)} with {summary['events']:,} events{word}; "
         f"{ranked} {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
@@ -179,6 +198,6 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     tell_recalibration(summary["recalibration"], "--no-recalibrate leaves them as they are")
     if summary["held_out"] is not None:
         held = summary["held_out"]
-        typer.echo(f"{held['patients']:,} patients were held out in {held['file']}.")
+        typer.echo(f"{_patients(held)} were held out in {held['file']}.")
     if summary["next"] is not None:
         typer.echo(f"Next, look for whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")

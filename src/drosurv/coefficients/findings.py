@@ -93,6 +93,8 @@ def findings_table(
     if findings.log_likelihoods is not None:
         degrees = len(coef) if findings.degrees is None else findings.degrees
         notes.append(_likelihood_ratio(*findings.log_likelihoods, degrees))
+        if method == "sandwich":
+            notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
         notes += _robust_notes(title, names, coef / scale, plain, findings, scale)
     caption = f"{title}: {findings.n_patients:,g} patients, {findings.n_events:,g} events"
