@@ -10,7 +10,10 @@ export OMP_NUM_THREADS ?= 1
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
 
-test: lint tests test-peers
+# Types are checked on one core while tests begin on the others.
+test: $(VENV)/test-ready
+	$(MAKE) --jobs=2 lint tests
+	$(MAKE) test-peers
 
 lint: $(VENV)/test-ready
 	$(BIN)/ruff check .
@@ -22,7 +25,7 @@ tests: $(VENV)/test-ready
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready
-	PYTHONPATH=$(PEERS) $(BIN)/pytest -m peer $$(grep -rl "mark.peer" tests)
+	PYTHONPATH=$(PEERS) $(BIN)/pytest -n auto -m peer $$(grep -rl "mark.peer" tests)
 
 # Examples that no run has tried yet, for every property that Hypothesis tests.
 search: $(VENV)/test-ready

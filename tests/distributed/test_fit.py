@@ -66,6 +66,13 @@ def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
     assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
 
 
+def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
+    columns = FRAME[[*FEATURES, "time", "event"]].sample(frac=1.0, random_state=0)
+    columns.to_parquet(tmp_path / "part.parquet", index=True)
+    fitted = distributed.fit(CoxPH(), tmp_path, time="time", event="event")
+    assert fitted.feature_names_in_.tolist() == list(FEATURES)
+
+
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
 @pytest.mark.parametrize("order", ["drawn", "rising", "falling"])
 def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path):

@@ -145,5 +145,7 @@ def test_it_pickles(cls):
 # A model that says the same of everybody has no calibration slope.
 @pytest.mark.filterwarnings("ignore:undefined:sklearn.exceptions.UndefinedMetricWarning")
 def test_it_can_be_evaluated(cls):
-    result = drosurv.evaluate(fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS)
+    result = drosurv.evaluate(
+        fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS, n_bootstrap=20, random_state=0
+    )
     assert len(result.to_frame()) > 0

@@ -89,7 +89,10 @@ class ParquetParts:
         if not paths:
             raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
         self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
-        self.names: list[str] = [str(name) for name in pq.read_schema(paths[0]).names]
+        schema = pq.read_schema(paths[0])
+        # An index that pandas wrote beside the columns is none of them.
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        self.names: list[str] = [str(name) for name in schema.names if name not in index]
         self.workers, self.folder = Threads(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
