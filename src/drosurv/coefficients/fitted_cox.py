@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from drosurv.losses import CoxPartial
-from drosurv.losses.cox_partial import tie_shares
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.silent_features import silent_features
 from drosurv.losses.slots import Slots
+from drosurv.losses.tie_blocks import tie_shares
 from drosurv.target import FloatArray, IntArray, Target
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.losses.cox_partial import CoxPartial, tie_shares
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.tie_blocks import tie_shares
 from drosurv.target import FloatArray
 
 

@@ -16,6 +16,7 @@ from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
+from drosurv.losses.tie_blocks import EfronTies, block_sums
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -69,9 +70,9 @@ class CoxPartial(ConvexLoss):
             self.slots = slots = Slots.of(target)
             self.rows, self.at, self.block = slots.rows, slots.time, slots.block
             self.risk_sets = RiskWindows(slots, weight)
-        self._efron: _EfronTies | None = None
+        self._efron: EfronTies | None = None
         if ties == "efron" and len(self.at) < len(self.rows):
-            self._efron = _EfronTies(self.rows, self.block, weight)
+            self._efron = EfronTies(self.rows, self.block, weight)
 
     @property
     def compared(self) -> IntArray:
@@ -158,65 +159,6 @@ class CoxPartial(ConvexLoss):
         return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
 
 
-class _EfronTies:
-    """What Efron's form adds to the log sum of a tie block, and its derivative.
-
-    With rho the share of the block's events in the risk of its risk set, the term is
-    mean_k log(1 - k/m rho), k = 0..m-1.
-    """
-
-    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
-        self.rows, self.block = rows, block
-        self.count, self.step = np.bincount(block), tie_shares(block)
-        self.log_weight = 0.0 if weight is None else np.log(weight[rows])
-        self._share: FloatArray = np.empty(0)
-        self._slope: FloatArray = np.empty(0)
-
-    def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
-        self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
-        rho = block_sums(self._share, self.block, len(self.count))
-        value = np.zeros_like(rho)
-        self._slope = np.zeros_like(rho)
-        _efron_terms(rho, self.count, value, self._slope)
-        return value
-
-    def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
-        """Gradients (K, d) of the corrected log sums, given those of the plain ones."""
-        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)[0]
-        return corrected
-
-    def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
-        """Gradients (E, d) of the single terms log(S - k/m D), one per event."""
-        rise, rho = self._rise(X, means)
-        slope = -self.step / (1.0 - self.step * rho[self.block])
-        return means[self.block] + slope[:, None] * rise[self.block]
-
-    def _rise(self, X: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient (K, d) of rho, and rho (K,), for the first row of the batch."""
-        tied = np.zeros_like(means)
-        np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
-        rho = block_sums(self._share[:1], self.block, len(self.count))[0]
-        return tied - rho[:, None] * means, rho
-
-    def pullback(self, pull: FloatArray) -> FloatArray:
-        """Gradient through rho: returned for the events' own scores, subtracted from ``pull`` for log S."""
-        through = pull * self._slope
-        own = through[:, self.block] * self._share
-        pull -= through * block_sums(self._share, self.block, len(self.count))
-        return own
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray) -> None:
-    for b in range(rho.shape[0]):
-        for j in range(rho.shape[1]):
-            m = count[j]
-            for k in range(1, m):
-                left = 1.0 - k / m * rho[b, j]
-                value[b, j] += np.log(left) / m
-                slope[b, j] -= k / m / left / m
-
-
 @numba.njit(cache=True, nogil=True)
 def subtract_own(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
@@ -225,28 +167,6 @@ def subtract_own(
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
-
-
-def tie_shares(block: IntArray) -> FloatArray:
-    """Shares k/m (E,), k = 0..m-1, of the m events of each tie block (E,): each event stands for one of its m terms."""
-    _, first, count = np.unique(block, return_index=True, return_counts=True)
-    shares: FloatArray = (np.arange(len(block)) - np.repeat(first, count)) / np.repeat(count, count)
-    return shares
-
-
-def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
-    """Sums (B, K) of values (B, E) over the events of each tie block."""
-    out = np.zeros((len(values), n_blocks))
-    add_by_block(values, block, out)
-    return out
-
-
-@numba.njit(cache=True, nogil=True)
-def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:
-    """Add values (B, E) to the blocks (B, K) they belong to."""
-    for b in range(values.shape[0]):
-        for e in range(block.shape[0]):
-            out[b, block[e]] += values[b, e]
 
 
 @numba.njit(cache=True, nogil=True)

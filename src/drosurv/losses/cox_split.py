@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import block_sums, subtract_at
+from drosurv.losses.cox_partial import subtract_at
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
+from drosurv.losses.tie_blocks import block_sums
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import add_by_block, subtract_at, subtract_own
+from drosurv.losses.cox_partial import subtract_at, subtract_own
 from drosurv.losses.cox_split import softplus_terms
 from drosurv.losses.loss import RiskPart
 from drosurv.losses.risk_sets import log_sums, pull_back
+from drosurv.losses.tie_blocks import add_by_block
 from drosurv.networks.linear import Linear, combine, project
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
