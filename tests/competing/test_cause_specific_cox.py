@@ -106,7 +106,7 @@ def test_robust_models_minimise_the_worst_case_of_the_summed_regrets():
     # Its own baselines, read at the cut points, give its log hazards.
     psi = []
     for part, baseline in zip(loss.parts, model._baselines, strict=True):
-        ends = np.concatenate([[0.0], part.intervals.cut_points, [baseline.times[-1]]])
+        ends = np.concatenate([[0.0], part.loss.intervals.cut_points, [baseline.times[-1]]])
         psi.append(np.log(np.diff(baseline.cumulative_hazard(np.zeros(1), ends)[0]) / np.diff(ends)))
     at = worst(model.coef_, np.concatenate(psi))
     assert at == pytest.approx(model.objective_, abs=2e-3)
@@ -142,10 +142,8 @@ def test_the_loss_is_the_sum_over_causes_with_its_derivatives():
 
     z = np.concatenate([theta.ravel(), psi])
     parts = [PiecewiseExponential(Target(target.cause == k, target.time), 4) for k in (1, 2)]
-    wanted = sum(
-        part((features @ theta[k])[None], own[None])[0]
-        for k, (part, own) in enumerate(zip(parts, loss.split(psi), strict=True))
-    )
+    own_psi = np.split(psi, [parts[0].n_extra])
+    wanted = sum(part((features @ theta[k])[None], own_psi[k][None])[0] for k, part in enumerate(parts))
     np.testing.assert_allclose(losses(z), wanted, rtol=1e-12)
     moves = 1e-5 * np.eye(len(z))
 

@@ -223,9 +223,9 @@ class CauseSpecificCox(CauseInference):
         extra = loss.start + found.x[self.coef_.size :]
         scores = (training.X - centre) @ self.coef_.T
         self._baselines = []
-        for k, (part, psi) in enumerate(zip(loss.parts, loss.split(extra), strict=True)):
-            of_cause = replace(training, target=target.of_cause(k + 1))
-            self._baselines.append(piecewise(part, of_cause, scores[:, k], psi - centre @ self.coef_[k]))
+        for k, part in enumerate(loss.parts):
+            of_cause, psi = replace(training, target=target.of_cause(k + 1)), extra[part.psi]
+            self._baselines.append(piecewise(part.loss, of_cause, scores[:, k], psi - centre @ self.coef_[k]))
         at = criterion.objective(criterion.entries(scores[None], extra[None]), training.mass)
         self.worst_case_weights_ = at.weights[0] / at.weights[0].sum()
         self.objective_, self.status_, self.n_iter_ = found.value, found.status, found.n_iter

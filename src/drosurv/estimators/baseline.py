@@ -11,7 +11,7 @@ from sksurv.functions import StepFunction
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial, PiecewiseExponential, StratifiedLikelihood
+from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.losses.baseline_hazard import log_hazard_jumps
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -183,28 +183,26 @@ def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseli
 
 
 def piecewise(
-    loss: PiecewiseExponential | StratifiedLikelihood,
-    training: Training,
-    scores: FloatArray,
-    extra: FloatArray,
+    loss: ConvexLoss, training: Training, scores: FloatArray, extra: FloatArray
 ) -> Baseline | StratifiedBaseline:
-    """The piecewise-constant hazard whose logs are the loss's extra parameters, one for each stratum.
+    """The piecewise-constant hazard whose logs are the full likelihood's extra parameters, one for each stratum.
 
     It is read at zero and every event time.
     """
     strata, times = training.observation.strata, training.target.curve_times
-    if isinstance(loss, PiecewiseExponential):
+    if not isinstance(loss, StratifiedLikelihood):
         return Baseline(times, _log_cumulative(loss, extra, times))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
-    for part in loss.parts:
+    for stratum, part in zip(loss.strata, loss.parts, strict=True):
         # Held after the stratum's own last event, as every curve is.
-        last = part.loss.target.curve_times[-1]
-        log_cumulative[part.stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
+        last = training.target.take(part.rows).curve_times[-1]
+        log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
     return StratifiedBaseline(times, strata, log_cumulative)
 
 
-def _log_cumulative(loss: PiecewiseExponential, psi: FloatArray, times: FloatArray) -> FloatArray:
+def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> FloatArray:
     """Log (T,) of the integral up to each time of the hazard with logs psi (K,) on the loss's intervals."""
+    assert isinstance(loss, PiecewiseExponential), "a full likelihood"
     with np.errstate(divide="ignore"):
         out: FloatArray = np.log(loss.intervals.place(times).cumulative(np.exp(psi)))
     return out

@@ -193,9 +193,9 @@ def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> l
             # The watched say how many rounds; the trees that are kept are grown on them too.
             rounds = best_round(part, X[held], theirs, stopping.patience, rounds, on_round)
             status = "stopped_early"
-        boosted = boost(growth(X, criterion, weight=weight), rounds, on_round)
-    rest = (len(boosted.history), status, np.nan, boosted.history)
-    return [Solved(boosted.trees, boosted.scores, boosted.extra, *rest)]
+        grown = boost(growth(X, criterion, weight=weight), rounds, on_round)
+    rest = (len(grown.history), status, np.nan, np.array(grown.history))
+    return [Solved(grown.trees(), grown.scores(), grown.extra, *rest)]
 
 
 def _by_steps(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,19 +40,6 @@ _MOST_COPIES = 20
 _NOTHING_TO_GAIN = 1e-16
 # Trees may stop after few rounds, and a step along the gradient leaves the extra parameters far from where they belong.
 _GRADIENT_STEPS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Boosted:
-    """What was grown: trees, scores (n,) of the patients they were grown on, and the loss's extra parameters (K,).
-
-    `history` (rounds,) is the criterion before each round.
-    """
-
-    trees: Trees
-    scores: FloatArray
-    extra: FloatArray
-    history: FloatArray
 
 
 class Growth:
@@ -149,14 +135,14 @@ class Growth:
         return Trees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
 
 
-def boost(growth: Growth, rounds: int, on_round: Callable[[int], None] | None = None) -> Boosted:
+def boost(growth: Growth, rounds: int, on_round: Callable[[int], None] | None = None) -> Growth:
     """So many rounds of trees, or fewer where no more cut is worth making; ``on_round`` is told after each."""
     for done in range(1, rounds + 1):
         if not growth.grow():
             break
         if on_round is not None:
             on_round(done)
-    return Boosted(growth.trees(), growth.scores(), growth.extra, np.array(growth.history))
+    return growth
 
 
 def best_round(
