@@ -25,7 +25,7 @@ def test_the_list_downloads_nothing(tmp_path):
     assert result.exit_code == 0
     rows = {line.split()[1]: line for line in result.output.splitlines() if "│" in line}
     assert "9,105" in rows["support"]
-    assert "31.9%" in rows["support"]
+    assert "31.9 %" in rows["support"]
     assert "age, gender, race" in rows["support"]
     assert "no" in rows["support"].split()
     assert "yes" in rows["flc"].split()

@@ -76,8 +76,8 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
     for words in (
         "DROCox on 200 patients",
         "everybody",
-        "sex: f",
-        "sex: m",
+        "sex f",
+        "sex m",
         "Between groups",
         "p alone",
         "of plain Cox's information",
@@ -90,6 +90,11 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
 def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_out):
     output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "10").stdout
     assert re.search(r"p alone +p adjusted", output)
+    # A cut of a column is called what people call it.
+    words = " ".join(output.split())
+    assert "age over 60" in words
+    assert "age 60 or below" in words
+    assert "age>60" not in words
     assert "allowing for 2 attributes" in " ".join(output.split())
 
 

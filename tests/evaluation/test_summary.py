@@ -155,32 +155,28 @@ def test_harm_is_told_from_the_interval(low, high, text, concern):
     assert found.concern is concern
 
 
-def calibration(attribute, group, predicted, observed, low, high):
-    return {"attribute": attribute, "group": group, "horizon": 200.0, "predicted": predicted} | {
-        "observed": observed,
-        "low": low,
-        "high": high,
-        "difference": predicted - observed,
-    }
+def calibration(attribute, group, value, reach=0.02, status="ok"):
+    """Predicted less observed survival at the horizon, with its interval."""
+    kind = "overall" if attribute == "overall" else "group"
+    ends = value - reach, value + reach
+    return row(attribute, group, "calibration_difference", kind, value, *ends, status=status)
 
 
 def test_calibration_names_who_is_off_and_which_way():
     rows = [
-        calibration("overall", "all", 0.9, 0.5, 0.4, 0.6),
-        calibration("sex", "f", 0.83, 0.80, 0.78, 0.82),
-        calibration("sex", "m", 0.80, 0.80, 0.78, 0.82),
-        calibration("age", "old", 0.76, 0.80, 0.78, 0.82),
-        calibration("age", "tiny", 0.20, 0.80, 0.78, 0.82),
+        calibration("overall", "all", 0.4),
+        calibration("sex", "f", 0.03),
+        calibration("sex", "m", 0.0),
+        calibration("age", "old", -0.04),
+        calibration("age", "tiny", -0.6, status="small group"),
     ]
-    tiny = row("age", "tiny", "concordance_index", "group", 0.5, status="small group")
-    result = replace(result_of(tiny), calibration=pd.DataFrame(rows))
-    (found,) = told(result, "calibration")
+    (found,) = told(result_of(*rows), "calibration")
     assert found.text == (
         "At time 200, predicted survival is 4.0 percentage points too low for age old, "
         "3.0 percentage points too high for sex f."
     )
     assert found.concern
-    (calm,) = told(replace(result, calibration=pd.DataFrame([rows[2]])), "calibration")
+    (calm,) = told(result_of(rows[2]), "calibration")
     assert "agrees" in calm.text
     assert not calm.concern
 
@@ -235,17 +231,17 @@ def test_small_groups_are_neither_harmed_nor_among_all_that_are_served():
 
 
 def test_a_group_before_its_first_event_is_not_called_miscalibrated():
-    result = replace(result_of(), calibration=pd.DataFrame([calibration("sex", "f", 0.98, 1.0, 1.0, 1.0)]))
-    assert told(result, "calibration") == []
+    off = result_of(calibration("sex", "f", -0.02, 0.01))
+    assert told(off, "calibration")
+    came = {"attribute": ["sex"], "group": "f", "horizon": 200.0, "observed": 1.0, "low": 1.0, "high": 1.0}
+    assert told(replace(off, calibration=pd.DataFrame(came)), "calibration") == []
 
 
 def test_one_group_off_among_many_agrees_within_chance():
-    off = calibration("ward", "odd", 0.825, 0.80, 0.78, 0.82)
-    well = [calibration("ward", str(k), 0.80, 0.80, 0.78, 0.82) for k in range(29)]
-    alone = replace(result_of(), calibration=pd.DataFrame([off]))
-    assert told(alone, "calibration")[0].concern
-    among = replace(result_of(), calibration=pd.DataFrame([*well, off]))
-    assert "agrees" in told(among, "calibration")[0].text
+    off = calibration("ward", "odd", 0.025)
+    well = [calibration("ward", str(k), 0.0) for k in range(29)]
+    assert told(result_of(off), "calibration")[0].concern
+    assert "agrees" in told(result_of(*well, off), "calibration")[0].text
 
 
 def test_long_lists_of_groups_are_cut():
@@ -287,8 +283,7 @@ def test_a_model_that_keeps_all_information_is_not_said_to_have_shrunk():
 
 def test_a_cut_is_named_in_words_and_times_have_their_unit():
     rows = gap_of("age>65", {">65": 0.6, "<=65": 0.7}, 0.001)
-    calm = calibration("age>65", ">65", 0.80, 0.80, 0.78, 0.82)
-    result = replace(result_of(*rows), calibration=pd.DataFrame([calm]))
+    result = result_of(*rows, calibration("age>65", ">65", 0.0))
     (first,) = told(result, "worst_group")
     assert first.text.startswith("Served worst: age over 65. ")
     assert "in age 65 or below" in first.text

@@ -62,13 +62,17 @@ def test_intervals_are_quantiles_of_the_draws_or_those_mirrored():
     assert (basic.low, basic.high) == pytest.approx((4.0 - 95.0, 4.0 - 5.0))
 
 
-def test_undefined_replicates_are_counted_and_left_out():
+def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_no_interval():
     values = np.ones((10, 2))
     values[:, 1] = np.arange(10)
     values[:3, 1] = np.nan
     interval = Replicates(np.array([1.0, 5.0]), values).interval(1)
     assert interval.undefined == 3
     assert 3 <= interval.low <= interval.high <= 9
+    same = Replicates(np.array([1.0, 5.0]), values).interval(0)
+    assert same.estimate == 1
+    assert np.isnan([same.low, same.high]).all()
+    assert same.standard_error == 0
     nothing = Replicates(np.array([1.0]), np.full((10, 1), np.nan)).interval()
     assert np.isnan([nothing.low, nothing.high, nothing.standard_error]).all()
 

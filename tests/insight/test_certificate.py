@@ -145,7 +145,7 @@ def test_what_cannot_be_guaranteed_is_said_in_words(late, found):
     assert (late.to_frame()["guarantee"] == 1.0).all()
     assert "nothing can be guaranteed for any group" in late.summary()
     smallest = found.smallest_alpha(1 - 1e-6)
-    assert f"groups of less than {smallest:.1%}" in found.summary()
+    assert f"groups of less than {100 * smallest:.1f} %" in found.summary()
     assert found.guarantee(0.9 * smallest) == 1.0
     assert found.guarantee(1.1 * smallest) < 1.0
 

@@ -20,7 +20,7 @@ from drosurv.cli.options import (
 from drosurv.cli.outputs import check_outputs, check_picture
 from drosurv.cli.rendering import print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
-from drosurv.presentation import moment, unit_in, write_figure
+from drosurv.presentation import moment, unit_in, write_figure, written
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -91,14 +91,14 @@ def certify(
     nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
     print_frame(curves.iloc[sorted(set(nearest))], f"Brier loss at {at} of the worst group, by its size")
     typer.echo(
-        f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:.4g} %.\n"
+        f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:g} %.\n"
         "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"
         + printable(certificate.summary())
     )
     if tolerance is not None:
         found = (
-            f"every group of at least {smallest:.1%} of the patients stays under {tolerance:g}"
+            f"every group of at least {written(smallest, 'share')} of the patients stays under {tolerance:g}"
             if smallest is not None
             else f"no group size is guaranteed to stay under {tolerance:g}"
         )
-        typer.echo(printable(f"With confidence {confidence:g}, {found}."))
+        typer.echo(printable(f"With confidence {100 * confidence:g} %, {found}."))

@@ -8,6 +8,7 @@ import typer
 
 from drosurv.cli.messages import PlainMessages, say
 from drosurv.cli.options import AsJson
+from drosurv.presentation import written
 
 app = typer.Typer(cls=PlainMessages)
 
@@ -34,7 +35,7 @@ def show(
 
     shown = datasets.assign(
         patients=datasets["patients"].map("{:,}".format),
-        censoring=datasets["censoring"].map("{:.1%}".format),
+        censoring=[written(share, "share") for share in datasets["censoring"]],
         cached=datasets["cached"].map({True: "yes", False: "no"}),
     ).drop(columns=["event", "time_unit", "source"])
     table = Table(caption="`drosurv datasets show NAME` tells what a dataset is and where it comes from.")

@@ -13,7 +13,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.options import AsJson, Seed
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
-from drosurv.presentation import group_name
+from drosurv.presentation import group_name, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +75,8 @@ def _show(story: Story, attribute: str) -> None:
     group = group_name(attribute, real.group)
     share, loss = hidden.n_group / hidden.n_test, hidden.number("plain Cox", "group_skill")
     typer.echo(
-        f"1. A hidden group. {hidden.n_train:,} simulated patients; about {share:.0%} of them respond to one marker "
-        "the other way round. No model is told.\n\n"
+        f"1. A hidden group. {hidden.n_train:,} simulated patients; about {100 * share:.0f} % of them respond to one "
+        "marker the other way round. No model is told.\n\n"
         f"2. Plain Cox fails them. On {hidden.n_test:,} patients kept away its c-index is "
         f"{hidden.number('plain Cox', 'c_index'):.2f} overall, but "
         f"{hidden.number('plain Cox', 'group_c_index'):.2f} in the hidden group, where its predictions are "
@@ -96,7 +96,7 @@ def _show(story: Story, attribute: str) -> None:
 
 
 def _than_no_model(skill: float) -> str:
-    return f"{abs(skill):.0%} {'worse' if skill < 0 else 'better'} than those of no model at all"
+    return f"{100 * abs(skill):.0f} % {'worse' if skill < 0 else 'better'} than those of no model at all"
 
 
 def _found(part: Chapter) -> str:
@@ -118,9 +118,9 @@ def _shown(part: Chapter, group: str) -> pd.DataFrame:
         {
             "model": table["model"],
             f"{group}: c-index": table["group_c_index"].map("{:.3f}".format),
-            "skill": table["group_skill"].map("{:.1%}".format),
+            "skill": [written(share, "share") for share in table["group_skill"]],
             "everybody: c-index": table["c_index"].map("{:.3f}".format),
-            "skill ": table["skill"].map("{:.1%}".format),
+            "skill ": [written(share, "share") for share in table["skill"]],
             "slope": table["slope"].map("{:.2f}".format),
             "seconds": table["seconds"].map("{:.1f}".format),
         }

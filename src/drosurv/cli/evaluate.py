@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,12 +24,13 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs
 from drosurv.cli.rendering import print_frame, print_json
-from drosurv.presentation import unit_in, with_interval, written
+from drosurv.presentation import group_name, unit_in, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from drosurv.evaluation import EvaluationResult
+    from drosurv.evaluation.rows import Row
 
 # Metrics that fit on a terminal; --json and -o give all of them.
 _BY_GROUP = {
@@ -121,13 +123,13 @@ def evaluate(
 def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     import pandas as pd
 
-    table = result.to_frame()
     print_frame(pd.DataFrame(map(_group, result.group_records())), title)
-    overall = table[(table["kind"] == "overall") & table["metric"].isin(_OVERALL)]
-    gaps = pd.DataFrame([asdict(row) for metric in _GAPS for row in result.gaps(metric)])
-    for heading, rows, names in (("Overall", overall, _OVERALL), ("Between groups", gaps, _GAPS)):
-        if len(rows):
-            print_frame(_numbers(rows, names), heading)
+    overall = [row for row in result.select(kind="overall") if row.metric in _OVERALL]
+    gaps = [row for metric in _GAPS for row in result.gaps(metric)]
+    if overall:
+        print_frame(_numbers(overall, _OVERALL), "Overall")
+    if gaps:
+        print_frame(_gaps(gaps), "Between groups")
     typer.echo(printable(result.summary(time_unit=time_unit)))
 
 
@@ -137,7 +139,7 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
 
     shown = table[table["horizon"] == middle(sorted(table["horizon"].unique()))].copy()
     shown["group"] = [
-        "everybody" if row["attribute"] == "everybody" else f"{row['attribute']}: {row['group']}"
+        "everybody" if row["attribute"] == "everybody" else group_name(row["attribute"], row["group"])
         for _, row in shown.iterrows()
     ]
     names = [
@@ -156,11 +158,11 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
 
 def _group(own: dict[str, Any]) -> dict[str, Any]:
     """A group's metrics side by side."""
+    from drosurv.evaluation.attributes import whose
+
     small = " (small)" if own["status"] == "small group" else ""
     return {
-        "group": "everybody"
-        if own["attribute"] == "overall"
-        else f"{own['attribute']}: {own['group']}{small}",
+        "group": whose(own["attribute"], own["group"]) + small,
         "patients": own["patients"],
         "events": own["events"],
         **{
@@ -172,22 +174,19 @@ def _group(own: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _numbers(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    """One row per number, with its interval and, for a gap, the probability of one as large by chance."""
+def _numbers(rows: Sequence[Row], names: Mapping[str, str]) -> pd.DataFrame:
+    """One row per number, with its interval."""
     import pandas as pd
 
-    shown = pd.DataFrame(
-        {"metric": rows["metric"].map(names), "value": [_cell(row) for _, row in rows.iterrows()]}
-    )
-    if (rows["kind"] == "gap").all():
-        shown.insert(0, "groups", [f"{row['attribute']}: {row['group']}" for _, row in rows.iterrows()])
-        shown["p alone"] = [written(p, "p_value") for p in rows["p_value"]]
-        # The sentences below say the same of the gaps that they speak of.
-        if len(set(rows["attribute"])) > 1:
-            shown["p adjusted"] = [written(p, "p_value") for p in rows["p_adjusted"]]
+    return pd.DataFrame({"metric": [names[row.metric] for row in rows], "value": [row.text for row in rows]})
+
+
+def _gaps(rows: Sequence[Row]) -> pd.DataFrame:
+    """Between whom each gap is, and the probability of one as large by chance."""
+    shown = _numbers(rows, _GAPS)
+    shown.insert(0, "groups", [row.whose for row in rows])
+    shown["p alone"] = [written(row.p_value, "p_value") for row in rows]
+    # The sentences below say the same of the gaps that they speak of.
+    if len({row.attribute for row in rows}) > 1:
+        shown["p adjusted"] = [written(row.p_adjusted, "p_value") for row in rows]
     return shown
-
-
-def _cell(row: pd.Series[float]) -> str:
-    """A value with its interval."""
-    return with_interval(row["value"], row["low"], row["high"])

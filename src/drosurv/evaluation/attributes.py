@@ -15,13 +15,16 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
-from drosurv.presentation import counted, group_name
+from drosurv.presentation import AND, counted, group_name
 from drosurv.target import IntArray, Target
 
 #: What tables call the attribute, and the group, of all patients.
 EVERYONE, ALL = "overall", "all"
-# What stands between attributes, and between labels, of an intersection.
-AND = " & "
+
+
+def whose(attribute: str, group: str) -> str:
+    """Whose a number is, as readers see it."""
+    return "everybody" if attribute == EVERYONE else group_name(attribute, group)
 
 
 class SmallGroupWarning(UserWarning):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined
+from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.prepare import prepare
@@ -115,7 +115,7 @@ def compare(
             sheet = panel.sheet(replicates, random_state=streams, threads=threads, advance=advance)
             numbers, worst = _numbers(panel, sheet, min_group, min_events)
             if cells := sheet.undefined:
-                told = [f"{metric} of {attribute} {group}" for attribute, group, metric in cells]
+                told = [f"{metric} of {whose(attribute, group)}" for attribute, group, metric in cells]
                 undefined.append(f"{name}: {', '.join(told)}")
             baseline = baseline or numbers
             for key, number in numbers.items():

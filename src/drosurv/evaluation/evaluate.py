@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
 from drosurv.evaluation.by_cause import evaluate_by_cause
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.engine import replicates_of
 from drosurv.evaluation.group_tables import (
@@ -215,6 +217,7 @@ def evaluate(
             *once,
             *(seen.notes if seen else ()),
             *panel.notes,
+            *(_without_intervals(table) if replicates else ()),
             *(() if control is None else control.notes),
         ),
         settings=Settings(
@@ -228,6 +231,19 @@ def evaluate(
             horizons=tuple(scoring.calibration_times.tolist()),
         ),
     )
+
+
+def _without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Which groups' numbers have no interval although there are replicates, and why."""
+    bare: dict[str, list[str]] = {}
+    for row in rows:
+        metric, has_none = CATALOGUE[row.metric], isnan(row.low) and not isnan(row.value)
+        if row.kind == "group" and row.better and metric.resampled and has_none:
+            bare.setdefault(row.whose, []).append(metric.label)
+    if not bare:
+        return ()
+    told = "; ".join(f"{whose}: {', '.join(labels)}" for whose, labels in bare.items())
+    return (f"no interval where every replicate gives the same number, which says nothing ({told}).",)
 
 
 def _warn_of_undefined(rows: Sequence[Row]) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.presentation import Column, Table, literal, plain_rows
+from drosurv.presentation import Column, Table, attribute_name, label_name, literal, plain_rows
 
 if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
@@ -28,7 +28,11 @@ def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
         _overall(result),
     ]
     for attribute in result.attributes:
-        parts += [f"## By {literal(attribute)}", _groups(result, attribute), _gaps(result, attribute)]
+        parts += [
+            f"## By {literal(attribute_name(attribute))}",
+            _groups(result, attribute),
+            _gaps(result, attribute),
+        ]
     if len(result.calibration):
         parts += ["## Calibration", _calibration(result.calibration)]
     if result.control is not None:
@@ -51,7 +55,11 @@ def _overall(result: EvaluationResult) -> str:
 
 
 def _groups(result: EvaluationResult, attribute: str) -> str:
-    rows = [own for own in result.group_records() if own["attribute"] == attribute]
+    rows = [
+        own | {"group": label_name(attribute, own["group"])}
+        for own in result.group_records()
+        if own["attribute"] == attribute
+    ]
     columns = [
         Column("group", "group"),
         Column("patients", "n", "count"),
@@ -64,7 +72,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
 
 def _gaps(result: EvaluationResult, attribute: str) -> str:
     rows = [
-        vars(row) | {"metric": CATALOGUE[row.metric].label}
+        vars(row) | {"metric": CATALOGUE[row.metric].label, "group": label_name(attribute, row.group)}
         for row in result.select(attribute=attribute, kind="gap")
     ]
     columns = [
@@ -81,7 +89,7 @@ def _gaps(result: EvaluationResult, attribute: str) -> str:
 def _calibration(calibration: pd.DataFrame) -> str:
     rows = plain_rows(calibration)
     for row in rows:
-        row["who"] = "everybody" if row["attribute"] == EVERYONE else f"{row['attribute']} {row['group']}"
+        row["who"] = whose(row["attribute"], row["group"])
     columns = [
         Column("who", "who"),
         Column("horizon", "time", "time"),
@@ -96,7 +104,7 @@ def _calibration(calibration: pd.DataFrame) -> str:
 def _control(control: ShrinkageControl, reference: str) -> str:
     rows = plain_rows(control.at_equal_gain)
     for row in rows:
-        of = "" if row["attribute"] == EVERYONE else f" ({row['attribute']})"
+        of = "" if row["attribute"] == EVERYONE else f" ({attribute_name(row['attribute'])})"
         row["disparity"] = CATALOGUE[row["metric"]].label + of
     columns = [
         Column("disparity", "disparity"),

@@ -15,7 +15,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import (
-    AND,
     Attribute,
     Count,
     intersection_of,
@@ -28,6 +27,7 @@ from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.row_metrics import by_name, of_callable, of_name
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
+from drosurv.presentation import AND
 from drosurv.target import IntArray, parse_target
 
 Compare = Literal["between_groups", "to_overall"]

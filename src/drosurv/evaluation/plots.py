@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE
+from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
-from drosurv.presentation import axes_or_new
+from drosurv.presentation import attribute_name, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +145,9 @@ def control_plot(
     where = result.value("share_of_gain"), float(beside[attribute, metric])
     ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
-    ax.set_ylabel(CATALOGUE[metric].label + ("" if attribute == EVERYONE else f" ({attribute})"))
+    ax.set_ylabel(
+        CATALOGUE[metric].label + ("" if attribute == EVERYONE else f" ({attribute_name(attribute)})")
+    )
     ax.legend(frameon=False)
     return ax
 
@@ -160,5 +162,4 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 
 def _who(attribute: str, group: str) -> str:
-    who = "everybody" if group == ALL and attribute == EVERYONE else f"{attribute} {group}"
-    return who.replace("$", r"\$")
+    return whose(attribute, group).replace("$", r"\$")

@@ -81,7 +81,7 @@ def _sampled(panel: Panel) -> str:
     value, error = sampled_individual_disparity(
         scoring.risk, scoring.features, scale=scoring.scale, convention=scoring.convention, pairs=number
     )
-    relative = f" of {error / value:.2%}" if value > 0 else ""
+    relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
         f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
         f'a standard error{relative}; pairs="all" looks at every pair.'

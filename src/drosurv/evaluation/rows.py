@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, whose
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.sheet import Key, Place, Sheet
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
-from drosurv.presentation import with_interval
+from drosurv.presentation import VERSUS, attribute_name, label_name, with_interval
 
 Kind = Literal["overall", "group", "gap"]
 # Metrics of how well groups are served, of which a handful of patients says nothing.
@@ -54,8 +54,11 @@ class Row:
 
     @property
     def whose(self) -> str:
-        """The group with its attribute, or "everybody"."""
-        return "everybody" if self.attribute == EVERYONE else f"{self.attribute} {self.group}"
+        """The group with its attribute, or "everybody"; of a gap, between whom it is."""
+        if self.kind != "gap" or self.attribute == EVERYONE:
+            return whose(self.attribute, self.group)
+        name = attribute_name(self.attribute)
+        return name if self.group == ALL else f"{name}: {label_name(self.attribute, self.group)}"
 
     @property
     def text(self) -> str:
@@ -114,7 +117,7 @@ def rows_of(
         for metric in shown:
             if (name, metric.name) in numbers:
                 sides = _sides(sheet, attribute, metric)
-                place = Place(name, " vs ".join(sides) or ALL, metric.name)
+                place = Place(name, VERSUS.join(sides) or ALL, metric.name)
                 few = any((name, side) in small for side in sides)
                 rows.append(row(place, "gap", numbers[name, metric.name], count, few))
     return tuple(rows)

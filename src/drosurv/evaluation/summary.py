@@ -101,15 +101,8 @@ def judged_gains(
 
     They are what the metrics are above their zero.
     """
-    return _judged(
-        [
-            number_of(row, zero)
-            for metric in metrics
-            for row in result.select(metric=metric, kind="group")
-            if row.status == "ok" and not isnan(row.low)
-        ],
-        result.settings.level,
-    )
+    rows = [row for metric in metrics for row in result.select(metric=metric, kind="group")]
+    return _judged(rows, result.settings.level, zero)
 
 
 def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
@@ -129,22 +122,21 @@ def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
 
 
 def judged_calibration(result: EvaluationResult) -> list[GroupNumber]:
-    """Predicted less observed survival of every group that can be judged, from the intervals of the table."""
-    small, horizon = result.small_groups, plain(result.settings.horizon)
-    found = []
-    for row in plain_rows(result.calibration):
-        who = row["attribute"], row["group"]
-        # Before a group's first event its observed survival is 1 without an interval.
-        known = row["low"] is not None and row["low"] < row["high"]
-        if row["horizon"] == horizon and row["attribute"] != "overall" and who not in small and known:
-            value = row["difference"]
-            low, high = value + row["observed"] - row["high"], value + row["observed"] - row["low"]
-            found.append(GroupNumber(*who, value, low, high, low, high, "calibration_difference"))
-    return _judged(found, result.settings.level)
+    """Predicted less observed survival at the horizon of every group that can be judged."""
+    rows, horizon = plain_rows(result.calibration), plain(result.settings.horizon)
+    # Before a group's first event its observed survival is 1 in every replicate, which says nothing.
+    unsure = {
+        (row["attribute"], row["group"])
+        for row in rows
+        if row["horizon"] == horizon and row["low"] == row["high"]
+    }
+    judged = result.select(metric="calibration_difference", kind="group")
+    return _judged([row for row in judged if (row.attribute, row.group) not in unsure], result.settings.level)
 
 
-def _judged(numbers: list[GroupNumber], level: float) -> list[GroupNumber]:
-    """Numbers with intervals so much wider that all of them hold together."""
+def _judged(rows: Sequence[Row], level: float, zero: float = 0.0) -> list[GroupNumber]:
+    """The numbers that can be judged, with intervals so much wider that all of them hold together."""
+    numbers = [number_of(row, zero) for row in rows if row.status == "ok" and not isnan(row.low)]
     wider = widening(level, len(numbers))
     return [
         replace(

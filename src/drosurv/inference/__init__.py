@@ -9,7 +9,7 @@ replicates of the patients (`Draws`). A mean of absolute values, which resamplin
 the basic one, which mirrors the replicates at the estimate. A gap is the largest difference between groups,
 and biased upward; its interval is the estimate and what all differences at once lie within of theirs
 (`Extreme`). No interval leaves the range of possible values: give `lowest` and `highest`, or `largest` for
-a gap.
+a gap. A number that is the same in every replicate has none.
 
 **Which test.** "No gap" is tested by permuting the group labels; the statistic is the largest difference in
 its standard errors, which keeps the test right for large samples when groups differ in other ways

@@ -19,6 +19,8 @@ from drosurv.target import FloatArray
 Statistic = Callable[[Any], Any]
 Method = Literal["percentile", "basic"]
 Resample = Literal["weights", "rows"]
+# Replicates that differ by less are equal but for rounding.
+_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ class Interval:
     replicates: int
     undefined: int = 0
 
+    def where_replicates_differ(self) -> Interval:
+        """Without ends where no two replicates differ.
+
+        A c-index of 1 stays 1 whoever of four patients is drawn, which says nothing of how sure it is.
+        """
+        if self.standard_error > _SAME * max(1.0, abs(self.estimate)):
+            return self
+        return replace(self, low=float("nan"), high=float("nan"))
+
 
 class Draws(NamedTuple):
     """A number on the patients themselves and on the replicates (replicates,), NaN where undefined.
@@ -64,7 +75,7 @@ class Draws(NamedTuple):
 
     def interval(self, level: float) -> Interval:
         """Bootstrap interval; its ends are NaN without replicates."""
-        found = interval_of(self.estimate, self.draws, level, self.method)
+        found = interval_of(self.estimate, self.draws, level, self.method).where_replicates_differ()
         low, high = np.clip([found.low, found.high], self.lowest, self.highest).tolist()
         return replace(found, low=low, high=high)
 
@@ -96,7 +107,8 @@ class Replicates:
         method : "percentile" or "basic"
             Quantiles of the replicates, or those quantiles mirrored at the estimate.
         """
-        return interval_of(float(self.estimate[column]), self.draws[:, column], level, method)
+        found = interval_of(float(self.estimate[column]), self.draws[:, column], level, method)
+        return found.where_replicates_differ()
 
     def difference(
         self, first: int, second: int, *, level: float = 0.95, method: Method = "percentile"

@@ -41,8 +41,8 @@ class Extreme(NamedTuple):
 
     def interval(self, level: float) -> Interval:
         """The estimate and what all differences at once lie within of theirs, cut at 0 and at the largest possible."""
-        spread = interval_of(self.estimate, self.draws, level, "percentile")
-        if np.isnan(spread.standard_error) or np.isnan(self.errors).all():
+        spread = interval_of(self.estimate, self.draws, level, "percentile").where_replicates_differ()
+        if np.isnan(spread.low) or np.isnan(self.errors).all():
             return replace(spread, low=float("nan"), high=float("nan"))
         reach = float(np.nanquantile(self.errors, level))
         low, high = max(0.0, self.estimate - reach), min(self.estimate + reach, self.largest)

@@ -14,7 +14,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
-from drosurv.presentation import Column, Table, axes_or_new, moment
+from drosurv.presentation import Column, Table, axes_or_new, moment, written
 from drosurv.target import FloatArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Certificate:
         smallest = self.smallest_alpha(1.0 - 1e-6)
         return (
             f"{sure} all patients together have a Brier loss of at most {everyone:.2g}; nothing can be guaranteed for "
-            f"groups of less than {smallest:.1%} of them."
+            f"groups of less than {written(smallest, 'share')} of them."
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -305,7 +305,7 @@ class Certificate:
         if tolerance is not None:
             ax.axhline(tolerance, color="0.5", linewidth=0.8, label=f"tolerance {tolerance:g}")
             if (smallest := self.smallest_alpha(tolerance)) is not None:
-                label = f"guaranteed from {smallest:.1%} on"
+                label = f"guaranteed from {written(smallest, 'share')} on"
                 ax.axvline(smallest, color="0.5", linewidth=0.8, linestyle=":", label=label)
         ax.set_xlabel("share of patients in the subgroup, at least")
         ax.set_ylabel(f"Brier loss at {moment(self.horizon)}")

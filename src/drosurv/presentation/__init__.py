@@ -1,7 +1,15 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
 from drosurv.presentation.figures import axes_or_new, write_figure
-from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
+from drosurv.presentation.group_names import (
+    AND,
+    VERSUS,
+    attribute_name,
+    first_upper,
+    group_name,
+    label_name,
+    listing,
+)
 from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
     NOTHING,
@@ -32,7 +40,9 @@ from drosurv.presentation.text import Text, text
 from drosurv.presentation.times import in_years, moment, unit_in
 
 __all__ = [
+    "AND",
     "NOTHING",
+    "VERSUS",
     "Column",
     "GroupGap",
     "GroupNumber",

@@ -9,6 +9,8 @@ _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _CUT = re.compile(rf"(?P<column>.+?)\s*>\s*(?P<cut>{_NUMBER})")
 _SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
 _WORDS = {">": "over {}", "<=": "{} or below", "<": "under {}", ">=": "{} or over"}
+# What stands between attributes, and between labels, of an intersection; and between the two groups of a gap.
+AND, VERSUS = " & ", " vs "
 
 
 def attribute_name(attribute: str) -> str:
@@ -17,22 +19,25 @@ def attribute_name(attribute: str) -> str:
     Examples
     --------
     >>> from drosurv.presentation import attribute_name
-    >>> attribute_name("age>65"), attribute_name("sex")
-    ('age', 'sex')
+    >>> attribute_name("age>65"), attribute_name("sex"), attribute_name("sex & age>65")
+    ('age', 'sex', 'sex & age')
     """
-    cut = _CUT.fullmatch(attribute)
-    return attribute if cut is None else cut["column"]
+    cuts = ((part, _CUT.fullmatch(part)) for part in attribute.split(AND))
+    return AND.join(part if cut is None else cut["column"] for part, cut in cuts)
 
 
 def label_name(attribute: str, group: str) -> str:
-    """What a group is called below its attribute's name.
+    """What a group, or the two groups of a gap, are called below their attribute's name.
 
     Examples
     --------
     >>> from drosurv.presentation import label_name
-    >>> label_name("age>65", ">65"), label_name("age>65", "<=65"), label_name("sex", "f")
-    ('over 65', '65 or below', 'f')
+    >>> label_name("age>65", ">65"), label_name("sex", "f"), label_name("age>65", ">65 vs <=65")
+    ('over 65', 'f', 'over 65 vs 65 or below')
     """
+    for between in (VERSUS, AND):
+        if between in group:
+            return between.join(label_name(attribute, part) for part in group.split(between))
     side = _SIDE.fullmatch(group)
     return group if side is None else _WORDS[side["sign"]].format(side["cut"])
 
@@ -43,9 +48,12 @@ def group_name(attribute: str, group: str) -> str:
     Examples
     --------
     >>> from drosurv.presentation import group_name
-    >>> group_name("age>65", ">65"), group_name("sex", "f"), group_name("diabetes", "1")
-    ('age over 65', 'sex f', 'diabetes = 1')
+    >>> group_name("age>65", ">65"), group_name("diabetes", "1"), group_name("sex & age>65", "f & <=65")
+    ('age over 65', 'diabetes = 1', 'sex f & age 65 or below')
     """
+    names, labels = attribute.split(AND), group.split(AND)
+    if len(names) == len(labels) > 1:
+        return AND.join(map(group_name, names, labels))
     # A bare code would read as part of the name, or as a count.
     sign = "= " if re.fullmatch(_NUMBER, group) else ""
     return f"{attribute_name(attribute)} {sign}{label_name(attribute, group)}"

@@ -11,7 +11,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import JUDGED_GAPS, Row
 from drosurv.inference import is_beyond_chance
-from drosurv.presentation import Column, Table, attribute_name, label_name, plain
+from drosurv.presentation import Column, Table, plain
 
 ENDS = ("low", "high")
 # What disparities of everybody are between.
@@ -44,7 +44,7 @@ def fairness_table(result: EvaluationResult) -> Table:
     for metric in (*JUDGED_GAPS, "group_disparity"):
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
         for row in result.gaps(metric):
-            rows.append(_worded(row) | words | {"between": _sides(row)} | _tested(row, result.settings.level))
+            rows.append(_worded(row) | words | {"between": row.whose} | _tested(row, result.settings.level))
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, row.n)) | {"between": between}
@@ -81,14 +81,6 @@ def _tested(row: Row, level: float) -> dict[str, Any]:
         "p_alone": plain(row.p_value),
         "reading": "" if isnan(row.p_adjusted) else reading,
     }
-
-
-def _sides(row: Row) -> str:
-    """Between whom a gap is."""
-    name = attribute_name(row.attribute)
-    if row.group == "all":
-        return name
-    return f"{name}: " + " vs ".join(label_name(row.attribute, side) for side in row.group.split(" vs "))
 
 
 SECTION = Section(
