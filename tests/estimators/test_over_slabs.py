@@ -79,7 +79,7 @@ ALL = [*MODELS, DROCox(0.3, "cvar", tol=1e-10), CoxPH(ties="efron")]
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
 @pytest.mark.parametrize("model", ALL, ids=lambda model: f"{type(model).__name__} {model.ties}")
 def test_cuda_finds_the_same_model(model, weight, given):
-    X = DATA.X.to_numpy(dtype=np.float64)
+    X = np.array(DATA.X, dtype=np.float64)
     here = clone(model).fit(X, DATA.y, sample_weight=weight)
     there = clone(model).set_params(device="cuda" if given == "array" else "auto")
     there.fit(X if given == "array" else torch.as_tensor(X, device="cuda"), DATA.y, sample_weight=weight)
