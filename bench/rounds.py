@@ -48,7 +48,7 @@ def count(model, n=40_000, d=50, n_slabs=8):
     X, time, event = cohort(n, d)
     rows = Rows(X, time, event, None)
     told = outline(rows)
-    patients = SlabCohort.of(model._slab_plan(event, 0), model.ties, event, None)
+    patients = SlabCohort.of(model, event, None, 0)
     layout = Layout(cut_times([told], n_slabs), told.feature_sums / n, [None], patients.scheme)
     slabs = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
     workers = Counted()

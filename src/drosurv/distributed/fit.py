@@ -105,13 +105,13 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
         raise ValueError("data has a single time for every patient: there is no order to learn from.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
-    return SlabCohort.of(estimator._slab_plan(flags, estimator._seed()), estimator.ties, flags, weight)
+    return SlabCohort.of(estimator, flags, weight, estimator._seed())
 
 
 def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int) -> Layout:
     """Where to cut, and the centre of the features."""
     ends = np.cumsum([part.n for part in outlines])[:-1]
-    in_first = cohort.plan.in_first
+    in_first = cohort.in_first
     return Layout(
         cut_times(outlines, max(math.ceil(cohort.n / rows_per_slab), 1)),
         np.sum([part.feature_sums for part in outlines], axis=0) / cohort.patients,

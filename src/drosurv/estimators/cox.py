@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
-from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.objectives import Mean
-from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -99,8 +97,8 @@ class CoxPH(SolvedOverSlabs):
     _observes = EVERYTHING
     _is_plain_cox = True
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
-        return SlabPlan(Mean())
+    def _slab_objective(self) -> Mean:
+        return Mean()
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         return cox_recipe(training, self.ties)

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
-from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
-from drosurv.objectives import ball_objective
-from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -65,9 +60,6 @@ class DROCox(SolvedOverSlabs, RobustEstimator):
     ball: str = "chi2"
 
     _observes = EVERYTHING
-
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
-        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])))
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         objective = self._objective(batch, [training.mass])

@@ -12,14 +12,12 @@ import pandas as pd
 from drosurv.errors import ArgumentError
 from drosurv.estimators.halves import halves
 from drosurv.estimators.observed_training import EVERYTHING
-from drosurv.estimators.over_slabs import SlabPlan
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit
-from drosurv.objectives import ball_objective
 from drosurv.target import BoolArray
 
 
@@ -68,9 +66,9 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
         if not (isinstance(n1, (int, float)) and 0 < n1 < 1):
             raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
+    def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray]:
         in_first = self._in_first(event, seed)
-        return SlabPlan(ball_objective(self.ball, np.array([self.alpha])), in_first, self.sides == "both")
+        return [in_first, ~in_first] if self.sides == "both" else [in_first]
 
     def _in_first(self, event: BoolArray, seed: int) -> BoolArray:
         return halves(event, self.n1, seed if self.shuffle else None, both=self.sides == "both")

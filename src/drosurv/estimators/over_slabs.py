@@ -22,96 +22,60 @@ from drosurv.target import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class SlabPlan:
-    """What is trained over slabs.
-
-    Attributes
-    ----------
-    objective : FromSums
-        Of the losses.
-    in_first : (n,) bool, optional
-        Who is in the first half, where halves are scored against each other.
-    both : bool
-        Whether both halves are scored.
-    """
-
-    objective: FromSums
-    in_first: BoolArray | None = None
-    both: bool = True
-
-    def sides(self, n: int) -> list[BoolArray]:
-        """Who is in each scored side, (n,) flags."""
-        if self.in_first is None:
-            return [np.ones(n, dtype=np.bool_)]
-        return [self.in_first, ~self.in_first][: 2 if self.both else 1]
-
-    def shares(self, event: BoolArray, weight: FloatArray | None) -> tuple[tuple[float, ...], list[float]]:
-        """For each scored side its summed weight, and the share of that without an event."""
-        sides = self.sides(len(event))
-        totals = tuple(_summed(weight, own) for own in sides)
-        return totals, [
-            _summed(weight, own & ~event) / total for own, total in zip(sides, totals, strict=True)
-        ]
-
-
-def _summed(weight: FloatArray | None, own: BoolArray) -> float:
-    return float(np.count_nonzero(own) if weight is None else np.sum(weight, where=own))
-
-
-@dataclass(frozen=True, eq=False)
 class SlabCohort:
     """What is known of all patients before a slab is made.
 
-    Attributes
-    ----------
-    n, n_events : int
-        Patients and events.
-    patients, events : float
-        The same, counted by weight.
-    scheme : Scheme
-        How events are scored.
-    rests : sequence of float
-        For each side the share of its patients without an event.
-    plan : SlabPlan
+    The `objective` is of the losses of each side; `halves` are flags (n,) of the scored halves, None where everybody is
+    compared with everybody. `n` and `n_events` count patients and events, `patients` and `events` count them by weight.
+    `scheme` says how events are scored, `rests` what share of each side's patients has no event.
     """
 
+    objective: FromSums
+    halves: list[BoolArray] | None
     n: int
     n_events: int
     patients: float
     events: float
     scheme: Scheme
     rests: Sequence[float]
-    plan: SlabPlan
 
     @classmethod
-    def of(cls, plan: SlabPlan, ties: str, event: BoolArray, weight: FloatArray | None) -> SlabCohort:
-        """Of patients with these event flags and weights."""
-        totals, rests = plan.shares(event, weight)
-        everybody = np.ones(len(event), dtype=np.bool_)
-        counts = _summed(weight, everybody), _summed(weight, event)
-        return cls(len(event), int(np.count_nonzero(event)), *counts, Scheme(totals, ties), rests, plan)
+    def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> SlabCohort:
+        """Of patients with these event flags and weights; the seed is of the estimator's halves."""
+        halves, everybody = estimator._slab_halves(event, seed), np.ones(len(event), dtype=np.bool_)
+        sides = halves or [everybody]
+        totals = tuple(_summed(weight, own) for own in sides)
+        return cls(
+            estimator._slab_objective(),
+            halves,
+            len(event),
+            int(np.count_nonzero(event)),
+            _summed(weight, everybody),
+            _summed(weight, event),
+            Scheme(totals, estimator.ties),
+            [_summed(weight, own & ~event) / total for own, total in zip(sides, totals, strict=True)],
+        )
+
+    @property
+    def in_first(self) -> BoolArray | None:
+        """Who is in the first half (n,), where halves are scored against each other."""
+        return None if self.halves is None else self.halves[0]
+
+
+def _summed(weight: FloatArray | None, own: BoolArray) -> float:
+    return float(np.count_nonzero(own) if weight is None else np.sum(weight, where=own))
 
 
 def train_over_slabs(
     estimator: Any, cohort: SlabCohort, slabs: Sequence[Any], centre: FloatArray, workers: Workers
 ) -> SlabProblem:
-    """Make the estimator the model trained on the slabs, wherever they lie; a warning where no optimum was reached.
+    """Make a linear estimator the model trained on the slabs; a warning where no optimum was reached.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Linear.
-    cohort : SlabCohort
-    slabs : sequence of Slab
-        From the longest to the shortest times.
-    centre : (d,) float64
-        What was subtracted from the features.
-    workers : Workers
-        Who does the work.
+    Slabs go from the longest to the shortest times, and lie wherever the workers are. The centre (d,) is what was
+    subtracted from the features.
     """
-    plan = cohort.plan
     problem = SlabProblem(
-        slabs, len(centre), cohort.rests, plan.objective, l2=estimator.l2, workers=workers, centre=centre
+        slabs, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
     )
     found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
     problem.value(found.x)
@@ -122,7 +86,7 @@ def train_over_slabs(
     estimator.follow_up_ = follow_up(slabs, cohort.n, workers)
     if estimator._weighs_losses:
         etas = tuple(float(tilt.eta) for tilt in problem.tilts)
-        estimator.eta_ = etas[0] if plan.in_first is None else etas
+        estimator.eta_ = etas[0] if cohort.halves is None else etas
     times, hazard = baseline(
         slabs, problem.at.scores, problem.at.shift, cohort.n_events, cohort.scheme.ties, workers
     )
@@ -134,20 +98,23 @@ def train_over_slabs(
     return problem
 
 
-def fit_on_device(estimator: Any, plan: SlabPlan, training: Training, device: Any) -> None:
+def fit_on_device(estimator: Any, training: Training, device: Any) -> None:
     """Train a linear estimator to the optimum where its features lie, or on an accelerator."""
     target, weight = training.target, training.weight
-    cohort = SlabCohort.of(plan, estimator.ties, target.event, weight)
+    cohort = SlabCohort.of(estimator, target.event, weight, training.seed)
     slabs, centre, order = device_slabs(
-        training.X, target.time, target.event, weight, plan.in_first, cohort.scheme, device
+        training.X, target.time, target.event, weight, cohort.in_first, cohort.scheme, device
     )
     problem = train_over_slabs(estimator, cohort, slabs, centre, Here())
     estimator.n_patients_, estimator.n_events_ = training.n_patients, training.n_events
     if estimator._weighs_losses:
-        estimator.worst_case_weights_ = training.spread(_patient_weights(problem, training, order, plan))
+        weights = _patient_weights(problem, training, order, cohort.halves)
+        estimator.worst_case_weights_ = training.spread(weights)
 
 
-def _patient_weights(problem: SlabProblem, training: Training, order: Any, plan: SlabPlan) -> FloatArray:
+def _patient_weights(
+    problem: SlabProblem, training: Training, order: Any, halves: list[BoolArray] | None
+) -> FloatArray:
     """Worst-case weights of all patients, summing to one, put together where the slabs lie."""
     import torch
 
@@ -159,8 +126,8 @@ def _patient_weights(problem: SlabProblem, training: Training, order: Any, plan:
         torch.ones(len(order), dtype=torch.float64, device=order.device) if weight is None else beside(weight)
     )
     weights = torch.zeros_like(mass)
-    for flags, tilt in zip(plan.sides(len(event)), problem.tilts, strict=True):
-        own = beside(flags)
+    sides = [torch.ones_like(event)] if halves is None else map(beside, halves)
+    for own, tilt in zip(sides, problem.tilts, strict=True):
         # Patients without an event have loss zero.
         ratio = float(tilt.ratio(np.zeros(1))[0]) / (mass * own).sum()
         weights += mass * (own & ~event) * ratio

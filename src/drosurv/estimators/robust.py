@@ -13,6 +13,7 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
 from drosurv.objectives import CVaR, Objective
 from drosurv.objectives.balls import alpha_of_reach, ball_objective, check_ball, smallest_reach
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 
@@ -42,6 +43,9 @@ class RobustEstimator(NetworkEstimator):
                 # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
                 return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
+
+    def _slab_objective(self) -> FromSums:
+        return ball_objective(self.ball, np.array([self.alpha]))
 
     def _warn_largest_loss(self, mass: float) -> None:
         least = alpha_of_reach(self.ball, mass)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from sklearn.utils.validation import validate_data
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.device import resolve_device, solves_there
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.over_slabs import SlabPlan, fit_on_device
+from drosurv.estimators.over_slabs import fit_on_device
 from drosurv.estimators.tensors import checked_tensor, is_tensor
 from drosurv.estimators.training import Training
+from drosurv.objectives.tilted import FromSums
 from drosurv.tables.front_door import enter
 from drosurv.target import BoolArray
 
@@ -21,9 +22,12 @@ from drosurv.target import BoolArray
 class SolvedOverSlabs(NetworkEstimator):
     """Base of estimators whose linear models may be solved where the features lie, or on an accelerator."""
 
-    @abstractmethod
-    def _slab_plan(self, event: BoolArray, seed: int) -> SlabPlan:
-        """What is trained over slabs of patients with these event flags."""
+    # The objective of the losses.
+    _slab_objective: Callable[[], FromSums]
+
+    def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
+        """Flags (n,) of the halves that are scored against each other; None where nobody is split."""
+        return None
 
     @property
     def _solves_over_slabs(self) -> bool:
@@ -58,6 +62,6 @@ class SolvedOverSlabs(NetworkEstimator):
             return
         own = lies_there and self.device == "auto"
         device = training.X.device if own else resolve_device(self.device, worthwhile=True)
-        fit_on_device(self, self._slab_plan(training.target.event, training.seed), training, device)
+        fit_on_device(self, training, device)
         if not lies_there:
             self._keep(training)

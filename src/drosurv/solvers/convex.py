@@ -11,9 +11,10 @@ Newton's model predicts can still be gained, with g and H the gradient and curva
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Self
 
 import numpy as np
 
@@ -40,52 +41,69 @@ _PATIENCE = 150
 # A step is doubled while the slope at its end is still this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LONGEST = 1e3
+# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
+_SEPARATED = 500.0
+# So is an objective that has fallen to this share of its first value.
+_VANISHED = 1e-10
 
 
-class Problem(Protocol):
-    """What the solver asks of a problem; all methods but ``value`` are about the last point given to it."""
+class Problem(ABC):
+    """What the solver asks of a problem; all methods but ``value`` are about the last point given to it.
+
+    `size` is the number of unknowns, `smooth` tells whether the objective is differentiable, `tol` is the relative gap
+    at which to stop unless the user says otherwise, `least_scale` what can be gained where the objective itself may be
+    near zero. `sample` is the same problem on a sample of the patients, for the curvature, where everybody's would cost
+    too much; else None.
+    """
 
     size: int
-    sample: Any
+    smooth: bool
+    tol: float
+    least_scale = 0.0
+    sample: Problem | None = None
+    # The objective at the first point, and at the last.
+    _first = _last = np.nan
+
+    @abstractmethod
+    def smoothed(self, smoothing: float) -> Self:
+        """The problem with its objective smoothed."""
+
+    @abstractmethod
+    def value(self, theta: FloatArray) -> float:
+        """The objective."""
+
+    @abstractmethod
+    def lower_value(self) -> float:
+        """The objective under the adversary's weights held fixed."""
+
+    @abstractmethod
+    def gradient(self) -> FloatArray:
+        """Its gradient."""
+
+    @abstractmethod
+    def curvature(self) -> tuple[FloatArray, FloatArray]:
+        """Second derivatives with the adversary's weights fixed, and following."""
 
     @property
-    def smooth(self) -> bool:
-        """Whether the objective is differentiable."""
-        ...
+    @abstractmethod
+    def spread(self) -> float:
+        """Distance of the highest score from the lowest."""
 
-    @property
-    def tol(self) -> float:
-        """Relative gap at which to stop, unless the user says otherwise."""
-        ...
+    def scale(self, value: float) -> float:
+        """The size against which a gap at this value counts as small: the objective itself, or what can be gained."""
+        return max(abs(value), self.least_scale)
 
     @property
     def separated(self) -> bool:
-        """Whether the point has run off towards an optimum at infinity."""
-        ...
+        """Whether the optimum lies at infinity: the scores have run far apart, or next to nothing is left to lose."""
+        vanished = self.least_scale == 0.0 and abs(self._last) <= _VANISHED * abs(self._first)
+        return vanished or self.spread > _SEPARATED
 
-    def smoothed(self, smoothing: float) -> Any:
-        """The problem with its objective smoothed."""
-        ...
-
-    def scale(self, value: float) -> float:
-        """The size against which a gap at this value counts as small."""
-        ...
-
-    def value(self, theta: FloatArray) -> float:
-        """The objective."""
-        ...
-
-    def lower_value(self, theta: FloatArray) -> float:
-        """The objective under the adversary's weights held fixed."""
-        ...
-
-    def gradient(self) -> FloatArray:
-        """Its gradient."""
-        ...
-
-    def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives with the adversary's weights fixed, and following."""
-        ...
+    def _reached(self, value: float) -> float:
+        """The value at the current point, remembered."""
+        self._last = value
+        self._first = value if np.isnan(self._first) else self._first
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +256,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             rigid = rigid or (bending if following is fixed else _Metric(fixed))
             # Not value - lower: that is the gap of the true problem, and the smoothed one is being solved here.
             gap = float(gradient @ rigid.solve(gradient))
-            lower = problem.lower_value(x) - gap
+            lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
             status = "converged"
         settled = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
@@ -290,5 +308,5 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         x, value, gradient = x + step, moved, following_gradient
         history.append(value)
     if lower == -np.inf:
-        lower = problem.lower_value(x) - float(gradient @ _Metric(fixed).solve(gradient))
+        lower = problem.lower_value() - float(gradient @ _Metric(fixed).solve(gradient))
     return Solution(x, value, lower, status, n_iter, np.array(history), problem.scale(value))

@@ -12,6 +12,7 @@ from drosurv.losses.silent_features import silent_features
 from drosurv.neighborhoods import TakesPatients
 from drosurv.networks.linear import Linear
 from drosurv.objectives import Evaluation
+from drosurv.solvers.convex import Problem
 from drosurv.solvers.criterion import Criterion
 from drosurv.target import FloatArray, IntArray
 
@@ -20,13 +21,9 @@ _NEWTON_WORK = 3e6
 # Averaged over neighbourhoods, they cost most for the n (d + K) averages themselves.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
-# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
-_SEPARATED = 500.0
-# So is an objective that has fallen to this share of its first value.
-_VANISHED = 1e-10
 
 
-class LinearProblem:
+class LinearProblem(Problem):
     """Minimise the criterion of scores X theta over theta and the extra parameters, plus l2/2 ||theta||^2.
 
     A point z is (theta, what the extra parameters moved from their start).
@@ -44,12 +41,11 @@ class LinearProblem:
     ----------
     centre : (d,) float64
         What was subtracted from the features.
-    sample : LinearProblem or None
-        The same problem on a sample of the patients, for the curvature, where everybody's would cost too much.
     """
 
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
-        self.criterion = criterion
+        self.criterion, self.least_scale = criterion, criterion.least_scale
+        self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
         self.d: int = X.shape[1]
         loss, self.centre = criterion.loss, np.zeros(self.d)
         if loss.shift is not None:
@@ -68,7 +64,6 @@ class LinearProblem:
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._entries = np.empty((1, 0))
         self._at: Evaluation | None = None
-        self._first = self._last = np.nan
         self.sample = self._sampled()
 
     def _sampled(self) -> Self | None:
@@ -105,14 +100,9 @@ class LinearProblem:
         return min(found) > self.d
 
     @property
-    def smooth(self) -> bool:
-        """Whether the objective is differentiable."""
-        return self.criterion.objective.smooth
-
-    @property
-    def tol(self) -> float:
-        """Relative gap at which to stop, unless the user says otherwise."""
-        return self.criterion.objective.tol
+    def spread(self) -> float:
+        """Distance of the highest score from the lowest."""
+        return float(np.ptp(self._scores))
 
     def smoothed(self, smoothing: float) -> Self:
         """The same problem with the smoothed objective."""
@@ -121,10 +111,6 @@ class LinearProblem:
         if self.sample is not None:
             other.sample = self.sample.smoothed(smoothing)
         return other
-
-    def scale(self, value: float) -> float:
-        """Gaps are relative to the objective itself, or to what can be gained where it may be near zero."""
-        return max(abs(value), self.criterion.least_scale)
 
     def value(self, z: FloatArray) -> float:
         """The objective at z; the point stays current for the methods below."""
@@ -137,12 +123,10 @@ class LinearProblem:
         if not np.isfinite(self._entries).all():
             return np.inf
         self._at = self.criterion.objective(self._entries, self.criterion.mass)
-        self._last = float(self._at.value[0]) + self._ridge_value()
-        self._first = self._last if np.isnan(self._first) else self._first
-        return self._last
+        return self._reached(float(self._at.value[0]) + self._ridge_value())
 
-    def lower_value(self, z: FloatArray) -> float:
-        """The objective at z with the adversary's current weights held fixed."""
+    def lower_value(self) -> float:
+        """The objective with the adversary's current weights held fixed."""
         return float(self._entries[0] @ self._current.weights[0]) + self._ridge_value()
 
     def gradient(self) -> FloatArray:
@@ -162,12 +146,6 @@ class LinearProblem:
         ridge = np.diag(self.ridge)
         rigid = fixed + ridge
         return rigid, rigid if following is fixed else following + ridge
-
-    @property
-    def separated(self) -> bool:
-        """Whether the optimum lies at infinity: the scores have run far apart, or next to nothing is left to lose."""
-        vanished = self.criterion.least_scale == 0.0 and abs(self._last) <= _VANISHED * abs(self._first)
-        return vanished or bool(np.ptp(self._scores) > _SEPARATED)
 
     def _ridge_value(self) -> float:
         return 0.5 * float(self.ridge @ self._z**2)

@@ -10,7 +10,7 @@ by feature, (d, m), because running sums over patients then go along contiguous 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from drosurv.solvers.arrays import (
     Array,
@@ -95,42 +95,16 @@ class Scheme(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """Features (d, m), scored events, times, event flags and weights of m patients, times falling."""
+    """Features (d, m), scored events, times, event flags and weights of m patients, times falling.
+
+    A slab may also be anything with these attributes that reads them from where they are stored.
+    """
 
     X: Array
     sides: tuple[ScoredEvents, ...]
     time: Array
     event: Array
     weight: Array | None
-
-
-class StoredSlab(Protocol):
-    """A slab, here or read from where it is stored whenever it is asked for."""
-
-    @property
-    def X(self) -> Array:
-        """Features (d, m)."""
-        ...
-
-    @property
-    def sides(self) -> tuple[ScoredEvents, ...]:
-        """Who is scored against whom."""
-        ...
-
-    @property
-    def time(self) -> Array:
-        """Times (m,), falling."""
-        ...
-
-    @property
-    def event(self) -> Array:
-        """Event flags (m,)."""
-        ...
-
-    @property
-    def weight(self) -> Array | None:
-        """Weights (m,); None is one each."""
-        ...
 
 
 def make_slab(

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from drosurv.objectives.tilt import Moments, Spread, Tilt
 from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import slab_sums as kernels
 from drosurv.solvers.arrays import fetched, in_numpy
+from drosurv.solvers.convex import Problem
 from drosurv.solvers.slab_sums import Bend
 from drosurv.target import FloatArray
 
-_SEPARATED = 500.0
-_VANISHED = 1e-10
 # The mean of a constant feature differs from it by no more than this share.
 _LAST_DIGITS = 1e-14
 
@@ -51,14 +50,8 @@ class Here:
 class Point:
     """Where a problem is; a problem and its smoothed forms are in one place.
 
-    Attributes
-    ----------
-    theta : (d,) float64
-        The coefficients.
-    scores, losses : list
-        Of each slab, where it lies.
-    shift, spread : float
-        The highest score, and its distance from the lowest.
+    `theta` (d,) are the coefficients, `scores` and `losses` are of each slab, where it lies; `shift` is the highest
+    score, `spread` its distance from the lowest.
     """
 
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -68,7 +61,7 @@ class Point:
     spread: float = 0.0
 
 
-class SlabProblem:
+class SlabProblem(Problem):
     """Minimise over theta the objectives of the sides' losses at scores X theta, summed, plus l2/2 ||theta||^2.
 
     Parameters
@@ -90,8 +83,6 @@ class SlabProblem:
         What was subtracted from the features: they are known up to the last digits of it.
     """
 
-    sample = None
-
     def __init__(
         self,
         slabs: Sequence[Any],
@@ -104,6 +95,7 @@ class SlabProblem:
         centre: FloatArray | None = None,
     ) -> None:
         self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
+        self.smooth, self.tol = objective.smooth, objective.tol
         self.l2, self.price = l2, 0.0
         self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
         self.workers: Workers = Here() if workers is None else workers
@@ -111,32 +103,17 @@ class SlabProblem:
         self.tilts: tuple[Tilt, ...] = ()
         # For each slab what the events of the slabs after it pull, once it is known.
         self._after: list[Any] = []
-        self._first = self._last = np.nan
 
     @property
-    def smooth(self) -> bool:
-        """Whether the objective is differentiable."""
-        return self.objective.smooth or self.price > 0.0
+    def spread(self) -> float:
+        """Distance of the highest score from the lowest."""
+        return self.at.spread
 
-    @property
-    def tol(self) -> float:
-        """Relative gap at which to stop, unless the user says otherwise."""
-        return self.objective.tol
-
-    def smoothed(self, smoothing: float) -> SlabProblem:
+    def smoothed(self, smoothing: float) -> Self:
         """The same problem with a price on leaving the whole population."""
         other = copy.copy(self)
         other.price = smoothing
         return other
-
-    def scale(self, value: float) -> float:
-        """Gaps are relative to the objective itself."""
-        return abs(value)
-
-    @property
-    def separated(self) -> bool:
-        """Whether the optimum lies at infinity."""
-        return abs(self._last) <= _VANISHED * abs(self._first) or self.at.spread > _SEPARATED
 
     def value(self, theta: FloatArray) -> float:
         """The objective at theta; the point stays current for the methods below."""
@@ -148,9 +125,7 @@ class SlabProblem:
         sides = range(len(self.rests))
         self.tilts = tuple(self.objective.tilt(self._side(which), self.price) for which in sides)
         self._after = []
-        self._last = sum(tilt.value for tilt in self.tilts) + self._ridge()
-        self._first = self._last if np.isnan(self._first) else self._first
-        return self._last
+        return self._reached(sum(tilt.value for tilt in self.tilts) + self._ridge())
 
     def _move(self, theta: FloatArray) -> None:
         """Make theta the current point; without losses where a risk would underflow."""
@@ -188,8 +163,8 @@ class SlabProblem:
         start = self.tilts[which].eta if self.tilts else np.nan
         return Spread(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
 
-    def lower_value(self, theta: FloatArray) -> float:
-        """The objective at theta with the adversary's current weights held fixed."""
+    def lower_value(self) -> float:
+        """The objective with the adversary's current weights held fixed."""
         return sum(tilt.attained for tilt in self.tilts) + self._ridge()
 
     def gradient(self) -> FloatArray:

@@ -26,17 +26,17 @@ from drosurv.solvers.arrays import (
     summed_by_place,
     vector_beside,
 )
-from drosurv.solvers.slab import ScoredEvents, StoredSlab
+from drosurv.solvers.slab import ScoredEvents, Slab
 from drosurv.target import FloatArray
 
 
-def scores(slab: StoredSlab, theta: Any) -> Array:
+def scores(slab: Slab, theta: Any) -> Array:
     """Scores (m,) in float64 at coefficients theta (d,)."""
     X = slab.X
     return double(vector_beside(X, theta) @ X)
 
 
-def extent(slab: StoredSlab, f: Array) -> Array:
+def extent(slab: Slab, f: Array) -> Array:
     """Lowest and highest score, and for each side the risk over exp(highest) that later slabs must add to theirs."""
     highest = f.max()
     risk = exp(f - highest)
@@ -50,7 +50,7 @@ class Losses(NamedTuple):
     log_terms: Array | None = None
 
 
-def losses(slab: StoredSlab, f: Array, shift: float, before: Array) -> list[Losses]:
+def losses(slab: Slab, f: Array, shift: float, before: Array) -> list[Losses]:
     """Losses of each side's events, given the risk of earlier slabs over exp(shift)."""
     risk, out = exp(f - shift), []
     for side, carry in zip(slab.sides, before, strict=True):
@@ -66,9 +66,7 @@ def losses(slab: StoredSlab, f: Array, shift: float, before: Array) -> list[Loss
     return out
 
 
-def moments(
-    slab: StoredSlab, values: list[Losses], which: int, low: float, high: float, base: float
-) -> Array:
+def moments(slab: Slab, values: list[Losses], which: int, low: float, high: float, base: float) -> Array:
     """Numbers of the moments (4,) of one side's losses."""
     side, l = slab.sides[which], values[which].value
     between = side.mass * ((l > low) & (l < high))
@@ -86,7 +84,7 @@ def bounds(values: list[Losses], which: int) -> Array:
 
 
 def members(
-    slab: StoredSlab, values: list[Losses], which: int, low: float, high: float
+    slab: Slab, values: list[Losses], which: int, low: float, high: float
 ) -> tuple[FloatArray, FloatArray]:
     """Distinct losses of one side above a bound and up to another, and their masses: for bounds that few lie between.
 
@@ -99,7 +97,7 @@ def members(
     return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
 
 
-def pulled(slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]) -> Array:
+def pulled(slab: Slab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]) -> Array:
     """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
     return joined(
         [
@@ -110,7 +108,7 @@ def pulled(slab: StoredSlab, f: Array, values: list[Losses], shift: float, tilts
 
 
 def gradient(
-    slab: StoredSlab,
+    slab: Slab,
     f: Array,
     values: list[Losses],
     shift: float,
@@ -129,7 +127,7 @@ def gradient(
     return double(X @ in_precision_of(X, slope))
 
 
-def feature_risk(slab: StoredSlab, f: Array, shift: float) -> Array:
+def feature_risk(slab: Slab, f: Array, shift: float) -> Array:
     """For each side the features (d,) summed by risk, which later slabs must add to theirs."""
     X, risk = slab.X, exp(f - shift)
     return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides])
@@ -148,7 +146,7 @@ class Bend(NamedTuple):
 
 
 def curvature(
-    slab: StoredSlab,
+    slab: Slab,
     f: Array,
     values: list[Losses],
     shift: float,
@@ -191,7 +189,7 @@ def curvature(
     return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
 
 
-def patient_weights(slab: StoredSlab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Array]:
+def patient_weights(slab: Slab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Array]:
     """Worst-case weights of each side's events."""
     return [_weights(side, l, tilt) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
 
