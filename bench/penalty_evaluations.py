@@ -78,7 +78,7 @@ def measure():
     rows = []
     for name, kind in PENALTIES.items():
         begin = time.perf_counter()
-        penalty = kind.prepare(X, target, codes, int(codes.max()) + 1, 0.01)
+        penalty = kind(X, target, codes, int(codes.max()) + 1, 0.01)
         penalty(situations["initial scores"][None])
         preparation = time.perf_counter() - begin
         rows.append({"name": f"{name}, preparation", "seconds": preparation, "reference": None})

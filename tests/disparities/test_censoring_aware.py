@@ -57,7 +57,7 @@ def test_sums_and_gradient_equal_the_definition(n, seed, event_rate, n_times, sp
     assert censored_event_hinge_sum_within_groups(h, U, event, time, codes, scale) == pytest.approx(
         plain_sum(h, U, event, time, codes, scale), **approximately
     )
-    _, gradient = RPGroup(U, Target(event, time), codes, scale)(np.log(h)[None])
+    _, gradient = RPGroup(U, Target(event, time), codes, 3, scale)(np.log(h)[None])
     again, factor = np.exp(np.log(h)), max(event.sum() * (~event).sum(), 1)
     expected = plain_gradient(again, U, event, time, codes, scale) * again
     np.testing.assert_allclose(gradient[0] * factor, expected, atol=1e-8)
@@ -80,7 +80,7 @@ def test_equal_times_are_comparable():
 @pytest.mark.parametrize("codes", [None, [0, 0, 1, 1]])
 def test_without_comparable_pairs_value_and_gradient_are_zero(event, time, codes):
     X, target = np.random.default_rng(0).normal(size=(4, 2)), Target(np.array(event), np.array(time))
-    penalty = RPIndividual(X, target) if codes is None else RPGroup(X, target, np.array(codes))
+    penalty = RPIndividual(X, target, None, 1) if codes is None else RPGroup(X, target, np.array(codes), 2)
     scores = np.random.default_rng(1).normal(size=(2, 4))
     for values, gradient in (penalty(scores), penalty.tiled(_tensor(scores))):
         np.testing.assert_array_equal(values, 0.0)
@@ -97,14 +97,14 @@ def test_the_group_penalty_divides_by_all_censored_times_all_events():
     rng = np.random.default_rng(4)
     X, h, codes = rng.normal(size=(40, 3)), np.exp(rng.normal(size=40)), rng.integers(0, 3, size=40)
     target = Target(rng.random(40) < 0.5, rng.random(40))
-    values, _ = RPGroup(X, target, codes)(np.log(h)[None])
+    values, _ = RPGroup(X, target, codes, 3)(np.log(h)[None])
     total = censored_event_hinge_sum_within_groups(h, unit_rows(X), target.event, target.time, codes, 0.01)
     assert values[0] == pytest.approx(total / (target.event.sum() * (~target.event).sum()), rel=1e-12)
 
 
 def test_single_patient_groups_have_no_pairs():
     X, target = np.eye(4), Target(np.array([False, True, False, True]), np.arange(4.0))
-    values, gradient = RPGroup(X, target, np.arange(4))(np.array([[0.0, 1.0, 2.0, 3.0]]))
+    values, gradient = RPGroup(X, target, np.arange(4), 4)(np.array([[0.0, 1.0, 2.0, 3.0]]))
     assert values[0] == 0.0
     np.testing.assert_array_equal(gradient, 0.0)
 
@@ -116,4 +116,4 @@ def test_arguments_of_unequal_length_are_refused(name):
     with pytest.raises(
         ValueError, match=rf"{name} must have one entry per row of X, shape \(4,\); got \(3,\)"
     ):
-        RPGroup(np.eye(4), target, np.zeros(n_codes, dtype=int))
+        RPGroup(np.eye(4), target, np.zeros(n_codes, dtype=int), 1)

@@ -6,6 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drosurv.disparities import KeyaIndividual, pairwise_hinge_sum, unit_rows
+from drosurv.target import Target
+
+
+def penalty(X, scale=0.01):
+    """Of patients of whom only the features count."""
+    n = len(X)
+    return KeyaIndividual(X, Target(np.ones(n, dtype=bool), np.arange(float(n))), None, 1, scale)
 
 
 def plain_sum(h, U, scale):
@@ -50,7 +57,7 @@ def test_sum_and_gradient_equal_the_definition(n, d, seed, spread, scale):
     U = unit_rows(rng.integers(-1, 2, size=(n, d)).astype(float))  # repeated and zero rows are common
     h = 1.0 + spread * np.where(rng.random(n) < 0.3, rng.integers(0, 3, size=n), rng.random(n))
     assert pairwise_hinge_sum(h, U, scale) == pytest.approx(plain_sum(h, U, scale), rel=1e-10, abs=1e-10)
-    _, gradient = KeyaIndividual(U, scale)(np.log(h)[None])
+    _, gradient = penalty(U, scale)(np.log(h)[None])
     again = np.exp(np.log(h))
     factor = n * (n - 1) if n > 1 else 1
     np.testing.assert_allclose(gradient[0] * factor, plain_gradient(again, U, scale) * again, atol=1e-8)
@@ -82,11 +89,11 @@ def test_row_order_does_not_matter():
 
 
 def test_a_single_patient_has_no_disparity():
-    values, gradient = KeyaIndividual(np.ones((1, 2)))(np.array([[0.7]]))
+    values, gradient = penalty(np.ones((1, 2)))(np.array([[0.7]]))
     assert values[0] == 0.0
     assert gradient[0, 0] == 0.0
 
 
 def test_features_without_two_axes_are_refused():
     with pytest.raises(ValueError, match=r"X must have shape \(n, d\)"):
-        KeyaIndividual(np.ones(4))
+        penalty(np.ones(4))

@@ -104,7 +104,7 @@ PAIRWISE = ["keya_individual", "rp_individual", "rp_group"]
 
 
 def prepared(name, X, target, codes):
-    return PENALTIES[name].prepare(X, target, codes, N_GROUPS, SCALE)
+    return PENALTIES[name](X, target, codes, N_GROUPS, SCALE)
 
 
 def dense(name, scores, X, target, codes):
@@ -266,7 +266,7 @@ def test_which_penalties_need_groups():
 def test_a_scale_that_is_no_distance_is_refused(name, scale):
     X, target, codes = training_set()
     with pytest.raises(ValueError, match="scale must be a finite number >= 0"):
-        PENALTIES[name].prepare(X, target, codes, N_GROUPS, scale)
+        PENALTIES[name](X, target, codes, N_GROUPS, scale)
 
 
 @pytest.mark.parametrize("name", PENALTIES)

@@ -59,7 +59,7 @@ def test_no_step_reads_a_number(name, network):
 
 @pytest.mark.parametrize("name", sorted(PENALTIES))
 def test_no_step_of_a_penalty_reads_a_number(name):
-    penalty = PENALTIES[name].prepare(X, TARGET, np.arange(N) % 3, 3, 0.1)
+    penalty = PENALTIES[name](X, TARGET, np.arange(N) % 3, 3, 0.1)
     penalised = Criterion(CoxPartial(TARGET), Mean(), MASS, penalty=penalty, penalty_weight=np.ones(SETTINGS))
     criterion = TorchCriterion([penalised], SETTINGS, "meta")
     assert step_without_numbers(NETWORKS["linear"](), criterion) == [(SETTINGS,)] * 2

@@ -7,7 +7,8 @@ from drosurv.disparities.censoring_aware import (
     censored_event_hinge_sum_within_groups,
 )
 from drosurv.disparities.group import KeyaGroup, group_gap
-from drosurv.disparities.individual import KeyaIndividual, pairwise_hinge_sum, unit_rows
+from drosurv.disparities.hinge_scan import unit_rows
+from drosurv.disparities.individual import KeyaIndividual, pairwise_hinge_sum
 from drosurv.disparities.intersectional import KeyaIntersectional, log_ratio_gap
 from drosurv.disparities.penalty import Penalty
 from drosurv.disparities.registry import PENALTIES

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv.disparities.penalty import Penalty
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.target import IntArray
 
 if TYPE_CHECKING:
-    import torch as torch_module
     from torch import Tensor
 
 # A numpy array or a torch tensor.
 Array: TypeAlias = Any
 
 
-class GroupMembership:
-    """Who belongs to which of G groups, by codes (n,) from 0 to G - 1; groups without a patient are allowed.
+class GroupMembership(NamedTuple):
+    """Who belongs to which of G groups, in arrays of NumPy or torch.
 
     `member` (n, G) is 1 where the patient belongs to the group, `size` (G,) counts its patients, and `present` (G,)
     tells whether it has any; the others never enter a maximum.
     """
 
-    member: FloatArray
-    size: FloatArray
-    present: BoolArray
+    member: Array
+    size: Array
+    present: Array
 
-    def __init__(self, codes: NDArray[np.int64], n_groups: int) -> None:
-        codes = np.asarray(codes)
+    @classmethod
+    def of(cls, codes: IntArray, n_groups: int) -> GroupMembership:
+        """From codes (n,) from 0 to G - 1; groups without a patient are allowed."""
         if codes.ndim != 1 or len(codes) == 0:
             raise ValueError(f"codes must have shape (n,), one for each patient; got {codes.shape}.")
         if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0 or codes.max() >= n_groups:
@@ -40,63 +40,54 @@ class GroupMembership:
                 f"{codes.min()} to {codes.max()}. Number the groups first, for example with np.unique(..., "
                 "return_inverse=True)."
             )
-        self.codes = codes
-        self.member = (codes[:, None] == np.arange(n_groups)).astype(np.float64)
-        self.size = self.member.sum(axis=0)
-        self.present = self.size > 0
+        member = (codes[:, None] == np.arange(n_groups)).astype(np.float64)
+        size = member.sum(axis=0)
+        return cls(member, size, size > 0)
 
+    def beside(self, scores: Tensor) -> GroupMembership:
+        """The same as tensors where scores lie."""
+        import torch
 
-def group_means(h: Array, member: Array, size: Array, *, smooth: bool) -> Array:
-    """Mean hazards (B, G) of groups, from hazards (B, n) of numpy or torch, members (n, G) and sizes (G,).
+        member, size = (
+            torch.tensor(part, dtype=scores.dtype, device=scores.device) for part in (self.member, self.size)
+        )
+        return GroupMembership(member, size, torch.tensor(self.present, device=scores.device))
 
-    m_g = (sum_{i in g} h_i + 1/2) / (n_g + 1) if smooth, otherwise sum_{i in g} h_i / n_g
+    def means(self, h: Array, *, smooth: bool) -> Array:
+        """Mean hazards (B, G) of hazards (B, n); of a group without a patient they mean nothing.
 
-    Of a group without a patient the value means nothing.
-    """
-    total = h @ member
-    if smooth:
-        return (total + 0.5) / (size + 1.0)
-    return total / (size + (size == 0))
+        m_g = (sum_{i in g} h_i + 1/2) / (n_g + 1) if smooth, otherwise sum_{i in g} h_i / n_g
+        """
+        total = h @ self.member
+        if smooth:
+            return (total + 0.5) / (self.size + 1.0)
+        return total / (self.size + (self.size == 0))
 
 
 class GroupPenalty(Penalty):
-    """A function of the groups' mean hazards; parameters as in :class:`KeyaGroup`."""
+    """A function of the groups' mean hazards; features and scale play no part."""
 
     needs_groups = True
 
-    def __init__(self, codes: NDArray[np.int64], n_groups: int) -> None:
-        self.groups = GroupMembership(codes, n_groups)
-        self.n = len(self.groups.codes)
-        self._placed: dict[tuple[torch_module.device, torch_module.dtype], tuple[Tensor, Tensor, Tensor]] = {}
+    @cached_property
+    def groups(self) -> GroupMembership:
+        """Who belongs to which group."""
+        return GroupMembership.of(self.codes, self.n_groups)
 
-    @classmethod
-    def prepare(
-        cls, X: FloatArray, target: Target, codes: NDArray[np.int64] | None, n_groups: int, scale: float
-    ) -> Self:
-        """From a training set with groups; features, target and scale play no part."""
-        if codes is None:
-            raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
-        return cls(codes, n_groups)
-
-    def subset(self, rows: NDArray[Any]) -> Self:
-        """The penalty of the given patients alone."""
-        return type(self)(self.groups.codes[rows], len(self.groups.size))
+    @cached_property
+    def _placed(self) -> dict[Any, GroupMembership]:
+        """Copies of the groups by device and dtype, made when they are first needed."""
+        return {}
 
     def torch(self, scores: Tensor) -> Tensor:
         """Differentiable values (*batch,) at scores (*batch, n)."""
-        import torch
-
         self.check_scores(tuple(scores.shape))
         place = (scores.device, scores.dtype)
         if place not in self._placed:
-            self._placed[place] = (
-                torch.tensor(self.groups.member, dtype=scores.dtype, device=scores.device),
-                torch.tensor(self.groups.size, dtype=scores.dtype, device=scores.device),
-                torch.tensor(self.groups.present, device=scores.device),
-            )
-        h = scores.exp().reshape(-1, self.n)
-        return self._torch_values(h, *self._placed[place]).reshape(scores.shape[:-1])
+            self._placed[place] = self.groups.beside(scores)
+        values = self._torch_values(scores.exp().reshape(-1, self.n), self._placed[place])
+        return values.reshape(scores.shape[:-1])
 
     @abstractmethod
-    def _torch_values(self, h: Tensor, member: Tensor, size: Tensor, present: Tensor) -> Tensor:
+    def _torch_values(self, h: Tensor, groups: GroupMembership) -> Tensor:
         """Values (B,) at hazards (B, n), differentiable."""

@@ -24,6 +24,20 @@ _CHUNK = 512
 _STRIDE = 3
 
 
+def unit_rows(X: FloatArray) -> FloatArray:
+    """Each row of (..., n, d) scaled to length 1; rows of zeros stay zero.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    X = np.asarray(X, dtype=np.float64)
+    # Dividing by the largest entry first keeps the squares of very large or small entries in range.
+    largest = np.abs(X).max(axis=-1, keepdims=True, initial=0.0)
+    scaled = X / np.where(largest == 0.0, 1.0, largest)
+    length = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return np.asarray(scaled / np.where(length == 0.0, 1.0, length))
+
+
 def feature_rows(features: FloatArray) -> FloatArray:
     """Features (n, d) as contiguous rows (d', n): d is rounded up to what :func:`scan` takes at a time.
 

@@ -5,41 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from drosurv.disparities.group_means import GroupMembership, GroupPenalty, group_means
-from drosurv.target import FloatArray
+from drosurv.disparities.group_means import GroupMembership, GroupPenalty
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def log_ratio_gap(h: FloatArray, codes: NDArray[np.int64], n_groups: int, smooth: bool) -> float:
-    """Largest log ratio of two groups' mean hazards.
+def log_ratio_gap(h: FloatArray, codes: IntArray, n_groups: int, smooth: bool) -> float:
+    """Largest log ratio of two groups' mean hazards: max over groups s, s' of |log m_s - log m_s'|.
 
-    max over groups s, s' of |log m_s - log m_s'|
+    Parameters as in :func:`group_gap`; hazards are positive, groups the intersections of attributes.
 
-    with m_s the mean of h in s, or (sum_{i in s} h_i + 1/2) / (n_s + 1) if smooth.
-
-    Parameters
-    ----------
-    h, codes, n_groups, smooth
-        As in :func:`group_gap`; hazards are positive, groups the intersections of attributes.
-
-    Returns
-    -------
-    float
-        0 for a single group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.disparities import log_ratio_gap
     >>> float(np.exp(log_ratio_gap(np.array([1.0, 1.0, 4.0]), np.array([0, 0, 1]), n_groups=2, smooth=False)))
     4.0
     """
-    groups = GroupMembership(codes, n_groups)
-    (means,) = group_means(h[None], groups.member, groups.size, smooth=smooth)
+    groups = GroupMembership.of(codes, n_groups)
+    (means,) = groups.means(h[None], smooth=smooth)
     means = means[groups.present]
     return float(np.log(means.max()) - np.log(means.min()))
 
@@ -47,28 +30,13 @@ def log_ratio_gap(h: FloatArray, codes: NDArray[np.int64], n_groups: int, smooth
 class KeyaIntersectional(GroupPenalty):
     """Intersectional penalty of Keya et al.: :func:`log_ratio_gap` with smoothed means.
 
-    max over groups s, s' of |log m_s - log m_s'| ,  m_s = (sum_{i in s} h_i + 1/2) / (n_s + 1)
-
-    Parameters
-    ----------
-    codes, n_groups
-        As in :class:`KeyaGroup`; groups are the intersections of attributes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.disparities import KeyaIntersectional
-    >>> values, gradient = KeyaIntersectional(np.array([0, 1]), n_groups=2)(np.log([[1.5, 5.5]]))
-    >>> np.exp(values), gradient
-    (array([3.]), array([[-0.75      ,  0.91666667]]))
-
     Reference as for :class:`KeyaGroup`.
     """
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
-        member, size, present = self.groups.member, self.groups.size, self.groups.present
-        means = group_means(h, member, size, smooth=True)
+        member, size, present = self.groups
+        means = self.groups.means(h, smooth=True)
         high = np.where(present, means, -np.inf).argmax(axis=-1)[:, None]
         low = np.where(present, means, np.inf).argmin(axis=-1)[:, None]
         values, gradient = np.zeros(len(h)), np.zeros_like(h)
@@ -78,9 +46,9 @@ class KeyaIntersectional(GroupPenalty):
             gradient += sign * member.T[group[:, 0]] / ((size[group] + 1.0) * mean)
         return values, gradient
 
-    def _torch_values(self, h: Tensor, member: Tensor, size: Tensor, present: Tensor) -> Tensor:
-        means: Tensor = group_means(h, member, size, smooth=True)
+    def _torch_values(self, h: Tensor, groups: GroupMembership) -> Tensor:
+        means: Tensor = groups.means(h, smooth=True)
         infinity = float("inf")
-        high = means.masked_fill(~present, -infinity).max(dim=-1).values
-        low = means.masked_fill(~present, infinity).min(dim=-1).values
+        high = means.masked_fill(~groups.present, -infinity).max(dim=-1).values
+        low = means.masked_fill(~groups.present, infinity).min(dim=-1).values
         return high.log() - low.log()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drosurv.disparities.all_pairs import AllPairs
 from drosurv.disparities.censored_event_pairs import CensoredEventPairs
+from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.penalty import Penalty
 from drosurv.target import FloatArray
 
@@ -20,23 +22,22 @@ if TYPE_CHECKING:
 
 
 class PairPenalty(Penalty):
-    """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+ .
+    """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+, with u the rows of X at length 1.
 
     On the CPU an evaluation takes near-linear time when scores are spread; elsewhere it goes through dense
     tiles, all models together. Both are exact and neither holds an array of all pairs, except distances on the
     device while they fit the cap of :mod:`drosurv.disparities.pair_tiles`.
-
-    Rows of U (n, d) have length 1 or 0; `scale` is the hazard difference allowed per unit of feature distance.
     """
 
-    def __init__(self, U: FloatArray, factor: float, scale: float) -> None:
-        if not (np.isfinite(scale) and scale >= 0):
-            raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
-        if U.ndim != 2:
-            raise ValueError(f"X must have shape (n, d), got {U.shape}.")
-        self.n, self.U = len(U), U
-        self.factor = factor
-        self.scale = float(scale)
+    @cached_property
+    def U(self) -> FloatArray:
+        """Rows of X at length 1."""
+        return unit_rows(self.X)
+
+    @property
+    @abstractmethod
+    def factor(self) -> float:
+        """One over the number of comparisons; anything where there is none."""
 
     @property
     @abstractmethod

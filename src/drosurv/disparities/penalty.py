@@ -17,23 +17,37 @@ if TYPE_CHECKING:
 class Penalty(ABC):
     """A disparity of the hazards h = exp(scores), prepared once for n patients.
 
+    It is made of everything a training set offers: standardised features (n, d), the target, and group codes (n,) from
+    0 to ``n_groups - 1``, None only where ``needs_groups`` is False and all patients are one group. `scale` is the
+    hazard difference that penalties over pairs allow per unit of feature distance.
+
     The last axis of scores is patients, leading axes are models. Where the disparity has a kink, the gradient is the
     subgradient that is 0 for |0| and for a hinge at 0, and of several groups that attain a maximum the first counts.
     """
 
     needs_groups: ClassVar[bool]
-    n: int
 
-    @classmethod
-    @abstractmethod
-    def prepare(
-        cls, X: FloatArray, target: Target, codes: NDArray[np.int64] | None, n_groups: int, scale: float
-    ) -> Self:
-        """From everything a training set offers; each penalty takes what it needs.
-
-        Features (n, d) are standardised; group codes (n,) run from 0 to ``n_groups - 1``, None only where
-        ``needs_groups`` is False; `scale` is the hinge's g.
-        """
+    def __init__(
+        self,
+        X: FloatArray,
+        target: Target,
+        codes: NDArray[np.int64] | None,
+        n_groups: int,
+        scale: float = 0.01,
+    ) -> None:
+        if X.ndim != 2:
+            raise ValueError(f"X must have shape (n, d), got {X.shape}.")
+        if self.needs_groups and codes is None:
+            raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
+        if not (np.isfinite(scale) and scale >= 0):
+            raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
+        self.X, self.target, self.n, self.n_groups, self.scale = X, target, len(X), n_groups, float(scale)
+        self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
+        for name, part in (("target", target.time), ("codes", self.codes)):
+            if part.shape != (self.n,):
+                raise ValueError(
+                    f"{name} must have one entry per row of X, shape ({self.n},); got {part.shape}."
+                )
 
     @abstractmethod
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -43,9 +57,9 @@ class Penalty(ABC):
     def torch(self, scores: Tensor) -> Tensor:
         """Differentiable values (*batch,) at scores (*batch, n), on the scores' device and in their dtype."""
 
-    @abstractmethod
     def subset(self, rows: NDArray[Any]) -> Self:
         """The penalty of the given patients alone (indices or a mask), as for a mini-batch."""
+        return type(self)(self.X[rows], self.target.take(rows), self.codes[rows], self.n_groups, self.scale)
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (*batch,) and gradients (*batch, n) at scores (*batch, n).

@@ -89,6 +89,6 @@ class RegularizedCox(NetworkEstimator):
         )
 
     def _prepared(self, training: Training) -> Penalty:
-        return PENALTIES[self.penalty].prepare(
+        return PENALTIES[self.penalty](
             standardise(training.X)[0], training.target, training.codes, training.n_groups, self.scale
         )

@@ -10,11 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.disparities.censoring_aware import (
-    censored_event_hinge_sum,
-    censored_event_hinge_sum_within_groups,
-)
-from drosurv.disparities.individual import pairwise_hinge_sum, unit_rows
+from drosurv.disparities.censoring_aware import censored_event_hinge_sum_within_groups
+from drosurv.disparities.hinge_scan import unit_rows
+from drosurv.disparities.individual import pairwise_hinge_sum
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (
@@ -198,19 +196,18 @@ def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: 
     rows = unit_rows(_parse_features(X, len(target)))
     scale = _parse_scale(scale)
     n_pairs = target.n_events * (len(target) - target.n_events)
-    codes = None if groups is None else parse_groups(groups, len(target)).codes
+    codes = np.zeros(len(target), dtype=np.intp)
+    if groups is not None:
+        codes = parse_groups(groups, len(target)).codes
     if n_pairs == 0:
         missing = "event" if target.n_events == 0 else "censored patient"
         warn_undefined(f"the censoring-aware disparity is undefined (NaN): no {missing} in y.")
         return float("nan")
     number = sampled_number(pairs, len(target))
     if number is not None:
-        group = np.zeros(len(target), dtype=np.intp) if codes is None else codes
-        return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, group, number).mean
-    scene = (hazard, rows, target.event, target.time)
-    if codes is None:
-        return censored_event_hinge_sum(*scene, scale) / n_pairs
-    return censored_event_hinge_sum_within_groups(*scene, codes, scale) / n_pairs
+        return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, codes, number).mean
+    total = censored_event_hinge_sum_within_groups(hazard, rows, target.event, target.time, codes, scale)
+    return total / n_pairs
 
 
 def is_table(convention: Convention) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from drosurv.disparities.individual import unit_rows
+from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.groups import Groups
 from drosurv.metrics.sampled_pairs import (
     Pairs,
