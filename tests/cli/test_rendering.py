@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from drosurv.cli.rendering import print_frame, print_json
+from drosurv.cli.outputs import print_frame, print_json
 
 
 def test_hostile_names_and_values_are_printed_literally(capsys, monkeypatch):

@@ -1,6 +1,6 @@
 import pytest
 
-from drosurv.cli.settings import read_grid, read_settings
+from drosurv.cli.models import read_grid, read_settings
 
 
 def test_values_are_numbers_where_they_can_be():

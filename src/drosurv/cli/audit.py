@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drosurv.cli.messages import printable, say
-from drosurv.cli.options import (
-    AsJson,
-    FileOptions,
-    Groups,
-    OtherEvent,
-    Seed,
-    Strata,
-    TargetOptions,
-    listed,
-    with_options,
-)
+from drosurv.cli.options import FileOptions, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import unit_in
@@ -30,7 +20,7 @@ if TYPE_CHECKING:
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 
 
-@with_options
+@command
 def audit(
     target: TargetOptions,
     file: FileOptions,
@@ -40,49 +30,22 @@ def audit(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA]", help="CSV or Parquet file, one row per patient.")
     ] = None,
-    event: OtherEvent = None,
-    groups: Groups = None,
-    strata: Strata = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write: .html for the browser, .md or .json.")
-    ] = Path("report.html"),
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Instead of MODEL and DATA: table of any model's predictions, with time and event."
-        ),
-    ] = None,
-    survival: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of predicted survival, such as S365=365,S730=730, if not recognised."),
-    ] = None,
-    risk: Annotated[str | None, typer.Option(help="Column of risk scores, higher meaning sooner.")] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            help="Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn."
-        ),
-    ] = None,
-    train: Annotated[
-        Path | None,
-        typer.Option(
-            help="Training table, to train the models of the alpha slider; patients of DATA are left out."
-        ),
-    ] = None,
-    alphas: Annotated[
-        list[str] | None, typer.Option(help="Shares of patients to protect on the slider, such as 1,0.5,0.2.")
-    ] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="What the times count, such as days, if the column does not say it.")
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
-    rules: Annotated[bool, typer.Option(help="Search for rules that describe who is worst off.")] = True,
-    bootstrap: Annotated[
-        int, typer.Option(help="Replicates behind intervals and tests of the audited model.")
-    ] = 500,
-    bootstrap_path: Annotated[int, typer.Option(help="The same for each other model of the slider.")] = 100,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    groups: Names = (),
+    strata: str | None = None,
+    output: Path = Path("report.html"),
+    predictions: Path | None = None,
+    survival: Names = (),
+    risk: str | None = None,
+    folds: int | None = None,
+    train: Path | None = None,
+    alphas: Names = (),
+    time_unit: str | None = None,
+    title: str | None = None,
+    rules: bool = True,
+    bootstrap: int = 500,
+    bootstrap_path: int = 100,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
 
@@ -90,30 +53,40 @@ def audit(
     small cohort with --folds 5.
 
     Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
+
+    --output: File to write: .html for the browser, .md or .json.
+    --predictions: Instead of MODEL and DATA: table of any model's predictions, with time and event.
+    --survival: Columns of predicted survival, such as S365=365,S730=730, if not recognised.
+    --risk: Column of risk scores, higher meaning sooner.
+    --folds: Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn.
+    --train: Training table, to train the models of the alpha slider; patients of DATA are left out.
+    --alphas: Shares of patients to protect on the slider, such as 1,0.5,0.2.
+    --time-unit: What the times count, such as days, if the column does not say it.
+    --title: Heading of the report.
+    --rules: Search for rules that describe who is worst off.
+    --bootstrap: Replicates behind intervals and tests of the audited model.
+    --bootstrap-path: The same for each other model of the slider.
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
     check_outputs([output, summary], [model, data, train, predictions])
-    named: dict[str, Any] = {"event": event, **target.arguments()}
     shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
     shown |= {"random_state": seed, "time_title": time_unit}
+    instead = Argument("predictions")
     if predictions is not None:
-        if any(given is not None for given in (model, folds, train, alphas)):
+        if any(given is not None for given in (model, folds, train)) or alphas:
             raise ArgumentError(
-                Argument("predictions"),
-                " is audited without a model, folds, training patients or alphas: leave them out.",
+                instead, " is audited without a model, folds, training patients or alphas: leave them out."
             )
         if strata is not None or target.entry is not None:
             raise ArgumentError(
-                Argument("predictions"),
+                instead,
                 " hold survival from time 0 on at a few times, whatever the stratum: leave out ",
                 Argument("strata" if strata is not None else "entry"),
                 ", and predict for the patient's stratum. Late entries can be audited with a model alone.",
             )
-        columns = {"survival": listed(survival), "risk": risk}
-        report = _of_predictions(predictions, file, named, listed(groups), columns, shown)
+        report = _of_predictions(predictions, file, target, groups, survival, risk, shown)
     else:
-        instead = Argument("predictions")
         if model is None or data is None:
             raise ArgumentError(
                 "name a model and a table, as in `drosurv audit model test.csv`, or pass ", instead, " FILE."
@@ -125,9 +98,8 @@ def audit(
         if alphas and train is None:
             trained = " names models to train: pass ", Argument("train"), " FILE with the training patients."
             raise ArgumentError(Argument("alphas"), *trained)
-        shares = [_share(text) for text in listed(alphas)]
-        shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": shares or None}
-        report = _of_model(model, data, train, file, named, listed(groups), shown, folds, strata)
+        shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": [_share(text) for text in alphas] or None}
+        report = _of_model(model, data, train, file, target, groups, strata, folds, shown)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -143,30 +115,25 @@ def audit(
 def _of_predictions(
     path: Path,
     file: FileOptions,
-    named: dict[str, Any],
-    groups: Sequence[str],
-    columns: dict[str, Any],
+    target: TargetOptions,
+    groups: Names,
+    survival: Names,
+    risk: str | None,
     shown: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit_predictions, prediction_columns
     from drosurv.tables import SurvivalTable, TargetColumns
 
     frame = file.format.read(path)
-    time, event, value, start, end = (
-        named[name] for name in ("time", "event", "event_value", "start", "end")
-    )
-    if event is None or (time is None and start is None):
+    if target.event is None or (target.time is None and target.start is None):
         both = Argument("time"), " and ", Argument("event")
         raise ArgumentError(Argument("predictions"), " needs to know what happened: pass ", *both, ".")
+    columns = TargetColumns(target.time, target.event, target.event_value, target.start, target.end)
     table = SurvivalTable.parse(
-        frame,
-        TargetColumns(time, event, value, start, end),
-        groups=groups,
-        id=named["id"],
-        drop_missing_target=named["drop_missing_target"],
+        frame, columns, groups=groups, id=target.id, drop_missing_target=target.drop_missing_target
     )
     table.warn_of_copies()
-    found = prediction_columns(table.X, **columns)
+    found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     return audit_predictions(
@@ -186,11 +153,11 @@ def _of_model(
     data: Path,
     train: Path | None,
     file: FileOptions,
-    named: dict[str, Any],
-    groups: Sequence[str],
-    shown: dict[str, Any],
-    folds: int | None,
+    target: TargetOptions,
+    groups: Names,
     strata: str | None,
+    folds: int | None,
+    shown: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit as audited
     from drosurv.presentation.progress import bar
@@ -199,12 +166,14 @@ def _of_model(
 
     frame = file.format.read(data)
     opened = OpenedModel.open(model)
-    table = opened.table(frame, groups=groups, **named)
+    table = opened.table(frame, groups=groups, **asdict(target))
     table.warn_of_copies()
     recipe, features = opened.estimator, opened.features(table.frame)
-    observed = {"entry": table.entry, **opened.observed(table.frame, strata)}
-    given: dict[str, Any] = {"reference": opened.plain_cox(), **observed}
-    if folds is not None:
+    given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    if folds is None:
+        given["reference"] = opened.plain_cox()
+        opened.warn_if_trained_on(data)
+    else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
             raise ArgumentError(
                 Argument("folds"),
@@ -213,19 +182,17 @@ def _of_model(
             )
         # The table is encoded anew in every fold, as it would be for new patients.
         recipe, features = opened.recipe, opened.readable(table.frame)
-        given = {"folds": table.folds(folds, shown["random_state"]), **observed}
-    else:
-        opened.warn_if_trained_on(data)
+        given["folds"] = table.folds(folds, shown["random_state"])
     if train is not None:
         rows = file.format.read(train)
-        kept = patients_not_in(rows, table.frame, named["id"])
+        kept = patients_not_in(rows, table.frame, target.id)
         if not kept.all():
             say(
                 "Note",
                 f"{int((~kept).sum()):,} of the {len(kept):,} training patients are also audited, and were left out of "
                 "the training of the other models.",
             )
-        trained_on = opened.table(rows[kept], **named)
+        trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     with bar("reading") as told:

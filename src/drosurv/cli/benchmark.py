@@ -3,55 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from drosurv.cli.options import AsJson, Document, Jobs, listed
-from drosurv.cli.outputs import check_outputs
+from drosurv.cli.options import Names, command
+from drosurv.cli.outputs import check_outputs, print_json
 from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
-from drosurv.cli.rendering import print_json
 
 if TYPE_CHECKING:
     from drosurv.benchmark import Benchmark
 
 
+@command
 def benchmark(
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(help="Datasets that `drosurv datasets` lists, separated by commas; all by default."),
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(help="Methods, such as cox-interactions,repair,forest; all by default."),
-    ] = None,
-    splits: Annotated[
-        int | None, typer.Option(help="Splits of each dataset, 10 by default, 3 with --quick.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Draws the splits.")] = 0,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Six small datasets and three splits: under ten minutes.")
-    ] = False,
-    jobs: Jobs = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Start nothing later than this; running again does the rest."),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with the datasets' files, as DROSURV_DATA names one; your cache by default."
-        ),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for finished units and results.")
-    ] = Path("benchmark"),
-    document: Document = None,
-    as_json: AsJson = False,
+    datasets: Names = (),
+    methods: Names = (),
+    splits: int | None = None,
+    seed: int = 0,
+    quick: bool = False,
+    jobs: int | None = None,
+    minutes: float | None = None,
+    data: Path | None = None,
+    output: Path = Path("benchmark"),
+    document: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Compare the methods on real datasets. Stop it at any time: running again continues.
 
     Example: drosurv benchmark --quick --document benchmark.md
+
+    --datasets: Datasets that `drosurv datasets` lists, separated by commas; all by default.
+    --methods: Methods, such as cox-interactions,repair,forest; all by default.
+    --splits: Splits of each dataset, 10 by default, 3 with --quick.
+    --seed: Draws the splits.
+    --quick: Six small datasets and three splits: under ten minutes.
+    --minutes: Start nothing later than this; running again does the rest.
+    --data: Folder with the datasets' files, as DROSURV_DATA names one; your cache by default.
+    --output: Folder for finished units and results.
     """
     import os
 
@@ -64,8 +53,8 @@ def benchmark(
 
         found = run_benchmark(
             output,
-            datasets=listed(datasets) or None,
-            methods=listed(methods) or None,
+            datasets=datasets or None,
+            methods=methods or None,
             splits=splits,
             seed=seed,
             quick=quick,

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import (
-    AsJson,
-    DataFile,
-    FileOptions,
-    ModelFile,
-    OtherEvent,
-    TargetOptions,
-    with_options,
-)
-from drosurv.cli.outputs import check_outputs, check_picture
-from drosurv.cli.rendering import print_frame, print_json
+from drosurv.cli.options import DataFile, FileOptions, ModelFile, TargetOptions, command
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import moment, unit_in, write_figure, written
 
@@ -26,30 +17,30 @@ from drosurv.presentation import moment, unit_in, write_figure, written
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
-@with_options
+@command
 def certify(
     model: ModelFile,
     data: DataFile,
-    horizon: Annotated[float, typer.Option(help="Time at which predictions are judged.")],
+    horizon: float,
     target: TargetOptions,
     file: FileOptions,
-    event: OtherEvent = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Brier loss to stay under: prints the smallest group that does.")
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the band and of the guarantee.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of folds, trees and band.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write the curves to.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Picture to draw the curves into (PNG, SVG, PDF).")
-    ] = None,
-    as_json: AsJson = False,
+    tolerance: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    output: Path | None = None,
+    plot: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
 
     Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
+
+    --horizon: Time at which predictions are judged.
+    --tolerance: Brier loss to stay under: prints the smallest group that does.
+    --confidence: Of the band and of the guarantee.
+    --seed: Seed of folds, trees and band.
+    --output: CSV file to write the curves to.
+    --plot: Picture to draw the curves into (PNG, SVG, PDF).
     """
     from drosurv.insight import certify as certified
     from drosurv.workflows import OpenedModel
@@ -60,7 +51,7 @@ def certify(
         raise ArgumentError.must("horizon", "be a time above 0, such as 24", horizon)
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
-    table = opened.table(file.format.read(data), event=event, **target.arguments())
+    table = opened.table(file.format.read(data), **asdict(target))
     if table.entry is not None:
         raise ArgumentError(
             Argument("entry"),

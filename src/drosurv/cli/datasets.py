@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from drosurv.cli.messages import PlainMessages, say
-from drosurv.cli.options import AsJson
+from drosurv.cli.outputs import print_frame
 from drosurv.presentation import written
 
 app = typer.Typer(cls=PlainMessages)
+Name = Annotated[str, typer.Argument(help="A dataset that `drosurv datasets` lists.", metavar="NAME")]
 
 
 @app.callback(invoke_without_command=True)
 def show(
     context: typer.Context,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """List the datasets: size, censoring, sensitive attributes, and whether they are cached.
 
@@ -30,26 +31,17 @@ def show(
     if as_json:
         typer.echo(datasets.to_json(orient="records", indent=2))
         return
-    from rich.console import Console
-    from rich.table import Table
-
     shown = datasets.assign(
         patients=datasets["patients"].map("{:,}".format),
         censoring=[written(share, "share") for share in datasets["censoring"]],
         cached=datasets["cached"].map({True: "yes", False: "no"}),
     ).drop(columns=["event", "time_unit", "source"])
-    table = Table(caption="`drosurv datasets show NAME` tells what a dataset is and where it comes from.")
-    for column in shown.columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
-    for row in shown.astype(str).to_numpy():
-        table.add_row(*row)
-    Console().print(table)
+    print_frame(shown.rename(columns=lambda name: name.replace("_", " ")))
+    typer.echo("`drosurv datasets show NAME` tells what a dataset is and where it comes from.")
 
 
 @app.command("show")
-def show_card(
-    name: Annotated[str, typer.Argument(help="A dataset that `drosurv datasets` lists.", metavar="NAME")],
-) -> None:
+def show_card(name: Name) -> None:
     """Tell what a dataset holds, where it comes from, and which columns are left out and why.
 
     Example: drosurv datasets show rhc
@@ -60,9 +52,7 @@ def show_card(
 
 
 @app.command("fetch")
-def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="A dataset that `drosurv datasets` lists.", metavar="NAME")],
-) -> None:
+def fetch_dataset(name: Name) -> None:
     """Download a dataset into the cache (the folder DROSURV_DATA names, or your user cache).
 
     Example: drosurv datasets fetch support

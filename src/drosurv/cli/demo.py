@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from drosurv.cli.audit import report_view
 from drosurv.cli.messages import printable
-from drosurv.cli.options import AsJson, Seed
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json
+from drosurv.cli.options import command
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.presentation import group_name, written
 
 if TYPE_CHECKING:
@@ -21,25 +20,23 @@ if TYPE_CHECKING:
     from drosurv.demo import Chapter, Story
 
 
+@command
 def demo(
-    alpha: Annotated[
-        float, typer.Option(help="Smallest share of patients that the robust models protect, in (0, 1].")
-    ] = 0.2,
-    attribute: Annotated[
-        str, typer.Option(help="Attribute of the real patients whose groups are looked at: age or gender.")
-    ] = "age",
-    seed: Seed = 0,
-    report: Annotated[
-        Path | None,
-        typer.Option(help="Also write the repaired model's report to this .html, .md or .json file."),
-    ] = None,
-    as_json: AsJson = False,
+    alpha: float = 0.2,
+    attribute: str = "age",
+    seed: int = 0,
+    report: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Tell a story in under a minute: patients that plain Cox fails, who they are, and what each remedy does.
 
     First on simulated patients, where the truth is known, then on FLC (7,874 people, bundled).
 
     Example: drosurv demo --report demo.html
+
+    --alpha: Smallest share of patients that the robust models protect, in (0, 1].
+    --attribute: Attribute of the real patients whose groups are looked at: age or gender.
+    --report: Also write the repaired model's report to this .html, .md or .json file.
     """
     from drosurv.demo import contenders, story_report, tell
     from drosurv.presentation.progress import bar

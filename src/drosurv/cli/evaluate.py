@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import (
-    AsJson,
-    DataFile,
-    FileOptions,
-    Groups,
-    ModelFile,
-    OtherEvent,
-    Strata,
-    TargetOptions,
-    listed,
-    with_options,
-)
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json
+from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, TargetOptions, command
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.presentation import group_name, unit_in, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from drosurv.evaluation import EvaluationResult
-    from drosurv.evaluation.rows import Row
 
 # Metrics that fit on a terminal; --json and -o give all of them.
 _BY_GROUP = {
@@ -53,32 +39,30 @@ _GAPS = {
 }
 
 
-@with_options
+@command
 def evaluate(
     model: ModelFile,
     data: DataFile,
     target: TargetOptions,
     file: FileOptions,
-    event: OtherEvent = None,
-    groups: Groups = None,
-    strata: Strata = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="Saved model to hold this one against; plain Cox, as noted by fit, if not given."),
-    ] = None,
-    intersections: Annotated[
-        bool, typer.Option("--intersections", help="Also show the intersections of all groups.")
-    ] = False,
-    bootstrap: Annotated[int, typer.Option(help="Replicates behind intervals and tests; 0 for none.")] = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the replicates.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write every number to.")
-    ] = None,
-    as_json: AsJson = False,
+    groups: Names = (),
+    strata: str | None = None,
+    reference: Path | None = None,
+    intersections: bool = False,
+    bootstrap: int = 500,
+    seed: int = 0,
+    output: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
 
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
+
+    --reference: Saved model to hold this one against; plain Cox, as noted by fit, if not given.
+    --intersections: Also show the intersections of all groups.
+    --bootstrap: Replicates behind intervals and tests; 0 for none.
+    --seed: Seed of the replicates.
+    --output: CSV file to write every number to.
     """
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.workflows import OpenedModel
@@ -86,7 +70,7 @@ def evaluate(
     check_outputs([output], [model, data, reference])
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
-    table = opened.table(file.format.read(data), groups=listed(groups), event=event, **target.arguments())
+    table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies()
     frame = table.frame
     features = opened.features(frame)
@@ -123,14 +107,47 @@ def evaluate(
 def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     import pandas as pd
 
-    print_frame(pd.DataFrame(map(_group, result.group_records())), title)
-    overall = [row for row in result.select(kind="overall") if row.metric in _OVERALL]
-    gaps = [row for metric in _GAPS for row in result.gaps(metric)]
-    if overall:
-        print_frame(_numbers(overall, _OVERALL), "Overall")
-    if gaps:
-        print_frame(_gaps(gaps), "Between groups")
+    gaps = [(label, row) for metric, label in _GAPS.items() for row in result.gaps(metric)]
+    # The sentences below say the same of the gaps that they speak of.
+    together = len({row.attribute for _, row in gaps}) > 1
+    overall = [
+        {"metric": label, "value": row.text}
+        for metric, label in _OVERALL.items()
+        for row in result.select(metric=metric, kind="overall")
+    ]
+    between = [
+        {
+            "groups": row.whose,
+            "metric": label,
+            "value": row.text,
+            "p alone": written(row.p_value, "p_value"),
+            **({"p adjusted": written(row.p_adjusted, "p_value")} if together else {}),
+        }
+        for label, row in gaps
+    ]
+    groups = [_group(own) for own in result.group_records()]
+    for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
+        if rows:
+            print_frame(pd.DataFrame(rows), heading)
     typer.echo(printable(result.summary(time_unit=time_unit)))
+
+
+def _group(own: dict[str, Any]) -> dict[str, Any]:
+    """A group's metrics side by side."""
+    from drosurv.evaluation.attributes import whose
+
+    small = " (small)" if own["status"] == "small group" else ""
+    measured = {
+        label: with_interval(own[metric], own[f"{metric}_low"], own[f"{metric}_high"])
+        for metric, label in _BY_GROUP.items()
+        if metric in own
+    }
+    return {
+        "group": whose(own["attribute"], own["group"]) + small,
+        "patients": own["patients"],
+        "events": own["events"],
+        **measured,
+    }
 
 
 def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
@@ -139,8 +156,8 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
 
     shown = table[table["horizon"] == middle(sorted(table["horizon"].unique()))].copy()
     shown["group"] = [
-        "everybody" if row["attribute"] == "everybody" else group_name(row["attribute"], row["group"])
-        for _, row in shown.iterrows()
+        "everybody" if attribute == "everybody" else group_name(attribute, group)
+        for attribute, group in zip(shown["attribute"], shown["group"], strict=True)
     ]
     names = [
         "cause",
@@ -154,39 +171,3 @@ def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
         "events",
     ]
     return shown[names].round(3)
-
-
-def _group(own: dict[str, Any]) -> dict[str, Any]:
-    """A group's metrics side by side."""
-    from drosurv.evaluation.attributes import whose
-
-    small = " (small)" if own["status"] == "small group" else ""
-    return {
-        "group": whose(own["attribute"], own["group"]) + small,
-        "patients": own["patients"],
-        "events": own["events"],
-        **{
-            label: with_interval(own[metric], own[f"{metric}_low"], own[f"{metric}_high"])
-            if metric in own
-            else ""
-            for metric, label in _BY_GROUP.items()
-        },
-    }
-
-
-def _numbers(rows: Sequence[Row], names: Mapping[str, str]) -> pd.DataFrame:
-    """One row per number, with its interval."""
-    import pandas as pd
-
-    return pd.DataFrame({"metric": [names[row.metric] for row in rows], "value": [row.text for row in rows]})
-
-
-def _gaps(rows: Sequence[Row]) -> pd.DataFrame:
-    """Between whom each gap is, and the probability of one as large by chance."""
-    shown = _numbers(rows, _GAPS)
-    shown.insert(0, "groups", [row.whose for row in rows])
-    shown["p alone"] = [written(row.p_value, "p_value") for row in rows]
-    # The sentences below say the same of the gaps that they speak of.
-    if len({row.attribute for row in rows}) > 1:
-        shown["p adjusted"] = [written(row.p_adjusted, "p_value") for row in rows]
-    return shown

@@ -10,23 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.messages import tell_against_plain, tell_recalibration
-from drosurv.cli.models import make_estimator
-from drosurv.cli.options import (
-    AsJson,
-    FileOptions,
-    Force,
-    Groups,
-    Network,
-    Seed,
-    Settings,
-    TrainingTable,
-    listed,
-    with_options,
-    words,
-)
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json
-from drosurv.cli.settings import read_settings
+from drosurv.cli.models import make_estimator, read_settings
+from drosurv.cli.options import FileOptions, Names, TrainingTable, command, option_words, words
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
 
@@ -36,29 +22,16 @@ if TYPE_CHECKING:
     from drosurv.tables import SurvivalTable
 
 
-@with_options
+@command
 def fit(
     source: TrainingTable,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write the model to.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Any estimator: cox, or a robust one such as dro-cox, which is held against cox on these patients; "
-            "cause-specific-cox takes codes of causes as the event."
-        ),
-    ] = "cox",
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="Of a robust model: smallest share of patients to protect, in (0, 1]."),
-    ] = None,
-    ball: Annotated[
-        str | None, typer.Option(help="Of a robust model: shape of the subpopulations, chi2, paper or cvar.")
-    ] = None,
-    network: Network = None,
-    hidden: Annotated[
-        str | None, typer.Option(help="Widths of the mlp's hidden layers, such as 24,24; 24 by default.")
-    ] = None,
-    l2: Annotated[float | None, typer.Option(help="Ridge penalty; 0 by default.")] = None,
+    output: Path,
+    model: str = "cox",
+    alpha: float | None = None,
+    ball: str | None = None,
+    network: str | None = None,
+    hidden: str | None = None,
+    l2: float | None = None,
     recalibrate: Annotated[
         bool | None,
         typer.Option(
@@ -67,34 +40,38 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    seed: Seed = 0,
-    set_: Settings = None,
-    groups: Groups = None,
-    strata: Annotated[
-        str | None, typer.Option(help="Column of strata: patients are compared within them.")
-    ] = None,
-    clusters: Annotated[
-        str | None, typer.Option(help="Column of clusters, such as hospitals, for standard errors.")
-    ] = None,
+    seed: int = 0,
+    set_: list[str] | None = None,
+    groups: Names = (),
+    strata: str | None = None,
+    clusters: str | None = None,
     bootstrap: Annotated[
         int, typer.Option(help="Refits for the standard errors of drosurv summary; 0 for none.", min=0)
     ] = 0,
-    unseen: Annotated[
-        str,
-        typer.Option(help="Levels met only in prediction: taken as the most frequent (reference), or error."),
-    ] = "reference",
-    hold_out: Annotated[
-        Path | None, typer.Option(help="CSV file to write patients to that are kept away from training.")
-    ] = None,
-    hold_out_share: Annotated[float, typer.Option(help="Share of the patients to hold out.")] = 0.25,
-    force: Force = False,
-    as_json: AsJson = False,
+    unseen: str = "reference",
+    hold_out: Path | None = None,
+    hold_out_share: float = 0.25,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.
 
     On real data no model beats plain Cox on average, so that is what is trained unless another --model is named.
 
     Example: drosurv fit patients.csv --time months --event died --hold-out test.csv -o model
+
+    --output: File to write the model to.
+    --model: Any estimator: cox, or a robust one such as dro-cox, which is held against cox on these patients;
+        cause-specific-cox takes codes of causes as the event.
+    --alpha: Of a robust model: smallest share of patients to protect, in (0, 1].
+    --ball: Of a robust model: shape of the subpopulations, chi2, paper or cvar.
+    --hidden: Widths of the mlp's hidden layers, such as 24,24; 24 by default.
+    --l2: Ridge penalty; 0 by default.
+    --strata: Column of strata: patients are compared within them.
+    --clusters: Column of clusters, such as hospitals, for standard errors.
+    --unseen: Levels met only in prediction: taken as the most frequent (reference), or error.
+    --hold-out: CSV file to write patients to that are kept away from training.
+    --hold-out-share: Share of the patients to hold out.
     """
     from dataclasses import replace
 
@@ -114,8 +91,9 @@ def fit(
     observed = {name: column for name, column in about_rows.items() if column is not None}
     table = source.read(
         groups,
-        observed={"strata": strata, "clusters": clusters},
         causes=hasattr(estimator, "predict_cumulative_incidence"),
+        strata=strata,
+        clusters=clusters,
     )
     held = None
     if hold_out is not None:
@@ -125,7 +103,7 @@ def fit(
         trained = train(
             table,
             estimator,
-            categorical=listed(source.categorical),
+            categorical=source.categorical,
             unseen=unseen,
             observed=observed,
             bootstrap=bootstrap,
@@ -142,9 +120,9 @@ def fit(
     if held is not None and hold_out is not None:
         source.format.write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
-        marks = words(replace(source, missing=None), FileOptions)
+        marks = words(replace(source, missing=()), FileOptions)
         summary["next"] = ["audit", str(output), str(hold_out), *marks]
-        summary["next"] += [word for group in groups or () for word in ("--groups", group)]
+        summary["next"] += option_words("groups", groups)
     elif trained.is_plain and not observed and source.entry is None:
         summary["next"] = ["repair", str(source.data), "--event", source.event, *words(source, TrainingTable)]
         summary["next"] += ["-o", str(output.with_name("repaired"))]

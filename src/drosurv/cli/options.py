@@ -1,18 +1,95 @@
-"""Arguments and options that several commands share."""
+"""Commands made of functions, and the options that several of them share."""
 
 from __future__ import annotations
 
 import csv
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from drosurv.tables import FileFormat, SurvivalTable
+
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file, one row per patient.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
+# Separated by commas, or given several times.
+Names = tuple[str, ...]
+
+# What an option means in every command that does not say it in its own words.
+_MEANING = {
+    "as_json": "Print JSON for programs.",
+    "document": "Also write everything as one Markdown document to this file.",
+    "force": "Save even a model that a leaking column has made perfect.",
+    "groups": "Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.",
+    "jobs": "Processes; by default one per processor core.",
+    "network": "linear, the default, trees or mlp.",
+    "seed": "Seed of everything random.",
+    "set_": "Any parameter of the estimator, such as lr=0.001.",
+    "strata": "Column of strata, if not the one trained with.",
+}
+_SPELLING = {"as_json": ["--json"], "output": ["--output", "-o"], "set_": ["--set"]}
+_METAVAR = {"set_": "NAME=VALUE", "grid": "NAME=VALUES"}
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose options are the parameters of a function.
+
+    Their help is told in its docstring, one line ``--name: text`` for each, or else in `_MEANING`. A dataclass stands
+    for an option per field. What is False by default is a flag. A parameter that is annotated for typer stays so.
+    """
+    options = sorted(_options(function), key=lambda option: option.default is not option.empty)
+    bundles = {name: hint for name, hint in get_type_hints(function).items() if _is_bundle(hint)}
+    lists = [option.name for option in options if Names in option.annotation.__metadata__]
+
+    def run(**given: Any) -> None:
+        given |= {name: listed(given[name]) for name in lists}
+        for name, bundle in bundles.items():
+            given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+        function(**given)
+
+    run.__name__, run.__module__, run.__doc__ = function.__name__, function.__module__, _parts(function)[0]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The options that a function, or a bundle of options, is made of."""
+    hints = get_type_hints(thing, include_extras=True)
+    meaning = {**_MEANING, **_told(thing)}
+    for name, parameter in inspect.signature(thing).parameters.items():
+        hint, default = hints[name], parameter.default
+        if _is_bundle(hint):
+            yield from _options(hint)
+            continue
+        if get_origin(hint) is not Annotated:
+            flag = [f"--{name.replace('_', '-')}"] if default is False else []
+            spelled = _SPELLING.get(name, flag)
+            option = typer.Option(*spelled, help=meaning[name], metavar=_METAVAR.get(name))
+            if hint == Names:
+                hint, default = Annotated[list[str] | None, option, Names], None
+            else:
+                hint = Annotated[hint, option]
+        yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def _is_bundle(hint: Any) -> bool:
+    return is_dataclass(hint)
+
+
+def _parts(thing: Any) -> list[str]:
+    """The docstring, and what it says of each option."""
+    return inspect.cleandoc(thing.__doc__ or "").split("\n--")
+
+
+def _told(thing: Any) -> dict[str, str]:
+    lines = [line for cls in getattr(thing, "__mro__", [thing])[::-1] for line in _parts(cls)[1:]]
+    told = (line.split(": ", 1) for line in lines)
+    return {name.replace("-", "_"): " ".join(text.split()) for name, text in told}
 
 
 def _mark(text: str) -> str:
@@ -20,117 +97,76 @@ def _mark(text: str) -> str:
     return "\t" if text in ("\\t", "tab") else text
 
 
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file, one row per patient.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
-Groups = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
-    ),
-]
-EventColumn = Annotated[str, typer.Option(help="Column of events: 1, True, yes, dead ... where it happened.")]
-OtherEvent = Annotated[str | None, typer.Option(help="Column of events, if not the one trained on.")]
-Strata = Annotated[str | None, typer.Option(help="Column of strata, if not the one trained with.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the estimator, such as lr=0.001."),
-]
-Network = Annotated[str | None, typer.Option(help="linear, the default, trees or mlp.")]
-Force = Annotated[
-    bool, typer.Option("--force", help="Save even a model that a leaking column has made perfect.")
-]
-Jobs = Annotated[int | None, typer.Option(help="Processes; by default one per processor core.")]
-Document = Annotated[
-    Path | None, typer.Option(help="Also write everything as one Markdown document to this file.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
-
 @dataclass(frozen=True)
 class FileOptions:
-    """How the files are written."""
+    """How the files are written.
 
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Texts that mean a missing value, besides empty, NA, N/A, NaN and null; age=999 in one column."
-        ),
-    ] = None
+    --missing: Texts that mean a missing value, besides empty, NA, N/A, NaN and null; age=999 in one column.
+    --decimal: Decimal mark of a CSV file.
+    --encoding: Encoding of a CSV file, such as cp1252.
+    """
+
+    missing: Names = ()
     separator: Annotated[
         str, typer.Option(help="Separator of a CSV file, such as ';' or tab.", callback=_mark)
     ] = ","
-    decimal: Annotated[str, typer.Option(help="Decimal mark of a CSV file.")] = "."
-    encoding: Annotated[str, typer.Option(help="Encoding of a CSV file, such as cp1252.")] = "utf-8"
+    decimal: str = "."
+    encoding: str = "utf-8"
 
     @property
     def format(self) -> FileFormat:
         """The same for the library."""
         from drosurv.tables import FileFormat
 
-        return FileFormat(self.separator, self.decimal, self.encoding, listed(self.missing))
+        return FileFormat(self.separator, self.decimal, self.encoding, self.missing)
 
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """Where the target stands; the event's column is named by each command."""
+    """Where the target stands.
 
-    time: Annotated[str | None, typer.Option(help="Column of times: numbers, such as days of follow-up.")] = (
-        None
-    )
-    start: Annotated[str | None, typer.Option(help="Instead of --time: column of first dates.")] = None
-    end: Annotated[str | None, typer.Option(help="Column of last dates; the time is in days.")] = None
-    entry: Annotated[
-        str | None, typer.Option(help="Column of times from which patients are observed, if not from 0.")
-    ] = None
-    event_value: Annotated[
-        str | None, typer.Option(help="The value that means the event, where that is not plain.")
-    ] = None
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the patient, whose rows are kept together.")
-    ] = None
-    drop_missing_target: Annotated[
-        bool, typer.Option("--drop-missing-target", help="Leave out rows without a time or an event.")
-    ] = False
+    --event: Column of events, if not the one trained on.
+    --time: Column of times: numbers, such as days of follow-up.
+    --start: Instead of --time: column of first dates.
+    --end: Column of last dates; the time is in days.
+    --entry: Column of times from which patients are observed, if not from 0.
+    --event-value: The value that means the event, where that is not plain.
+    --id: Column that names the patient, whose rows are kept together.
+    --drop-missing-target: Leave out rows without a time or an event.
+    """
 
-    def arguments(self) -> dict[str, Any]:
-        """By the library's names."""
-        return {field.name: getattr(self, field.name) for field in fields(TargetOptions)}
+    event: str | None = None
+    time: str | None = None
+    start: str | None = None
+    end: str | None = None
+    entry: str | None = None
+    event_value: str | None = None
+    id: str | None = None
+    drop_missing_target: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTable(FileOptions, TargetOptions):
-    """A table to train on, and what its columns are."""
+    """A table to train on, and what its columns are.
+
+    --event: Column of events: 1, True, yes, dead ... where it happened.
+    --features: Columns to predict from; by default all that are left.
+    --drop: Columns not to use as features, such as patient numbers.
+    --categorical: Columns that are categories although they hold numbers.
+    --numeric: Columns that are amounts although they look like codes.
+    --complete-cases: Leave out patients without a value in some feature, as R and lifelines do, instead of filling it
+        in.
+    """
 
     data: DataFile
-    event: EventColumn
-    features: Annotated[
-        list[str] | None, typer.Option(help="Columns to predict from; by default all that are left.")
-    ] = None
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Columns not to use as features, such as patient numbers.")
-    ] = None
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Columns that are categories although they hold numbers.")
-    ] = None
-    numeric: Annotated[
-        list[str] | None, typer.Option(help="Columns that are amounts although they look like codes.")
-    ] = None
-    complete_cases: Annotated[
-        bool,
-        typer.Option(
-            "--complete-cases",
-            help="Leave out patients without a value in some feature, as R and lifelines do, instead of filling it in.",
-        ),
-    ] = False
+    event: str = field()
+    features: Names = ()
+    drop: Names = ()
+    categorical: Names = ()
+    numeric: Names = ()
+    complete_cases: bool = False
 
-    def read(
-        self,
-        groups: list[str] | None = None,
-        *,
-        observed: Mapping[str, str | None] | None = None,
-        causes: bool = False,
-    ) -> SurvivalTable:
+    def read(self, groups: Names = (), *, causes: bool = False, **observed: str | None) -> SurvivalTable:
         """The table.
 
         Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes
@@ -139,75 +175,36 @@ class TrainingTable(FileOptions, TargetOptions):
         from drosurv.presentation.progress import bar
         from drosurv.tables import read_survival_table
 
-        found = {option: column for option, column in (observed or {}).items() if column is not None}
+        named = {option: column for option, column in observed.items() if column is not None}
+        given = asdict(self)
         with bar("reading the table"):
             return read_survival_table(
-                self.data,
-                event=self.event,
-                groups=listed(groups),
-                causes=causes,
-                observed=found,
-                features=listed(self.features),
-                drop=listed(self.drop),
-                categorical=listed(self.categorical),
-                numeric=listed(self.numeric),
-                complete_cases=self.complete_cases,
-                **self.arguments(),
-                **asdict(self.format),
+                given.pop("data"), groups=groups, causes=causes, observed=named, **given
             )
-
-
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take bundles of options: a parameter that is one stands for an option per field."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    bundles: dict[str, tuple[type[Any], list[str]]] = {}
-    for name, parameter in inspect.signature(command).parameters.items():
-        hint = hints[name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            own = get_type_hints(hint, include_extras=True)
-            # What must be given comes first.
-            found = sorted(fields(hint), key=lambda field: field.default is not MISSING)
-            bundles[name] = (hint, [field.name for field in found])
-            parameters += [
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                    annotation=own[field.name],
-                )
-                for field in found
-            ]
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
-
-    def run(**given: Any) -> None:
-        made = {
-            name: bundle(**{field: given.pop(field) for field in names})
-            for name, (bundle, names) in bundles.items()
-        }
-        command(**given, **made)
-
-    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
 
 
 def words(bundle: Any, kind: type[Any]) -> list[str]:
     """The options that a shell takes to give the same bundle again, those of one kind that differ from defaults."""
     found: list[str] = []
-    for field in fields(kind):
-        value, option = getattr(bundle, field.name), f"--{field.name.replace('_', '-')}"
-        if value is True:
-            found.append(option)
-        elif value != field.default and field.default is not MISSING:
-            for entry in value if isinstance(value, list) else [value]:
-                found += [option, "tab" if entry == "\t" else entry]
+    for option in fields(kind):
+        value = getattr(bundle, option.name)
+        if value != option.default and option.default is not MISSING:
+            found += option_words(option.name, value)
     return found
 
 
-def listed(values: list[str] | None) -> tuple[str, ...]:
+def option_words(name: str, value: Any) -> list[str]:
+    """What a shell takes to give an option this value."""
+    option = f"--{name.replace('_', '-')}"
+    if value is True:
+        return [option]
+    entries = (
+        [f'"{entry}"' if "," in entry else entry for entry in value] if isinstance(value, tuple) else [value]
+    )
+    return [word for entry in entries for word in (option, "tab" if entry == "\t" else entry)]
+
+
+def listed(values: list[str] | None) -> Names:
     """The entries of an option given once or several times, separated by commas; quote one that holds a comma."""
     found = [entry.strip() for row in csv.reader(values or [], skipinitialspace=True) for entry in row]
     return tuple(entry for entry in found if entry)

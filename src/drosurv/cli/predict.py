@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import AsJson, DataFile, FileOptions, ModelFile, Strata, listed, with_options
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json
+from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, command
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 
 
-@with_options
+@command
 def predict(
     model: ModelFile,
     data: DataFile,
     file: FileOptions,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write; the terminal if not given.")
-    ] = None,
-    times: Annotated[
-        list[str] | None, typer.Option(help="Times at which to give survival probabilities, such as 12,24.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="Columns of the table to copy, such as the patient's number.")
-    ] = None,
-    strata: Strata = None,
-    as_json: AsJson = False,
+    output: Path | None = None,
+    times: Names = (),
+    keep: Names = (),
+    strata: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
 
     Predictions are written with the separator, decimal mark and encoding of the data.
 
     Example: drosurv predict model new_patients.csv --times 12,24 --keep id -o predictions.csv
+
+    --output: CSV file to write; the terminal if not given.
+    --times: Times at which to give survival probabilities, such as 12,24.
+    --keep: Columns of the table to copy, such as the patient's number.
     """
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model, data])
     opened = OpenedModel.open(model)
     frame = file.format.read(data)
-    predicted = opened.predictions(frame, times=listed(times), keep=listed(keep), strata=strata)
+    predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
     findings = opened.findings(frame, strata)
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)

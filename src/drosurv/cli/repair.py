@@ -4,57 +4,47 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.models import make_estimator
-from drosurv.cli.options import (
-    AsJson,
-    Seed,
-    Settings,
-    TrainingTable,
-    listed,
-    with_options,
-)
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_frame, print_json
-from drosurv.cli.settings import read_settings
+from drosurv.cli.models import make_estimator, read_settings
+from drosurv.cli.options import TrainingTable, command
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.workflows import RepairedTable
 
 
-@with_options
+@command
 def repair(
     source: TrainingTable,
-    model: Annotated[
-        str, typer.Option(help="What to repair: cox or another estimator to train, or a saved model's file.")
-    ] = "cox",
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="Instead of a model: CSV of its survival probabilities, one column per time."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write the repaired model to.")
-    ] = None,
-    corrected: Annotated[
-        Path | None, typer.Option(help="CSV file to write repaired --predictions to.")
-    ] = None,
-    max_repairs: Annotated[int, typer.Option(help="At most so many repairs.")] = 5,
-    max_conditions: Annotated[int, typer.Option(help="At most so many conditions in a rule.")] = 2,
-    evidence: Annotated[float, typer.Option(help="Least e-value of a repair.")] = 20.0,
-    seed: Seed = 0,
-    set_: Settings = None,
-    as_json: AsJson = False,
+    model: str = "cox",
+    predictions: Path | None = None,
+    output: Path | None = None,
+    corrected: Path | None = None,
+    max_repairs: int = 5,
+    max_conditions: int = 2,
+    evidence: float = 20.0,
+    seed: int = 0,
+    set_: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
 
     A saved model, or predictions, must be of patients that the model was not trained on.
 
     Example: drosurv repair patients.csv --time months --event died -o model
+
+    --model: What to repair: cox or another estimator to train, or a saved model's file.
+    --predictions: Instead of a model: CSV of its survival probabilities, one column per time.
+    --output: File to write the repaired model to.
+    --corrected: CSV file to write repaired --predictions to.
+    --max-repairs: At most so many repairs.
+    --max-conditions: At most so many conditions in a rule.
+    --evidence: Least e-value of a repair.
     """
     from drosurv.workflows import OpenedModel, repair_from_table
 
@@ -79,7 +69,7 @@ def repair(
         make_estimator(model, {}, read_settings(set_), seed) if trained else None,
         opened=opened,
         predictions=given,
-        categorical=listed(source.categorical),
+        categorical=source.categorical,
         max_repairs=max_repairs,
         max_conditions=max_conditions,
         evidence=evidence,

@@ -3,57 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from drosurv.cli.options import AsJson, Document, Jobs, listed
-from drosurv.cli.outputs import check_outputs
+from drosurv.cli.options import Names, command
+from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
-from drosurv.cli.rendering import print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.paper import Reproduction
 
 
+@command
 def reproduce(
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets "
-            "(flc, support, seer), separated by commas; all by default."
-        ),
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(help="Methods, such as cox,dro-cox,deep-dro-cox-split; all by default."),
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="Repeats, each with another validation part.")] = 10,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Three tables, linear methods, three repeats: under two minutes."),
-    ] = False,
-    select_on: Annotated[
-        str, typer.Option(help="Where settings are chosen: validation, or test (a diagnostic, not a result).")
-    ] = "validation",
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda or auto.")] = "auto",
-    jobs: Jobs = None,
-    seer_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Copy of SEER in the authors' row order; by default the public file, ordered otherwise."
-        ),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for finished units, tables and the figure.")
-    ] = Path("reproduction"),
-    document: Document = None,
-    as_json: AsJson = False,
+    only: Names = (),
+    methods: Names = (),
+    repeats: int = 10,
+    quick: bool = False,
+    select_on: str = "validation",
+    device: str = "auto",
+    jobs: int | None = None,
+    seer_file: Path | None = None,
+    output: Path = Path("reproduction"),
+    document: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Rebuild the paper's tables and figure. Stop it at any time: running again continues.
 
     Example: drosurv reproduce --only flc-age --methods dro-cox,cox --repeats 3
+
+    --only: Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets (flc,
+        support, seer), separated by commas; all by default.
+    --methods: Methods, such as cox,dro-cox,deep-dro-cox-split; all by default.
+    --repeats: Repeats, each with another validation part.
+    --quick: Three tables, linear methods, three repeats: under two minutes.
+    --select-on: Where settings are chosen: validation, or test (a diagnostic, not a result).
+    --device: Where to train: cpu, cuda or auto.
+    --seer-file: Copy of SEER in the authors' row order; by default the public file, ordered otherwise.
+    --output: Folder for finished units, tables and the figure.
     """
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
@@ -65,8 +54,8 @@ def reproduce(
 
         found = run(
             output,
-            only=listed(only) or None,
-            methods=listed(methods) or None,
+            only=only or None,
+            methods=methods or None,
             repeats=repeats,
             quick=quick,
             select_on=select_on,

@@ -8,24 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import AsJson, ModelFile
-from drosurv.cli.outputs import check_outputs
-from drosurv.cli.rendering import print_json
+from drosurv.cli.options import ModelFile, command
+from drosurv.cli.outputs import check_outputs, print_json
 
 
+@command
 def summary(
     model: ModelFile,
-    level: Annotated[float, typer.Option(help="Of the intervals, in (0, 1).")] = 0.95,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write the table to.")
-    ] = None,
+    level: float = 0.95,
+    output: Path | None = None,
     cause: Annotated[int, typer.Option(help="Which cause, of a model of several.", min=1)] = 1,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
 
     Example: drosurv summary model
+
+    --level: Of the intervals, in (0, 1).
+    --output: CSV file to write the table to.
     """
     from drosurv import load
     from drosurv import summary as summarised

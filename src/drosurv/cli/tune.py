@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from drosurv.cli.messages import tell_against_plain, tell_recalibration
-from drosurv.cli.models import check_parameters, make_estimator
-from drosurv.cli.options import (
-    AsJson,
-    Force,
-    Groups,
-    Network,
-    Seed,
-    Settings,
-    TrainingTable,
-    listed,
-    with_options,
-)
-from drosurv.cli.outputs import check_outputs, check_picture
-from drosurv.cli.rendering import print_frame, print_json
-from drosurv.cli.settings import read_grid, read_settings
+from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
+from drosurv.cli.options import Names, TrainingTable, command
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import write_figure
 
@@ -32,68 +20,54 @@ if TYPE_CHECKING:
 RULES = ("careful", "budget", "best", "one-se", "pareto")
 
 
-@with_options
+@command
 def tune(
     source: TrainingTable,
-    model: Annotated[
-        str, typer.Option(help="Whose settings to try, beside plain Cox: dro-cox or another estimator.")
-    ] = "dro-cox",
-    network: Network = None,
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUES",
-            help="Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's by default.",
-        ),
-    ] = None,
-    set_: Settings = None,
-    groups: Groups = None,
-    rule: Annotated[
-        str,
-        typer.Option(
-            help="careful (the plain model, unless a setting is fairer beyond chance at nearly its c-index and "
-            "likelihood), budget (the published rule: least disparity at nearly the plain model's c-index), best "
-            "(c-index), one-se or pareto; careful if there are groups, best otherwise."
-        ),
-    ] = "",
-    tolerance: Annotated[float, typer.Option(help="Share of the plain model's c-index to give up.")] = 0.05,
-    minimise: Annotated[
-        str,
-        typer.Option(
-            help="Disparity to make small: concordance_imparity, group_disparity, average_disparity, ..."
-        ),
-    ] = "concordance_imparity",
-    folds: Annotated[int, typer.Option(help="Folds that every setting is scored on.")] = 5,
-    validation: Annotated[
-        float | None, typer.Option(help="Instead of folds: share of patients in one validation part.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write the chosen model to, trained on everybody."),
-    ] = None,
-    table: Annotated[Path | None, typer.Option(help="CSV file to write every setting's scores to.")] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Picture to write: the accuracy-disparity front and the shrinkage control."),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    force: Force = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    model: str = "dro-cox",
+    network: str | None = None,
+    grid: list[str] | None = None,
+    set_: list[str] | None = None,
+    groups: Names = (),
+    rule: str = "",
+    tolerance: float = 0.05,
+    minimise: str = "concordance_imparity",
+    folds: int = 5,
+    validation: float | None = None,
+    output: Path | None = None,
+    table: Path | None = None,
+    plot: Path | None = None,
+    jobs: int = 1,
+    force: bool = False,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
+
+    --model: Whose settings to try, beside plain Cox: dro-cox or another estimator.
+    --grid: Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's by default.
+    --rule: careful (the plain model, unless a setting is fairer beyond chance at nearly its c-index and likelihood),
+        budget (the published rule: least disparity at nearly the plain model's c-index), best (c-index), one-se or
+        pareto; careful if there are groups, best otherwise.
+    --tolerance: Share of the plain model's c-index to give up.
+    --minimise: Disparity to make small: concordance_imparity, group_disparity, average_disparity, ...
+    --folds: Folds that every setting is scored on.
+    --validation: Instead of folds: share of patients in one validation part.
+    --output: File to write the chosen model to, trained on everybody.
+    --table: CSV file to write every setting's scores to.
+    --plot: Picture to write: the accuracy-disparity front and the shrinkage control.
+    --jobs: Processes.
     """
     from drosurv.workflows import tune as tuned
 
     check_outputs([output, table, plot], [source.data])
     check_picture(plot)
-    if plot is not None and not listed(groups):
+    if plot is not None and not groups:
         raise ArgumentError(
             Argument("plot"), " shows a disparity between groups: pass ", Argument("groups"), " COLUMNS."
         )
-    if rule in RULES and rule != "best" and not listed(groups):
+    if rule in RULES and rule != "best" and not groups:
         raise ArgumentError(
             f"--rule {rule} compares groups: pass ", Argument("groups"), " COLUMNS, or --rule best."
         )
@@ -106,14 +80,14 @@ def tune(
         raise ArgumentError.must("jobs", "be at least 1, or -1 for one per processor core", jobs)
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
-    rule = rule or ("careful" if listed(groups) else "best")
+    rule = rule or ("careful" if groups else "best")
     search, trained = tuned(
         source.read(groups),
         estimator,
         values,
         make_rule(rule, tolerance, minimise),
-        metrics=[minimise] if listed(groups) else None,
-        categorical=listed(source.categorical),
+        metrics=[minimise] if groups else None,
+        categorical=source.categorical,
         folds=folds,
         validation=validation,
         n_jobs=jobs,
@@ -132,7 +106,7 @@ def tune(
     if as_json:
         print_json({**_summary(search, output), "recalibration": factor, "against_plain_cox": against})
         return
-    _show(search, list(values), [minimise] if listed(groups) else [])
+    _show(search, list(values), [minimise] if groups else [])
     tell_recalibration(
         factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
     )
