@@ -124,12 +124,8 @@ class DeepHit(RobustEstimator):
 class MassCurves:
     """The average training patient's curve; every other patient's is the network's own.
 
-    Attributes
-    ----------
-    times : (K + 1,) float64
-        Zero and the ends of the intervals.
-    hazard : (K + 1,) float64
-        Cumulative hazard of the average survival there.
+    `times` (K + 1,) are zero and the ends of the intervals, `hazard` is the cumulative one of the average survival
+    there.
     """
 
     times: FloatArray

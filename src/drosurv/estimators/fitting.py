@@ -39,20 +39,7 @@ from drosurv.target import FloatArray, IntArray
 
 
 def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> list[list[Fitted]]:
-    """Train one batch of models on each training set; on an accelerator all of them at once.
-
-    Parameters
-    ----------
-    recipes : sequence of Recipe
-        One for each training set; for the convex solver, of one model.
-    trainings : sequence of Training
-    schedule : Schedule
-
-    Returns
-    -------
-    list of lists of Fitted
-        For each training set its B models.
-    """
+    """Train B models on each training set, by one recipe for each; on an accelerator all of them at once."""
     pairs = [
         (_with_neighborhoods(recipe, training, schedule), training)
         for recipe, training in zip(recipes, trainings, strict=True)

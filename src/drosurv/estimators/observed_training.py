@@ -33,19 +33,10 @@ def cox_recipe(training: Training, ties: str, **parts: Any) -> Recipe:
 def observed_training(
     training: Training, target: Target, given: dict[str, Any], *, name: str, robust: bool
 ) -> Training:
-    """The training data with the given arguments of ``fit``, checked.
+    """The training data with the given arguments of ``fit``, checked; the target is of all rows the caller gave.
 
-    Parameters
-    ----------
-    training : Training
-    target : Target
-        Of all rows the caller gave.
-    given : dict
-        Arguments by name, those that are not None.
-    name : str
-        The estimator's, for messages.
-    robust : bool
-        Whether patients are weighted by their losses, so that each may have only one.
+    `name` is the estimator's, for messages; `robust` tells whether patients are weighted by their losses, so that each
+    may have only one.
     """
     observation = parse_observation(target, **given).take(training.kept)
     mass = training.mass

@@ -25,19 +25,7 @@ N_FOLDS = 5
 def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, ties: str) -> float:
     """The number b that maximises the partial likelihood of b f, each patient scored by a model trained without them.
 
-    Parameters
-    ----------
-    refit : callable
-        Trains the same model on fewer patients.
-    training : Training
-        Everybody.
-    ties : {"breslow", "efron"}
-        How equal event times share a risk set.
-
-    Returns
-    -------
-    float
-        One, with a warning, where no positive number is best.
+    `refit` trains the same model on fewer patients. It is one, with a warning, where no positive number is best.
     """
     fold = folds(training)
     scores = np.empty(len(fold))

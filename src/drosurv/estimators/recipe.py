@@ -20,27 +20,10 @@ from drosurv.target import FloatArray, IntArray
 class Recipe:
     """What a batch of B models is trained on, on one training set.
 
-    Attributes
-    ----------
-    loss : Loss
-        Prepared for the n training patients.
-    objective : Objective
-        Of the losses, for all B models.
-    mass : (n,) float64, optional
-        Shares of the patients; those of the training set if not given.
-    blocks : sequence of int arrays, optional
-        Patients of each block with an objective of its own, the objectives summed; one block of everybody.
-    regret : bool
-        Whether losses are measured against the null model's.
-    neighborhoods : Neighborhoods or callable, optional
-        Averages of the losses, or a function that finds them from the regrets (n,) of the plain model, which is then
-        trained first.
-    penalty : callable, optional
-        Prepares a penalty on the scores from a training set.
-    penalty_weight : (B,) float64, optional
-        Times the penalty.
-    baseline : callable
-        (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`.
+    The parts are those of :class:`drosurv.solvers.Criterion`, with the training set's masses unless others are given.
+    `regret` measures losses against the null model's. `neighborhoods` may be a function that finds them from the
+    regrets (n,) of the plain model, which is then trained first; `penalty` prepares one on the scores from a training
+    set. `baseline` takes (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`.
 
     Examples
     --------

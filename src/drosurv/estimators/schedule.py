@@ -12,29 +12,13 @@ from drosurv.target import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """How a batch of B models is trained.
+    """How a batch of B models is trained; what is not explained here is as in :class:`drosurv.CoxPH`.
 
-    Attributes
-    ----------
-    solver : {"auto", "convex", "adam", "trees", "start"}
-        The global optimum of linear scores ("auto": where the loss is convex, else Adam), steps of Adam, boosted trees,
-        or no scores at all: everybody's is zero, and the loss's extra parameters stay where they are best for that.
-    name : str
-        Of the estimator, for messages.
-    lr : (B,) float64
-        Learning rates.
-    module : callable, optional
-        (number of features, seed) to a torch module with its first parameters.
-    linear : bool
-        Whether the module is one linear map, so that torch is not needed.
-    max_iter, tol, l2, batch_size, verbose
-        As in :class:`drosurv.CoxPH`.
-    device : str
-        Where Adam works; "auto" is where :func:`drosurv.estimators.device.worth_moving` says.
-    stopping : Stopping, optional
-        Who is watched instead of trained on, and for how long.
-    tree_params : mapping, optional
-        Handed to LightGBM.
+    The `solver` finds the global optimum of linear scores ("convex"; "auto" where the loss is convex, else Adam), takes
+    steps of Adam ("adam"), grows trees ("trees"), or does nothing ("start"): everybody's score is zero, and the loss's
+    extra parameters stay where they are best for that. `name` is the estimator's, for messages; `lr` (B,) are learning
+    rates. `module` takes (number of features, seed) to a torch module with its first parameters; `linear` tells whether
+    that is one linear map, so that torch is not needed. `stopping` says who is watched instead of trained on.
     """
 
     solver: str

@@ -16,28 +16,11 @@ from drosurv.target import FloatArray, IntArray, Target
 class Training:
     """The checked training data of one fit.
 
-    Attributes
-    ----------
-    X : (n, d) float64
-    target : Target
-    mass : (n,) float64
-        Shares of the patients, summing to one.
-    weight : (n,) float64 or None
-        Their weights inside risk sets; None when all are one.
-    kept : (n,) int
-        Rows of the caller's data these are: patients of weight zero are left out.
-    n_rows : int
-        Rows the caller gave.
-    names : list of str or None
-        Names of the features, where they have any.
-    codes : (n,) int or None
-        Group of each patient, for estimators that are given groups.
-    n_groups : int
-        Number of groups.
-    seed : int
-        Of everything random in this fit, drawn once: a split or a start asked for twice is the same.
-    observation : Observation
-        Entry times, strata, clusters, offset and patients of the rows, as far as fit was told.
+    `mass` (n,) are the patients' shares, summing to one, `weight` (n,) their weights inside risk sets, None when all
+    are one. `kept` (n,) says which of the caller's `n_rows` rows these are: patients of weight zero are left out.
+    `names` are the features', where they have any; `codes` (n,) the groups, where fit was given any. The `seed` is of
+    everything random in this fit, drawn once: a split or a start asked for twice is the same. The `observation` holds
+    entry times, strata, clusters, offset and patients of the rows, as far as fit was told.
     """
 
     X: FloatArray

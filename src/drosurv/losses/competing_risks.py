@@ -17,18 +17,8 @@ class CompetingRisks(SummedParts):
 
     Each cause has its own score of a patient, and its own baseline hazard (one for each stratum) on its own quantile
     intervals. Scores are (B, n, causes); the extra parameters are the log baseline hazards of one cause after the
-    other; coefficients of linear scores likewise.
-
-    Parameters
-    ----------
-    target : CompetingTarget
-        n patients.
-    n_intervals : int
-        Quantile intervals of each cause's event times.
-    sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model.
-    offset : (n,) float64, optional
-        Added to the scores of every cause.
+    other; coefficients of linear scores likewise. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`;
+    an offset is added to the scores of every cause.
     """
 
     def __init__(

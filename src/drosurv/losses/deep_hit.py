@@ -16,18 +16,10 @@ if TYPE_CHECKING:
 
 
 class DeepHitLoss(TorchLoss):
-    """DeepHit's loss of each patient, prepared for one target; see :func:`deep_hit`.
+    """DeepHit's loss of each patient on quantile intervals of the event times; see :func:`deep_hit`.
 
-    Parameters
-    ----------
-    target : Target
-        n patients.
-    n_intervals : int
-        How many quantile intervals of the event times; ties or few events give fewer.
-    in_first : (n,) bool, optional
-        Who is in the first half, where each half is ranked against the other; None ranks everybody against everybody.
-    weight : (n,) float64, optional
-        Weights of patients in the quantiles.
+    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles. `in_first` (n,) says who is in
+    the first half, where each half is ranked against the other; None ranks everybody against everybody.
     """
 
     _by_patient = ("target", "in_first", "_index")

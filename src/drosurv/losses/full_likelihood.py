@@ -97,17 +97,7 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
         return self._hazard - self._event * (scores + psi[..., self._index])
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient of sum_i weights_i l_i at the last call.
-
-        Parameters
-        ----------
-        weights : (..., n)
-
-        Returns
-        -------
-        by_score : (..., n)
-        by_psi : (..., K)
-        """
+        """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
         curvature, events = self.curvature(weights), weights * self._event
         by_psi = self._through_psi(curvature) - interval_sums(events, self._index, self.n_intervals)
         return curvature - events, by_psi

@@ -72,14 +72,7 @@ class Intervals:
     def log_rates(self, events: FloatArray, exposure: FloatArray, index: IntArray) -> FloatArray:
         """Log hazards (K,) of patients who all have the same: log(events / exposure) per interval, bounded.
 
-        Parameters
-        ----------
-        events : (n,)
-            Weighted events of the patients.
-        exposure : (K,)
-            Weighted time that they spent in each interval.
-        index : (n,)
-            Interval of each patient's time.
+        Events (n,) and exposure (K,) are weighted; `index` (n,) is the interval of each patient's time.
         """
         if exposure.sum() == 0:
             raise ValueError(NO_FOLLOW_UP)
@@ -93,13 +86,8 @@ class Intervals:
 class Spent:
     """Time E_im that each of n patients spent in each of K intervals, told by two numbers for each patient.
 
-    Attributes
-    ----------
-    intervals : Intervals
-    index : (n,) int
-        The interval that holds the patient's time.
-    within : (n,) float64
-        Time spent in it; in any earlier one it is that interval's whole width.
+    `index` (n,) is the interval that holds the patient's time, `within` (n,) the time spent in it; in any earlier one
+    it is that interval's whole width.
     """
 
     intervals: Intervals
@@ -143,21 +131,7 @@ def interval_sums(values: FloatArray, index: IntArray, n_intervals: int) -> Floa
 def cumulative_baseline(
     psi: torch.Tensor, time: torch.Tensor, cut_points: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cumulative baseline hazard at each time, in torch, and the interval that holds the time.
-
-    Parameters
-    ----------
-    psi : (..., K)
-        Log baseline hazards.
-    time : (n,)
-    cut_points : (K-1,)
-
-    Returns
-    -------
-    base : (..., n)
-        sum_m E_im exp(psi_m).
-    index : (n,)
-    """
+    """Cumulative hazard (..., n), sum_m E_im exp(psi_m), up to each time (n,), and the interval (n,) of the time."""
     import torch
 
     if psi.shape[-1] != len(cut_points) + 1:

@@ -48,16 +48,9 @@ def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 class RiskSets:
     """Log-sum-exp of scores over the patients at risk at each of K times.
 
-    Parameters
-    ----------
-    time : (n,) float64
-        Observed times.
-    at : (K,) float64, ascending
-        Times whose risk sets { j : time_j >= at_k } are wanted.
-    weight : (n,) float64 or None
-        Weight of each patient inside the sums.
-    order : (m,) int or None
-        The patients who fill the risk sets, from the shortest to the longest time; None is everybody, sorted here.
+    Wanted are the risk sets { j : time_j >= at_k } of ascending times `at` (K,), with each patient's `weight` (n,)
+    inside the sums. `order` (m,) are the patients who fill them, from the shortest to the longest time; None is
+    everybody.
     """
 
     def __init__(

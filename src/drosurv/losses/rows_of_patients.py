@@ -11,16 +11,10 @@ from drosurv.target import FloatArray, IntArray
 
 
 class RowsOfPatients(ConvexLoss):
-    """Sum of a loss over the rows of each of P patients.
+    """Sum of a loss, which each of n rows has, over the rows of each of P patients.
 
-    Parameters
-    ----------
-    loss : ConvexLoss
-        Which each of the n rows has.
-    patient : (n,) int
-        Number of each row's patient.
-    rows : (P,) int
-        One row of each patient, by the patients' numbers: the patient's loss stands there.
+    `patient` (n,) is the number of each row's patient; `rows` (P,) is one row of each, by these numbers, where the
+    patient's loss stands.
     """
 
     def __init__(self, loss: ConvexLoss, patient: IntArray, rows: IntArray) -> None:

@@ -16,13 +16,8 @@ def silent_features(X: FloatArray, compared: IntArray | None = None) -> BoolArra
     """Which features (d,) are constant in every set of patients who are compared.
 
     Such as the feature that strata were made of, or one that differs only in patients who left before the first event.
-    A loss does not change with their coefficients: its derivatives in these are nothing but rounding.
-
-    Parameters
-    ----------
-    X : (n, d) float64
-    compared : (n,) int, optional
-        Number of the set of each patient, negative for who is compared with nobody; one set of all if not given.
+    A loss does not change with their coefficients: its derivatives in these are nothing but rounding. `compared` (n,)
+    is the set of each patient, negative for who is compared with nobody; one set of all if not given.
     """
     sets = np.zeros(len(X), np.intp) if compared is None else compared
     rows = np.flatnonzero(sets >= 0)

@@ -58,27 +58,10 @@ def adam(
 ) -> FloatArray:
     """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
 
-    Parameters
-    ----------
-    network : Network
-        Its parameters are updated in place.
-    criterion : ScoredCriterion
-        Scores (B, n) and extra parameters to values (B,) and gradients.
-    lr : (B,) float64
-        Learning rate of each model.
-    steps : int
-        Number of steps.
-    l2 : float
-        Adds l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it.
-    on_step : callable or None
-        Told the number of each finished step; may raise :class:`~drosurv.solvers.stopping.Enough`.
-    extra : (B, K) array or None
-        Extra parameters of the loss, updated in place as the network's are.
-
-    Returns
-    -------
-    (B, steps) float64
-        The objective before each step.
+    The parameters of B models, and the loss's extra parameters (B, K) where it has any, are updated in place. `l2` adds
+    l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it. `on_step` is told the number
+    of each finished step, and may raise :class:`~drosurv.solvers.stopping.Enough`. What comes back is the objective
+    (B, steps) before each step.
     """
     step = make_step(network, criterion, lr, l2, extra)
     take = Replay(step) if network.recordable and criterion.recordable else step

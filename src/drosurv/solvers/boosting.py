@@ -49,26 +49,9 @@ class Growth:
     Extra parameters, such as a baseline hazard, take one step of Newton's method before each round, or several along
     their gradient where the loss has no second derivatives.
 
-    Parameters
-    ----------
-    X : (n, d) float64
-    criterion : Criterion
-        Of one model.
-    lr : float
-        Shrinkage of each tree.
-    weight : (n,) float64, optional
-        Weights of the patients, for the bins; the criterion has them already.
-    parameters : mapping, optional
-        Handed to LightGBM beside the defaults above.
-    seed : int
-        Of whatever LightGBM draws.
-
-    Attributes
-    ----------
-    extra : (K,) float64
-        The loss's extra parameters.
-    history : list of float
-        The criterion before each round.
+    The criterion is of one model, `lr` shrinks each tree. The patients' weights (n,) are for the bins; the criterion
+    has them already. `parameters` are handed to LightGBM beside the defaults above, `seed` is of whatever it draws.
+    `extra` (K,) are the loss's extra parameters so far, `history` is the criterion before each round.
     """
 
     def __init__(

@@ -110,20 +110,10 @@ class Problem(ABC):
 class Solution:
     """Where the solver stopped and why.
 
-    Attributes
-    ----------
-    x : (size,) float64
-    value : float
-        The objective at x.
-    lower_bound : float
-        No point has an objective below this, as long as no more can be gained than twice what Newton's model says.
-    status : {"converged", "max_iter", "stalled", "separated"}
-        "separated": the data drive a coefficient to infinity; "stalled": no further progress in floating point.
-    n_iter : int
-    history : (m,) float64
-        Objective at the start and after each iteration; after each stage where it had to be smoothed.
-    scale : float
-        What the gap is relative to.
+    `value` is the objective at `x`. No point has an objective below `lower_bound`, as long as no more can be gained
+    than twice what Newton's model says. The `status` is "converged", "max_iter", "stalled" (no further progress in
+    floating point) or "separated" (the data drive a coefficient to infinity). `history` holds the objective at the
+    start and after each iteration, or stage where it had to be smoothed; `scale` is what the gap is relative to.
     """
 
     x: FloatArray
@@ -143,17 +133,9 @@ class Solution:
 def minimise(
     problem: Problem, *, tol: float | None = None, max_iter: int, start: FloatArray | None = None
 ) -> Solution:
-    """Find the global minimum of a convex problem.
+    """Find the global minimum of a convex problem, from zeros or another start (size,), in at most `max_iter` steps.
 
-    Parameters
-    ----------
-    problem : Problem
-    tol : float, optional
-        Relative gap between the objective and its lower bound at which to stop; the problem's own if not given.
-    max_iter : int
-        Most iterations in all.
-    start : (size,) float64, optional
-        First point; zeros if not given.
+    It stops where the objective is `tol` above its lower bound, relative to the problem's scale.
     """
     x = np.zeros(problem.size) if start is None else start
     tol = problem.tol if tol is None else tol

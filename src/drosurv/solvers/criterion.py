@@ -51,28 +51,15 @@ class Criterion:
     loss : Loss
         Prepared for the n training patients.
     objective : Objective
-        Of the losses of a block.
+        Of the losses of a block; the attribute of that name is of all entries (B, m) that it sees.
     mass : (n,) float64
-        Mass of each patient, summing to one.
+        Mass of each patient, summing to one; the attribute of that name is of the entries, (m,).
     blocks : sequence of int arrays or None
         Patients of each block whose objectives are summed; None is one block of everybody.
-    neighborhoods : Neighborhoods or None
-        Averages W of the losses.
-    offset : (n,) float64 or None
-        Losses l0 to measure the regret against.
+    neighborhoods, offset : Neighborhoods or None, (n,) float64 or None
+        Averages W of the losses, and losses l0 to measure the regret against.
     penalty, penalty_weight : ScorePenalty or None, (B,) float64
         Added to the objective, times the weight.
-
-    Attributes
-    ----------
-    objective : Objective
-        Of the entries, the losses that it sees: (B, m).
-    mass : (m,) float64
-        Mass of each entry.
-    whole : bool
-        Whether there is one block of everybody.
-    joins_the_lossless : bool
-        Whether patients without a loss share an entry.
     """
 
     recordable = False

@@ -14,16 +14,9 @@ from drosurv.target import FloatArray, IntArray
 def held_out(
     criterion: Criterion, rows: IntArray, watched: IntArray, trained_scores: Callable[[], FloatArray]
 ) -> Criterion | AroundTrained:
-    """How well watched patients are served, by the criterion that the others are trained on.
+    """How well watched patients are served, by the criterion of all that the other rows are trained on.
 
-    Parameters
-    ----------
-    criterion : Criterion
-        Of all n patients.
-    rows, watched : (m,) int
-        Those who are trained on, and those who are not.
-    trained_scores : callable
-        Gives the scores (B, len(rows)) of the former.
+    `trained_scores` gives the scores (B, len(rows)) of those.
     """
     if criterion.neighborhoods is None:
         return criterion.take(watched)

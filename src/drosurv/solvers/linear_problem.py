@@ -26,21 +26,8 @@ _SAMPLE_SEED = 0
 class LinearProblem(Problem):
     """Minimise the criterion of scores X theta over theta and the extra parameters, plus l2/2 ||theta||^2.
 
-    A point z is (theta, what the extra parameters moved from their start).
-
-    Parameters
-    ----------
-    X : (n, d) float64
-        Features. They are centred here where the loss allows for it: the rounding changes and nothing else.
-    criterion : Criterion
-        Convex, without penalty.
-    l2 : float
-        Ridge weight.
-
-    Attributes
-    ----------
-    centre : (d,) float64
-        What was subtracted from the features.
+    A point z is (theta, what the extra parameters moved from their start). The criterion is convex, without penalty. A
+    `centre` (d,) is subtracted from the features where the loss allows for it: the rounding changes and nothing else.
     """
 
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:

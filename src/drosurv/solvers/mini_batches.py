@@ -13,20 +13,8 @@ from drosurv.target import IntArray
 class MiniBatches:
     """Plays both network and criterion for Adam, on one random batch of patients per step.
 
-    Parameters
-    ----------
-    network : Linear or ModuleBatch
-        The models on all n patients.
-    make_criterion : callable
-        Rows (b,) to the criterion among those patients.
-    n, size, seed : int
-        Patients, patients per batch (the remainder shared out among batches), and the seed of the order in which
-        every epoch visits them.
-
-    Attributes
-    ----------
-    n_batches : int
-        Batches of one epoch.
+    The network is of all n patients; `make_criterion` takes rows (b,) to the criterion among those. Every epoch visits
+    the patients in another random order, in `n_batches` batches of about `size`.
     """
 
     # Every step has patients of its own.

@@ -17,16 +17,8 @@ class Replay:
     """Work without arguments that reads and writes the same tensors in every call.
 
     The first calls run as they are and count like all others. Then the work is recorded as a CUDA graph, which runs
-    nothing, so that no tensor needs to be put back; from then on the recording is replayed.
-
-    Parameters
-    ----------
-    work : callable
-        Gives a tensor. Nothing in it may wait for the device: no number is read, no size depends on one.
-
-    See Also
-    --------
-    beside_the_default_stream : where a replay must be called.
+    nothing, so that no tensor needs to be put back; from then on the recording is replayed. Nothing in the work may
+    wait for the device: no number is read, no size depends on one. Call it inside of :func:`beside_the_default_stream`.
     """
 
     def __init__(self, work: Callable[[], Tensor]) -> None:

@@ -59,20 +59,10 @@ class Ties(NamedTuple):
 class ScoredEvents(NamedTuple):
     """Events that are scored together, and whom they are compared with.
 
-    Attributes
-    ----------
-    event : (E,) int
-        Places of the events in the slab, rising.
-    last : (E,) int
-        For each event the last place of its time: its risk set is everybody up to there.
-    mass : (E,) float64
-        Masses of the events.
-    reference : (m,) float64 or None
-        What each patient of the slab weighs in risk sets; None is one each.
-    own : bool
-        Whether an event adds its own risk to the risk set, which then holds other patients only.
-    ties : Ties or None
-        Events of equal times, where ties are Efron's.
+    `event` (E,) are their places in the slab, rising, `last` (E,) the last place of each one's time: its risk set is
+    everybody up to there. `mass` (E,) are the events' masses. `reference` (m,) is what each patient of the slab weighs
+    in risk sets, None for one each; `own` tells whether an event adds its own risk to the risk set, which then holds
+    other patients only. `ties` are events of equal times, where ties are Efron's.
     """
 
     event: Array

@@ -64,23 +64,9 @@ class Point:
 class SlabProblem(Problem):
     """Minimise over theta the objectives of the sides' losses at scores X theta, summed, plus l2/2 ||theta||^2.
 
-    Parameters
-    ----------
-    slabs : sequence of Slab
-        From the longest to the shortest times. Features should be centred: the losses do not change, the rounding
-        does.
-    size : int
-        Number of features.
-    rests : sequence of float
-        For each side the mass of its patients without an event.
-    objective : FromSums
-        Of a side's losses.
-    l2 : float
-        Ridge weight.
-    workers : Workers
-        Who does the work.
-    centre : (d,) float64, optional
-        What was subtracted from the features: they are known up to the last digits of it.
+    Slabs go from the longest to the shortest times; `size` is the number of features. These should be centred: the
+    losses do not change, the rounding does. `centre` (d,) is what was subtracted: features are known up to the last
+    digits of it. `rests` are for each side the mass of its patients without an event.
     """
 
     def __init__(

@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 class TorchCriterion:
     """The criteria of R training sets of one size, each for B settings, as one batch of R * B models.
 
-    Parameters
-    ----------
-    criteria : sequence of Criterion
-        One for each training set; the objective of the first is that of all.
-    settings : int
-        B.
-    device : str
+    The objective of the first is that of all.
     """
 
     def __init__(self, criteria: Sequence[Criterion], settings: int, device: str) -> None:
