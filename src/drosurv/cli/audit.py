@@ -181,7 +181,7 @@ def _of_model(
                 "patients.",
             )
         # The table is encoded anew in every fold, as it would be for new patients.
-        recipe, features = opened.recipe, opened.readable(table.frame)
+        recipe, features = opened.model, opened.readable(table.frame)
         given["folds"] = table.folds(folds, shown["random_state"])
     if train is not None:
         rows = file.format.read(train)

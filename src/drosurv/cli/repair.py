@@ -15,7 +15,8 @@ from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
-    from drosurv.workflows import RepairedTable
+    from drosurv.presentation import Table
+    from drosurv.repairs import RepairedCox
 
 
 @command
@@ -46,7 +47,9 @@ def repair(
     --max-conditions: At most so many conditions in a rule.
     --evidence: Least e-value of a repair.
     """
-    from drosurv.workflows import OpenedModel, repair_from_table
+    from drosurv.repairs.hazard_ratio_table import linear_effects
+    from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
+    from drosurv.workflows import corrected as corrections
 
     saved = Path(model) if Path(model).is_file() else None
     check_outputs([output, corrected], [source.data, predictions, saved])
@@ -77,32 +80,30 @@ def repair(
         verbose=not as_json and sys.stderr.isatty(),
     )
     if output is not None:
-        repaired.save(output, source.data)
+        save_with_notes(repaired, output, table, source.data)
     if corrected is not None and given is not None:
-        source.format.write(repaired.corrected(given), corrected)
+        source.format.write(corrections(repaired, table, given), corrected)
+    ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if as_json:
-        ratios = repaired.hazard_ratios()
         print_json(
             {
-                "status": repaired.model.status_,
-                "words": repaired.model.in_words(),
-                "repairs": repaired.model.to_frame().to_dict("records"),
+                "status": repaired.status_,
+                "words": repaired.in_words(),
+                "repairs": repaired.to_frame().to_dict("records"),
                 "hazard_ratios": None if ratios is None else list(ratios.rows),
                 "model": None if output is None else str(output),
             }
         )
     else:
-        _show(repaired, output, corrected)
+        _show(repaired, ratios)
+        for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
+            if path is not None:
+                typer.echo(f"{what} saved to {path}.")
 
 
-def _show(repaired: RepairedTable, output: Path | None, corrected: Path | None) -> None:
-    model = repaired.model
+def _show(model: RepairedCox, ratios: Table | None) -> None:
     typer.echo(f"{model.n_patients_:,} patients with {model.n_events_:,} events.")
     typer.echo(printable("\n".join(model.in_words() or [model.status_])))
-    ratios = repaired.hazard_ratios()
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
         print_frame(shown, "Everyone's hazard ratios per unit, then the exceptions")
-    for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
-        if path is not None:
-            typer.echo(f"{what} saved to {path}.")

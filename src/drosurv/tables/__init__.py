@@ -1,11 +1,10 @@
 """Tables: the front door for a user's own CSV or Parquet file, down to the numbers a model takes."""
 
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
+from drosurv.tables.doubts import LeakWarning, find_leaks
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.file_format import FileFormat
 from drosurv.tables.group_columns import group_labels
-from drosurv.tables.leaks import LeakWarning, find_leaks
-from drosurv.tables.reading import read_frame
+from drosurv.tables.reading import FileFormat, read_frame
 from drosurv.tables.same_patients import patients_not_in
 from drosurv.tables.survival_table import SurvivalTable, read_survival_table
 from drosurv.tables.target_columns import TableNote, TargetColumns

@@ -12,8 +12,15 @@ import pandas as pd
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
-from drosurv.tables.labels import label, labels, shown
-from drosurv.tables.number_values import counts_rows, has_decimal_comma, holds_numbers, to_floats
+from drosurv.tables.values import (
+    counts_rows,
+    has_decimal_comma,
+    holds_numbers,
+    label,
+    labels,
+    shown,
+    to_floats,
+)
 from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.tables.labels import label, labels, shown
+from drosurv.tables.values import label, labels, shown
 
 # "None" is not among them: it is a level of many medical columns.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "<NA>", "null", "NULL")

@@ -10,8 +10,7 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import counted
-from drosurv.tables.labels import shown
-from drosurv.tables.number_values import row_number
+from drosurv.tables.values import row_number, shown
 from drosurv.target import FloatArray
 
 _ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?")

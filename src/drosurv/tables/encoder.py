@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
-from drosurv.tables.leaks import LeakWarning, find_leaks
+from drosurv.tables.doubts import LeakWarning, find_leaks
 from drosurv.tables.reading import require_columns
 from drosurv.target import FloatArray
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.number_values import holds_numbers
+from drosurv.tables.values import holds_numbers
 
 
 def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:

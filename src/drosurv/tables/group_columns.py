@@ -10,9 +10,8 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.labels import labels
-from drosurv.tables.number_values import holds_numbers, to_floats
 from drosurv.tables.reading import require_columns
+from drosurv.tables.values import holds_numbers, labels, to_floats
 
 MOST_NUMBERS = 12
 _CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")

@@ -1,14 +1,16 @@
-"""CSV and Parquet files read into DataFrames, with errors that say what to do."""
+"""CSV and Parquet files read into DataFrames, with errors that say what to do; answers are written in kind."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.files import whole_file
 from drosurv.tables.csv_text import read_csv, refuse_repeated
 
 _KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
@@ -63,6 +65,29 @@ def read_frame(
     if len(frame) == 0:
         raise ValueError(f"{path} has no rows.")
     return frame
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """Marks of a CSV file; parameters as in :func:`read_frame`."""
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = ()
+
+    def read(self, path: str | os.PathLike[str]) -> pd.DataFrame:
+        """The table of a CSV or Parquet file."""
+        return read_frame(path, **asdict(self))
+
+    def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+        """Write a table as CSV with the same marks, whole or not at all."""
+        with whole_file(path) as part:
+            frame.to_csv(part, index=False, sep=self.separator, decimal=self.decimal, encoding=self.encoding)
+
+    def text(self, frame: pd.DataFrame) -> str:
+        """A table as the text of such a CSV file."""
+        return str(frame.to_csv(index=False, sep=self.separator, decimal=self.decimal))
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:

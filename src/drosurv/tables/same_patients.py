@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.tables.number_values import counts_rows, holds_numbers
-from drosurv.target import BoolArray, FloatArray, IntArray
+from drosurv.tables.values import counts_rows, floats, holds_numbers
+from drosurv.target import BoolArray, IntArray
 
 
 def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequence[str] = ()) -> IntArray:
@@ -38,7 +38,7 @@ def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
     """A hash of each row, (n,), equal for equal values whatever type holds them."""
     # Numbers as floats: a column may be whole numbers in one file and, with gaps, decimals in the other.
     values = {
-        name: _floats(frame[name]) if holds_numbers(frame[name]) else frame[name].astype(str).to_numpy()
+        name: floats(frame[name]) if holds_numbers(frame[name]) else frame[name].astype(str).to_numpy()
         for name in frame.columns
     }
     return pd.util.hash_pandas_object(pd.DataFrame(values, index=frame.index), index=False)
@@ -61,11 +61,7 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
 
 
 def _counts(column: pd.Series[Any]) -> bool:
-    return holds_numbers(column) and not column.isna().any() and counts_rows(_floats(column))
-
-
-def _floats(column: pd.Series[Any]) -> FloatArray:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return holds_numbers(column) and not column.isna().any() and counts_rows(floats(column))
 
 
 def _joined(first: Any, second: Any) -> IntArray:

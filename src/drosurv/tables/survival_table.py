@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.tables.doubts import doubts
 from drosurv.tables.group_columns import codes_among, group_labels
-from drosurv.tables.number_values import row_number, to_floats
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
+from drosurv.tables.values import row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 

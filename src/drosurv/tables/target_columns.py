@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +14,19 @@ from numpy.typing import NDArray
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 from drosurv.presentation import counted
 from drosurv.tables.dates import days_between
-from drosurv.tables.event_words import means_censored, obvious
-from drosurv.tables.labels import label, labels, shown
-from drosurv.tables.number_values import has_decimal_comma, row_number
 from drosurv.tables.reading import require_columns
-from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
+from drosurv.tables.values import first_wrong, label, labels, row_number, shown, to_floats
+from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
 
 # Codes of outcomes are fewer; times are more.
 _MOST_OUTCOMES = 20
+# Words and codes that say that no event was seen.
+_CENSORED = {
+    *("0", "no", "n", "false", "f", "none"),
+    *("alive", "living", "survived", "censored", "lost", "withdrawn"),
+}
+# The event of a column in which nobody has it, where the word has one opposite.
+_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t"}
 
 
 class TableNote(ArgumentWarning):
@@ -166,23 +172,10 @@ class TargetColumns:
             )
         if column.dtype.kind == "b":
             raise ValueError(f"time column {self.time!r} holds only true and false: is it the event column?")
-        numbers = pd.to_numeric(column, errors="coerce")
-        wrong = numbers.isna().to_numpy()
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise ArgumentError(
-                f"time column {self.time!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
-                f"which is not a number ({counted(int(wrong.sum()), 'such row')}): ",
-                *_remedy(column.iloc[row]),
-            )
-        times: FloatArray = numbers.to_numpy(dtype=np.float64)
-        outside = ~((times >= 0) & (times < np.inf))
-        if outside.any():
-            row = int(outside.argmax())
-            raise ValueError(
-                f"time column {self.time!r} holds {times[row]:g} (row {row_number(column.index, row)}), "
-                f"which is negative or infinite ({counted(int(outside.sum()), 'such row')}): correct or remove them."
-            )
+        times = to_floats(column, "time ")
+        if (times < 0).any():
+            fault = first_wrong(column, times < 0, "negative or infinite")
+            raise ValueError(f"time {fault}: correct or remove them.")
         return times
 
     def _events(self, column: pd.Series[Any]) -> BoolArray:
@@ -201,20 +194,17 @@ class TargetColumns:
                 f" {self.event_value!r} does not occur in event column {self.event!r}, which holds "
                 f"{shown(counts.index)}.",
             )
-        others = [value for value in counts.index if value not in same and not means_censored(value)]
+        others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
         if len(counts) > 2 and others:
             self._warn_of_other_causes(counts[others])
         return found.isin(same).to_numpy(dtype=np.bool_)
 
     def _warn_of_other_causes(self, others: pd.Series[int]) -> None:
-        held = ", ".join(
-            f"{value!r} in {counted(int(count), 'row')}" for value, count in others.head(6).items()
-        )
         warnings.warn(
             ArgumentWarning(
-                f"event column {self.event!r} also holds {held}, taken as censored. If it is another cause that "
-                "prevents the event, such as another death, it competes with the event, and survival until the event "
-                "cannot be read as a probability."
+                f"event column {self.event!r} also holds {_held(others)}, taken as censored. If it is another cause "
+                "that prevents the event, such as another death, it competes with the event, and survival until the "
+                "event cannot be read as a probability."
             ),
             stacklevel=2,
         )
@@ -230,11 +220,8 @@ class TargetColumns:
                 Argument("event"),
                 " swapped?",
             )
-        held = ", ".join(
-            f"{value!r} in {counted(int(count), 'row')}" for value, count in counts.head(6).items()
-        )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
+        question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "
         if len(counts) == 2:
             first, second = (Argument("event_value", str(value)) for value in counts.index)
             return ArgumentError(question, first, " or ", second, ".")
@@ -251,14 +238,8 @@ class TargetColumns:
         )
 
 
-def _remedy(value: Any) -> tuple[str | Argument, ...]:
-    if has_decimal_comma(value):
-        return (
-            "if the comma is a decimal mark, read the table with ",
-            Argument("decimal", ","),
-            "; otherwise correct them.",
-        )
-    return ("correct or remove them.",)
+def _held(counts: pd.Series[int]) -> str:
+    return ", ".join(f"{value!r} in {counted(int(n), 'row')}" for value, n in counts.head(6).items())
 
 
 def _refuse_missing(column: pd.Series[Any], name: str) -> None:
@@ -271,3 +252,25 @@ def _refuse_missing(column: pd.Series[Any], name: str) -> None:
             Argument("drop_missing_target"),
             " to leave them out.",
         )
+
+
+def obvious(values: Sequence[str]) -> str | None:
+    """The label of an event column that means the event where there is no doubt; None where the user must be asked.
+
+    Examples
+    --------
+    >>> obvious(["alive", "Dead"]), obvious(["1", "2"]), obvious(["cancer", "stroke"])
+    ('Dead', '2', None)
+    """
+    words = {value.casefold(): value for value in values}
+    if set(words) in ({"0", "1"}, {"1"}, {"0"}):
+        return "1"
+    if set(words) == {"1", "2"}:
+        # The convention of R's survival package and of many registries.
+        return "2"
+    events = [word for word in words if word in EVENT_WORDS]
+    if len(words) == 2 and len(events) == 1 and (set(words) - set(events)) <= _CENSORED:
+        return words[events[0]]
+    if len(words) == 1 and (events or set(words) <= _CENSORED):
+        return words[events[0]] if events else _OPPOSITE.get(next(iter(words)))
+    return None

@@ -67,13 +67,11 @@ class PlainCoxCurves(PlainCox):
 class OpenedModel:
     """What a model's file holds, and what can be done with it and a table.
 
-    A model that was saved without an encoder has none; `notes` are what :meth:`Trained.save` noted, empty for a model
-    saved in Python.
+    `model` is what was saved; `notes` are what :meth:`Trained.save` noted, empty for a model saved in Python.
     """
 
     path: Path
-    encoder: TableEncoder | None
-    estimator: Any
+    model: Any
     notes: dict[str, Any]
 
     @staticmethod
@@ -82,16 +80,18 @@ class OpenedModel:
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not a file: name a model that was saved.")
         saved = read_saved_model(path)
-        model, encoder = saved.model, None
-        if isinstance(model, Pipeline) and len(model) == 2 and isinstance(model[0], TableEncoder):
-            encoder, model = model[0], model[1]
-        return OpenedModel(path, encoder, model, saved.notes)
+        return OpenedModel(path, saved.model, saved.notes)
 
     @property
-    def recipe(self) -> Any:
-        """The encoder and the estimator, to be trained anew."""
-        steps = [("encoder", self.encoder)] if self.encoder is not None else []
-        return Pipeline([*steps, ("estimator", self.estimator)])
+    def encoder(self) -> TableEncoder | None:
+        """What makes features of a table; None if the model was saved without it."""
+        first = self.model[0] if isinstance(self.model, Pipeline) and len(self.model) == 2 else None
+        return first if isinstance(first, TableEncoder) else None
+
+    @property
+    def estimator(self) -> Any:
+        """The model without its encoder."""
+        return self.model if self.encoder is None else self.model[-1]
 
     def features(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The estimator's features of a table."""
@@ -196,40 +196,37 @@ class OpenedModel:
         frame: pd.DataFrame,
         *,
         groups: Sequence[str] = (),
-        time: str | None = None,
-        event: str | None = None,
-        event_value: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        entry: str | None = None,
         id: str | None = None,
         drop_missing_target: bool = False,
+        **named: str | None,
     ) -> SurvivalTable:
-        """The patients of a table with their target, read from the columns named here or else at training."""
+        """The patients of a table with their target: as in :class:`TargetColumns`, or else as at training."""
+        given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
-        if time is None and start is None and end is None:
-            time, start, end = (noted.get(name) for name in ("time", "start", "end"))
-        event = event or noted.get("event")
-        if event is None or (time is None and start is None and end is None):
+        if given.get("event", noted.get("event")) != noted.get("event"):
+            noted = _without(noted, "event_value")
+        times = {"time", "start", "end"}
+        if times & given.keys():
+            noted = _without(noted, *times)
+        target = {"time": None, **noted, **given}
+        if "event" not in target or not any(target.get(name) for name in times):
             raise ArgumentError(
                 f"{self.path} does not say which columns hold time and event: pass ", Argument("time"),
                 " COLUMN and ", Argument("event"), " COLUMN.",
             )  # fmt: skip
-        if event_value is None and event == noted.get("event"):
-            event_value = noted.get("event_value")
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
-        causes = hasattr(self.estimator, "predict_cumulative_incidence")
-        columns = TargetColumns(time, event, event_value, start, end, entry or noted.get("entry"), causes)
+        target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
+        columns = TargetColumns(**target)
         table = SurvivalTable.parse(
             frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
         )
         patient = id or self.notes.get("observed", {}).get("id")
         if table.entry is not None and patient is not None and patient in table.frame.columns:
             table = _one_row_each(table, patient)
-        if not table.y[event].any():
+        if not table.y[columns.event].any():
             raise ArgumentError(
-                f"event column {event!r} holds no event, so there is nothing to judge a model by: pass ",
+                f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass ",
                 Argument("event_value"),
                 " if another value means the event, or more patients.",
             )
@@ -245,6 +242,10 @@ class OpenedModel:
                 ),
                 stacklevel=2,
             )
+
+
+def _without(noted: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in noted.items() if name not in names}
 
 
 def _numbers(texts: Sequence[str]) -> list[float]:

@@ -87,14 +87,12 @@ class Trained:
                 Argument("force"),
                 " if it is known beforehand.",
             )
-        target = {name: value for name, value in asdict(self.table.columns).items() if value}
-        notes: dict[str, Any] = {"target": target, "trained_on": fingerprint(data)}
-        if not isinstance(self.model, RepairedCox):
-            # A repaired model holds what it was repaired from.
-            notes |= _plain_cox(self.encoder.transform(self.table.X), self.table, self._ties)
+        # A repaired model holds what it was repaired from.
+        repaired = isinstance(self.model, RepairedCox)
+        notes = {} if repaired else _plain_cox(self.encoder.transform(self.table.X), self.table, self._ties)
         if self.observed:
             notes["observed"] = dict(self.observed)
-        save(self.model, path, notes=notes)
+        save_with_notes(self.model, path, self.table, data, **notes)
 
     def _separates(self) -> bool:
         """Whether the model tells patients apart perfectly, or as good as that."""
@@ -172,6 +170,12 @@ class Trained:
             "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
+
+
+def save_with_notes(model: Any, path: Path, table: SurvivalTable, data: Path, **notes: Any) -> None:
+    """Write a model to a file that every command reads, noting its target and the fingerprint of the table `data`."""
+    target = {name: value for name, value in asdict(table.columns).items() if value}
+    save(model, path, notes={"target": target, "trained_on": fingerprint(data), **notes})
 
 
 def train(

@@ -57,9 +57,6 @@ def tune(
 
 def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
     """How to divide the patients: by row unless some have several."""
-    alone = len(set(table.patients.tolist())) == len(table)
-    if alone:
-        return folds if validation is None else validation
     if validation is None:
-        return table.folds(folds, seed)
-    return [table.divided(validation, seed)]
+        return folds if table.repeated is None else table.folds(folds, seed)
+    return validation if table.repeated is None else [table.divided(validation, seed)]

@@ -1,4 +1,4 @@
-"""Columns of numbers, whatever pandas type holds them."""
+"""Values of a column: the labels by which they are known, and numbers, whatever pandas type holds them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,31 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import counted
-from drosurv.target import FloatArray
+from drosurv.target import BoolArray, FloatArray
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
 _FEWEST_SORTED = 100
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+def label(value: Any) -> str:
+    """The text of one value; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def labels(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The labels of a column, missing where the column is missing."""
+    known = {value: label(value) for value in column.dropna().unique()}
+    return column.astype(object).map(known)
+
+
+def shown(values: Any, limit: int = 6) -> str:
+    """A few values for a message, with a note if there are more."""
+    listed = [repr(value) for value in values]
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
 
 
 def row_number(index: pd.Index[Any], place: int) -> int:
@@ -41,24 +60,38 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
     )
 
 
-def to_floats(column: pd.Series[Any]) -> FloatArray:
+def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     """The numbers of a column, (n,), NaN where it is missing; text that is no number is an error."""
     numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
     values: FloatArray = numbers.to_numpy(dtype=np.float64)
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
-        row = int(wrong.argmax())
+        comma = (
+            "if the comma is a decimal mark, read the table with ",
+            Argument("decimal", ","),
+            "; otherwise ",
+        )
         raise ArgumentError(
-            f"column {column.name!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
-            f"which is not a number ({counted(int(wrong.sum()), 'such row')}): correct it, or name it in ",
+            f"{role}{first_wrong(column, wrong, 'not a number')}: ",
+            *(comma if has_decimal_comma(column[wrong].iloc[0]) else ()),
+            "correct it, or name it in ",
             Argument("missing"),
             ".",
         )
     if np.isinf(values).any():
         raise ValueError(
-            f"column {column.name!r} holds infinite values: correct them, or leave the column out."
+            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
         )
     return values
+
+
+def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
+    """Where a column is wrong, in words: the first such value, its row, and how many there are."""
+    row = int(wrong.argmax())
+    value = column.iloc[row]
+    held = repr(value) if isinstance(value, str) else f"{value:g}"
+    place, rows = row_number(column.index, row), counted(int(wrong.sum()), "such row")
+    return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
 
 
 def has_decimal_comma(value: Any) -> bool:
@@ -66,10 +99,9 @@ def has_decimal_comma(value: Any) -> bool:
     return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
 
 
-def finite(column: pd.Series[Any]) -> FloatArray:
-    """The finite numbers of a column of numbers."""
-    values: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values[np.isfinite(values)]
+def floats(column: pd.Series[Any]) -> FloatArray:
+    """A column of numbers as it is, (n,), NaN where it is missing."""
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def counts_rows(values: FloatArray) -> bool:
