@@ -86,4 +86,4 @@ def test_every_split_method_has_one_with_the_published_mistakes_and_no_other_has
 
 
 def test_the_shrinkage_control_starts_from_the_plain_model():
-    assert next(METHODS["cox-scaled"].settings())["factor"] == 1
+    assert METHODS["cox-scaled"].settings()[0]["factor"] == 1

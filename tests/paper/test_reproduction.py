@@ -88,7 +88,7 @@ def test_quick_is_a_part_of_the_full_run(monkeypatch, tmp_path):
         return ()
 
     monkeypatch.setattr(reproduction, "load_dataset", lambda name, **_: pytest.fail("not needed"))
-    monkeypatch.setattr(reproduction, "_load", lambda *_: ({}, {}))
+    monkeypatch.setattr(reproduction, "load_each", lambda *_: ({}, {}))
     monkeypatch.setattr(reproduction, "_shown", lambda experiments, _: experiments)
     monkeypatch.setattr(reproduction, "plan_units", plan)
     reproduce(tmp_path, quick=True, jobs=1, device="cpu")

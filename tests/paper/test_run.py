@@ -14,7 +14,7 @@ from drosurv.datasets import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
 from drosurv.paper import METHODS, Protocol, Unit, check_result, evaluate_unit
 from drosurv.paper.cohort import cohort_of, load_dataset
-from drosurv.paper.run import evaluate_trained, train_units
+from drosurv.paper.training import train_units
 from drosurv.runs import one_thread
 
 PROTOCOL = Protocol(max_iter=20, bootstrap=20)
@@ -181,7 +181,7 @@ def test_a_training_that_diverges_has_no_numbers_and_spoils_no_other(make_unit):
 def test_repeats_trained_together_score_as_if_trained_alone(make_unit):
     units = [make_unit("deepsurv", repeat, replace(PROTOCOL, max_iter=3, bootstrap=0)) for repeat in (0, 1)]
     for unit, trained in zip(units, train_units(units, device="cpu"), strict=True):
-        together, alone = evaluate_trained(unit, trained=trained), evaluate_unit(unit)
+        together, alone = evaluate_unit(unit, trained=trained), evaluate_unit(unit)
         for one, other in zip(together["rows"], alone["rows"], strict=True):
             assert one == pytest.approx(other, nan_ok=True)
 

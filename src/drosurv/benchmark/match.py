@@ -45,17 +45,9 @@ class Match(Task):
         }
 
     @property
-    def place(self) -> str:
-        """Where the result is filed."""
-        return f"{self.dataset}/{self.method}/split-{self.split:02d}"
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """What splits share."""
-        return self.dataset, self.method
-
-    def __str__(self) -> str:
-        return f"{self.dataset}/{self.method}/split {self.split}"
+    def address(self) -> tuple[str, str, str, int]:
+        """Dataset, method and split."""
+        return self.dataset, self.method, "split", self.split
 
 
 def evaluate_match(match: Match) -> dict[str, Any]:

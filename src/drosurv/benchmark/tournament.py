@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import joblib
 import pandas as pd
@@ -15,10 +14,11 @@ from drosurv.benchmark.contenders import find_contenders
 from drosurv.benchmark.document import write_document
 from drosurv.benchmark.match import Match, check_match, evaluate_match
 from drosurv.benchmark.measures import MEASURES
-from drosurv.datasets import DataUnavailableError, available, card, data_fingerprint, load
+from drosurv.datasets import available, card, data_fingerprint, load
+from drosurv.datasets.catalog import load_each
 from drosurv.errors import ArgumentError
 from drosurv.files import write_file
-from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
+from drosurv.runs import Outcome, Progress, command_line, run_units
 
 SPLITS = 10
 # The patients of support are those of support2, which has more of their columns.
@@ -89,43 +89,37 @@ def run_benchmark(
     report : callable, optional
         Told the progress.
     """
-    start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     datasets = datasets or (QUICK_DATASETS if quick else None)
     names = list(datasets or DATASETS)
     contenders = find_contenders(None if methods is None else list(methods))
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if splits < 1:
         raise ArgumentError.must("splits", "be at least 1", splits)
-    jobs = joblib.effective_n_jobs(-1) if jobs is None else jobs
-    fingerprints, unavailable = _fingerprints(names)
+    found, unavailable = load_each(names, load)
     # Large datasets first: the last units to end should be short ones.
-    ordered = sorted(fingerprints, key=lambda name: -card(name).patients * card(name).features)
+    ordered = sorted(found, key=lambda name: -card(name).patients * card(name).features)
+    fingerprints = {name: data_fingerprint(found[name]) for name in ordered}
     matches = [
-        Match(name, contender.name, split, seed, fingerprints[name])
+        Match(name, contender.name, split, seed, fingerprint)
         for split in range(splits)
-        for name in ordered
+        for name, fingerprint in fingerprints.items()
         for contender in contenders
     ]
-    store = Store(Path(output) / "units", check_match)
-    with PeakMemory(jobs) as memory:
-        outcome = work_through(
-            matches,
-            store,
-            evaluate_match,
-            n_jobs=jobs,
-            report=report,
-            seconds=None if minutes is None else 60 * minutes,
-        )
-    finished = list(store.finished(matches))
-    missing = len(matches) - len(finished)
-    results = gather_matches(finished, names)
-    seconds = time.perf_counter() - start
-    log = RunLog(output)
-    counts = (outcome.computed, outcome.reused, len(outcome.failures))
     document = None if document is None else Path(document)
     asked = {"datasets": datasets, "methods": methods, "splits": splits, "seed": seed, "document": document}
     command = command_line("benchmark", **asked)
-    log.add(RunRecord(started, seconds, *counts, jobs, "cpu", memory.megabytes, command=command))
+    run = run_units(
+        output,
+        matches,
+        evaluate_match,
+        check=check_match,
+        command=command,
+        jobs=joblib.effective_n_jobs(-1) if jobs is None else jobs,
+        seconds=None if minutes is None else 60 * minutes,
+        report=report,
+    )
+    missing = len(matches) - len(run.finished)
+    results = gather_matches(run.finished, names)
     files = [Path(output) / "results.csv"]
     write_file(files[0], results.to_csv(index=False, lineterminator="\n"))
     if document is not None:
@@ -135,39 +129,23 @@ def run_benchmark(
             contenders,
             splits=splits,
             command=command,
-            runs=log.read(),
+            runs=run.records,
             missing=missing,
             unavailable=list(unavailable),
         )
-    return Benchmark(outcome, results, tuple(files), unavailable, missing, seconds)
+    return Benchmark(run.outcome, results, tuple(files), unavailable, missing, run.wall_seconds)
 
 
-def gather_matches(finished: Sequence[tuple[Match, dict[str, object]]], order: Sequence[str]) -> pd.DataFrame:
+def gather_matches(finished: Sequence[tuple[Match, dict[str, Any]]], order: Sequence[str]) -> pd.DataFrame:
     """One row per finished unit, in the order of datasets and methods."""
     names = [measure.name for measure in MEASURES]
     rows = [
-        {
-            "dataset": match.dataset,
-            "method": match.method,
-            "split": match.split,
-            **{name: result.get(name) for name in names},
-            "error": result.get("error", ""),
-        }
+        {"dataset": match.dataset, "method": match.method, "split": match.split, "error": "", **result}
         for match, result in finished
     ]
     table = pd.DataFrame(rows, columns=["dataset", "method", "split", *names, "error"])
     table[names] = table[names].astype(float)
     place = {name: k for k, name in enumerate(order)}
-    return table.sort_values("dataset", key=lambda column: column.map(place), kind="stable").reset_index(
-        drop=True
+    return table.sort_values(
+        "dataset", key=lambda column: column.map(place), kind="stable", ignore_index=True
     )
-
-
-def _fingerprints(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    found, unavailable = {}, {}
-    for name in dict.fromkeys(names):
-        try:
-            found[name] = data_fingerprint(load(name))
-        except DataUnavailableError as error:
-            unavailable[name] = str(error)
-    return found, unavailable

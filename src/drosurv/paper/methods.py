@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Literal
 
 from drosurv.presentation import Text
-from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS
+from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS, grid_points
 
 Network = Literal["linear", "mlp"]
 Origin = Literal["paper", "ablation", "beyond", "as published"]
@@ -79,15 +78,17 @@ class Method:
         """Whether the published IBS put features that were not standardised into the baseline hazard."""
         return dict(self.parameters).get("sides") == "both"
 
-    def settings(self) -> Iterator[dict[str, float]]:
+    def settings(self) -> list[dict[str, float]]:
         """Every point of the grid, in the order in which results list them."""
-        names = [name for name, _ in self.grid]
-        for values in product(*(values for _, values in self.grid)):
-            setting = dict(zip(names, values, strict=True))
-            if self.factors == (1.0,):
-                yield setting
-            else:
-                yield from ({**setting, "factor": factor} for factor in self.factors)
+        return [setting for point in self.points() for setting in self.scaled(point)]
+
+    def points(self) -> list[dict[str, float]]:
+        """What is trained: factors only scale the scores of it."""
+        return grid_points(dict(self.grid))
+
+    def scaled(self, point: dict[str, float]) -> list[dict[str, float]]:
+        """The settings that share one training."""
+        return [point] if self.factors == (1.0,) else [{**point, "factor": factor} for factor in self.factors]
 
     def determinants(self) -> dict[str, Any]:
         """Everything about the method that its numbers depend on; labels are not among it."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import joblib
 import pandas as pd
 
-from drosurv.datasets import Dataset, DataUnavailableError, data_fingerprint
+from drosurv.datasets import data_fingerprint
+from drosurv.datasets.catalog import load_each
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
@@ -21,11 +20,12 @@ from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
 from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
 from drosurv.paper.result import check_result, gather
-from drosurv.paper.run import evaluate_trained, evaluate_unit, train_units
+from drosurv.paper.run import evaluate_unit
 from drosurv.paper.selection import parse_select_on
 from drosurv.paper.tabulation import Tabulation, tabulate
+from drosurv.paper.training import train_units
 from drosurv.paper.unit import Protocol
-from drosurv.runs import Outcome, PeakMemory, Progress, RunLog, RunRecord, Store, command_line, work_through
+from drosurv.runs import Outcome, Progress, command_line, run_units
 
 # What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is
 # the full one, so a full run later reuses every unit.
@@ -84,8 +84,8 @@ def reproduce(
         Folder for units, tables, figure and the log of runs.
     only, methods : sequence of str, optional
         Names of experiments or datasets, and of methods; Cox, and DeepSurv where an MLP is, are always added.
-    repeats : int
-        How many repeats.
+    repeats, protocol
+        How many repeats, and how units are trained and scored.
     quick : bool
         The three tables with published numbers, linear methods, three repeats, unless `only`, `methods` or
         `repeats` ask for something else. Units are those of a full run, which reuses them.
@@ -99,14 +99,11 @@ def reproduce(
         does not take longer than training then, and more would only take memory.
     seer_file : path, optional
         A copy of SEER to read instead of the downloaded one.
-    protocol : Protocol, optional
-        How units are trained and scored.
     document : path, optional
         Also write everything as one Markdown document to this file.
     report : callable, optional
         Told the progress.
     """
-    start, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     if quick:
         only = QUICK_EXPERIMENTS if only is None else only
         methods = QUICK_METHODS if methods is None else methods
@@ -117,67 +114,51 @@ def reproduce(
     jobs = _default_jobs(device) if jobs is None else jobs
     seer_file = None if seer_file is None else str(Path(seer_file).resolve())
     experiments = find_experiments(only)
-    datasets, unavailable = _load(experiments, protocol, seer_file)
+    datasets, unavailable = load_each(
+        (name for experiment in experiments for name in experiment.datasets),
+        partial(load_dataset, as_published=protocol.as_published, seer_file=seer_file),
+    )
     experiments = _shown(experiments, datasets)
     fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
     units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
-    store = Store(Path(output) / "units", check_result)
-    with PeakMemory(jobs, device) as memory:
-        if device == "cpu":
-            evaluate = partial(evaluate_unit, seer_file=seer_file)
-            outcome = work_through(units, store, evaluate, n_jobs=jobs, report=report)
-        else:
-            train = partial(train_units, seer_file=seer_file, device=device)
-            score = partial(evaluate_trained, seer_file=seer_file)
-            outcome = work_through(units, store, score, train=train, n_jobs=jobs, report=report)
+    asked = {"only": only, "methods": methods, "repeats": repeats, "seer_file": seer_file and Path(seer_file)}
+    command = command_line("reproduce", **asked)
+    run = run_units(
+        output,
+        units,
+        partial(evaluate_unit, seer_file=seer_file),
+        check=check_result,
+        command=command,
+        jobs=jobs,
+        train=None if device == "cpu" else partial(train_units, seer_file=seer_file, device=device),
+        device=device,
+        report=report,
+    )
     circumstances = [] if seer_file else [SEER_FROM_WHEEL]
     circumstances += [] if protocol.as_published else [IMPUTED_FROM_TRAINING]
-    finished = list(store.finished(units))
-    grid = gather(finished)
-    tabulation = tabulate(grid, experiments, select_on=part, circumstances=circumstances)
+    tables = partial(tabulate, gather(run.finished), experiments, circumstances=circumstances)
+    tabulation = tables(select_on=part)
     files = list(write_outputs(tabulation, output))
     frame = characteristics(datasets.values())
     data_table = characteristics_table(frame)
     files += write_table(data_table, frame, output, "characteristics")
-    seconds = time.perf_counter() - start
-    log = RunLog(output)
-    counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    held = (memory.megabytes, memory.device_megabytes)
-    asked = {"only": only, "methods": methods, "repeats": repeats, "seer_file": seer_file and Path(seer_file)}
-    command = command_line("reproduce", **asked)
-    log.add(RunRecord(started, seconds, *counts, jobs, device, *held, command))
     if document is not None:
-        validated = (
-            tabulation if part == "validation" else tabulate(grid, experiments, circumstances=circumstances)
-        )
         files += write_document(
             document,
-            tabulation=validated,
+            tabulation=tabulation if part == "validation" else tables(),
             characteristics=data_table,
-            diagnostic=tabulate(grid, experiments, select_on="test", circumstances=circumstances),
-            runs=log.read(),
-            results=[result for _, result in finished],
+            diagnostic=tabulation if part == "test" else tables(select_on="test"),
+            runs=run.records,
+            results=[result for _, result in run.finished],
             protocol=protocol,
             command=command,
         )
-    return Reproduction(outcome, tabulation, tuple(files), unavailable, seconds)
+    return Reproduction(run.outcome, tabulation, tuple(files), unavailable, run.wall_seconds)
 
 
 def _default_jobs(device: str) -> int:
     cores: int = joblib.effective_n_jobs(-1)
     return cores if device == "cpu" else min(cores, SCORING_JOBS)
-
-
-def _load(
-    experiments: Sequence[Experiment], protocol: Protocol, seer_file: str | None
-) -> tuple[dict[str, Dataset], dict[str, str]]:
-    datasets, unavailable = {}, {}
-    for name in dict.fromkeys(name for experiment in experiments for name in experiment.datasets):
-        try:
-            datasets[name] = load_dataset(name, as_published=protocol.as_published, seer_file=seer_file)
-        except DataUnavailableError as error:
-            unavailable[name] = str(error)
-    return datasets, unavailable
 
 
 def _shown(experiments: Sequence[Experiment], datasets: Collection[str]) -> tuple[Experiment, ...]:

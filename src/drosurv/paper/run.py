@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,92 +14,74 @@ from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.time_grid import brier_times
 from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
-from drosurv.paper.training import EVERY, TrainedScores, train, trained_settings
+from drosurv.paper.training import TrainedScores, train_units
 from drosurv.paper.unit import Unit
 from drosurv.runs import one_thread
 from drosurv.target import FloatArray
+from drosurv.tuning.held_out import interval_columns
 
 # Draws the bootstrap's patients: the same for every setting, method and repeat, because all share one test set.
 BOOTSTRAP_SEED = 0
 
 
-def evaluate_unit(unit: Unit, *, seer_file: str | None = None) -> dict[str, Any]:
-    """Train the grid of a unit as one batch and score it.
+def evaluate_unit(
+    unit: Unit, *, trained: Mapping[str, TrainedScores] | None = None, seer_file: str | None = None
+) -> dict[str, Any]:
+    """Train the grid of a unit as one batch, unless ``train_units`` has, and score it.
 
     Gives ``rows``, one per setting, attribute and part, as ``check_result`` describes them, and ``cpu_seconds`` of
     this process. `seer_file` is as in ``load_dataset``.
     """
     start = time.process_time()
-    with one_thread(with_torch=True):
-        cohort = cohort_of(unit, seer_file)
-        (predictions,) = train([unit], [cohort])
-        rows = score_unit(unit, cohort, predictions)
+    with one_thread(with_torch=trained is None):
+        if trained is None:
+            (trained,) = train_units([unit], seer_file=seer_file)
+        rows = _score(unit, cohort_of(unit, seer_file), trained)
     return {"rows": rows, "cpu_seconds": time.process_time() - start}
 
 
-def train_units(
-    units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cuda"
-) -> list[dict[str, TrainedScores]]:
-    """Train units that differ only in their repeat, as one batch; each entry is for :func:`evaluate_trained`."""
-    return train(units, [cohort_of(unit, seer_file) for unit in units], device=device)
-
-
-def evaluate_trained(
-    unit: Unit, *, trained: Mapping[str, TrainedScores], seer_file: str | None = None
-) -> dict[str, Any]:
-    """Score a unit that :func:`train_units` has trained; the result is that of :func:`evaluate_unit`."""
-    start = time.process_time()
-    with one_thread(with_torch=False):
-        rows = score_unit(unit, cohort_of(unit, seer_file), trained)
-    return {"rows": rows, "cpu_seconds": time.process_time() - start}
-
-
-def score_unit(unit: Unit, cohort: Cohort, predictions: Mapping[str, TrainedScores]) -> list[dict[str, Any]]:
-    """Score every setting of a trained unit.
+def _score(unit: Unit, cohort: Cohort, trained: Mapping[str, TrainedScores]) -> list[dict[str, Any]]:
+    """Score every setting.
 
     The interval of CI is bootstrapped and the misaligned IBS computed on the test part only: nothing is shown of the
     validation part, where the columns are NaN.
     """
-    trained = trained_settings(unit.method)
     rows = []
-    for key, found in predictions.items():
-        attributes = unit.attributes if key == EVERY else (key,)
-        intervals: dict[int, dict[str, dict[str, float]]] = {}
-        for setting in unit.method.settings():
-            number = trained.index({name: value for name, value in setting.items() if name != "factor"})
-            scores = {part: setting.get("factor", 1.0) * found[part][number] for part in found}
-            if number not in intervals:
-                # Scaling scores changes no order, so all factors share one interval.
-                intervals[number] = _intervals(unit, cohort, scores["test"])
-            misaligned = _misaligned(cohort, scores)
-            for part in PARTS:
-                measured = _measure(cohort, part, scores)
-                for attribute in attributes:
-                    row = {"part": part, "attribute": attribute, **setting}
-                    row |= dict.fromkeys((*STORED_METRICS, *CONTROLS), float("nan"))
-                    row |= measured.get(EVERY, {}) | measured.get(attribute, {})
-                    if part == "test":
-                        row |= intervals[number].get(attribute, {}) | misaligned
-                    rows.append(row)
+    for key, found in trained.items():
+        attributes = unit.attributes if key == EVERYONE else (key,)
+        for number, point in enumerate(unit.method.points()):
+            # Scaling scores changes no order, so all factors share one interval.
+            intervals = _intervals(unit, cohort, found["test"][number])
+            for setting in unit.method.scaled(point):
+                scores = {part: setting.get("factor", 1.0) * found[part][number] for part in found}
+                misaligned = _misaligned(cohort, scores)
+                for part in PARTS:
+                    measured = _measure(cohort, part, scores)
+                    for attribute in attributes:
+                        row = {"part": part, "attribute": attribute, **setting}
+                        row |= dict.fromkeys((*STORED_METRICS, *CONTROLS), float("nan"))
+                        row |= measured[EVERYONE] | measured[attribute]
+                        if part == "test":
+                            row |= intervals.get(attribute, {}) | misaligned
+                        rows.append(row)
     return rows
 
 
-def _measure(cohort: Cohort, part: str, scores: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
-    """Metrics by attribute, those of no attribute under ``EVERY``; nothing where training diverged."""
-    risk = scores[part]
+def _measure(
+    cohort: Cohort, part: str, scores: Mapping[str, FloatArray]
+) -> defaultdict[str, dict[str, float]]:
+    """Metrics by attribute, those of no attribute under ``EVERYONE``; nothing where training diverged."""
+    risk, held_out = scores[part], cohort.held_out[part]
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     if not np.isfinite(risk).all():
-        return {}
-    held_out = cohort.held_out[part]
+        return found
     curves = held_out.breslow(risk, scores["train"])
-    measured = held_out.measure(
-        risk, curves, metrics=(*STORED_METRICS, "calibration_slope", "gain_over_null")
-    )
-    found: dict[str, dict[str, float]] = {EVERY: {}}
-    for (attribute, metric), number in measured.items():
-        key = EVERY if attribute == EVERYONE else attribute
-        found.setdefault(key, {})[metric] = number.estimate
-    silent = found[EVERY]["log_partial_likelihood"] - found[EVERY].pop("gain_over_null")
-    found[EVERY]["null_log_partial_likelihood"] = silent
+    metrics = (*STORED_METRICS, "calibration_slope", "gain_over_null")
+    for (attribute, metric), number in held_out.measure(risk, curves, metrics=metrics).items():
+        found[attribute][metric] = number.estimate
+    overall = found[EVERYONE]
+    silent = overall["log_partial_likelihood"] - overall.pop("gain_over_null")
+    overall["null_log_partial_likelihood"] = silent
     return found
 
 
@@ -125,9 +108,4 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
     drawn = cohort.held_out["test"].measure(
         risk, metrics=[metric], replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
     )
-    found = {}
-    for (attribute, _), number in drawn.items():
-        interval = number.interval(0.95)
-        ends = {"se": interval.standard_error, "low": interval.low, "high": interval.high}
-        found[attribute] = {f"{metric}_{name}": value for name, value in ends.items()}
-    return found
+    return {attribute: interval_columns(metric, number) for (attribute, _), number in drawn.items()}

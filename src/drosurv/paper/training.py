@@ -9,46 +9,33 @@ import numpy as np
 
 from drosurv import estimators
 from drosurv.estimators.grid import Sample, fit_grids
-from drosurv.paper.cohort import Cohort
-from drosurv.paper.methods import Method
+from drosurv.evaluation.attributes import EVERYONE
+from drosurv.paper.cohort import cohort_of
 from drosurv.paper.published_split import PublishedSplit
 from drosurv.paper.unit import Unit
 from drosurv.target import FloatArray
 
-# Under this key stand the scores of a training that serves every attribute.
-EVERY = ""
-# Risk scores (settings, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
-# with features as they are) where the published IBS needs it. NaN throughout for a setting whose training diverged.
+# Risk scores (points, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
+# with features as they are) where the published IBS needs it. NaN throughout for a point whose training diverged.
 TrainedScores = Mapping[str, FloatArray]
 
 
-def trained_settings(method: Method) -> list[dict[str, float]]:
-    """The settings that need training of their own: factors only scale what was trained."""
-    bare = [
-        {name: value for name, value in setting.items() if name != "factor"} for setting in method.settings()
-    ]
-    return [setting for k, setting in enumerate(bare) if setting not in bare[:k]]
-
-
-def train(
-    units: Sequence[Unit], cohorts: Sequence[Cohort], *, device: str = "cpu"
+def train_units(
+    units: Sequence[Unit], *, seer_file: str | None = None, device: str = "cpu"
 ) -> list[dict[str, TrainedScores]]:
     """Train units that differ only in their repeat; on an accelerator all of them are one batch.
 
-    One dict per unit, by attribute, or under ``EVERY`` where one training serves all attributes.
+    One dict per unit, by attribute, or under ``EVERYONE`` where one training serves all attributes.
     """
-    method = units[0].method
-    # A group penalty looks at one attribute, the intersectional one at all of them together.
-    keys = units[0].attributes if method.trains_by_attribute else (EVERY,)
+    method, attributes = units[0].method, list(units[0].attributes)
+    cohorts = [cohort_of(unit, seer_file) for unit in units]
     found: list[dict[str, TrainedScores]] = [{} for _ in units]
-    for key in keys:
+    # A group penalty looks at one attribute, the intersectional one at all of them together.
+    for key in attributes if method.trains_by_attribute else (EVERYONE,):
         grids = [_estimators(units[0], device) for _ in units]
+        seen = attributes if key == EVERYONE else [key]
         samples = [
-            Sample(
-                cohort.X["train"],
-                cohort.y_train,
-                sensitive_features=cohort.sensitive_features[[key] if key else list(units[0].attributes)],
-            )
+            Sample(cohort.X["train"], cohort.y_train, sensitive_features=cohort.sensitive_features[seen])
             for cohort in cohorts
         ]
         errors = fit_grids(grids, samples)
@@ -78,7 +65,7 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
             random_state=protocol.initial_seed,
             device=device,
             **dict(method.parameters),
-            **setting,
+            **point,
         )
-        for setting in trained_settings(method)
+        for point in method.points()
     ]

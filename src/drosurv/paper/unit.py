@@ -50,7 +50,7 @@ class Unit(Task):
     @property
     def n_rows(self) -> int:
         """Rows of its result: grid points x attributes x (validation, test)."""
-        return 2 * len(self.attributes) * sum(1 for _ in self.method.settings())
+        return 2 * len(self.attributes) * len(self.method.settings())
 
     def determinants(self) -> dict[str, Any]:
         """Everything that the result depends on.
@@ -70,14 +70,6 @@ class Unit(Task):
         }
 
     @property
-    def place(self) -> str:
-        """Where the result is filed."""
-        return f"{self.dataset}/{self.method.name}/repeat-{self.repeat:02d}"
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """What units that differ only in their repeat share."""
-        return self.dataset, self.method.name
-
-    def __str__(self) -> str:
-        return f"{self.dataset}/{self.method.name}/repeat {self.repeat}"
+    def address(self) -> tuple[str, str, str, int]:
+        """Dataset, method and repeat."""
+        return self.dataset, self.method.name, "repeat", self.repeat

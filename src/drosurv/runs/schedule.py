@@ -6,7 +6,8 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,11 +15,13 @@ from itertools import chain
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from drosurv.errors import ArgumentError
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task
+from drosurv.target import FloatArray
 
 Evaluate = Callable[..., Mapping[str, Any]]
 Train = Callable[[Sequence[Any]], Sequence[Any]]
@@ -97,14 +100,14 @@ def work_through(
         if stored is None:
             waiting.append(unit)
         else:
-            clock.learn(unit, _cost(stored))
+            clock.learn(unit, stored)
     reused = len(units) - len(waiting)
     left = dict.fromkeys(waiting)
     failures = []
 
     def tell(unit: Task | None) -> None:
         if report is not None:
-            report(Progress(len(units) - len(left), len(units), unit, clock.seconds_left(list(left))))
+            report(Progress(len(units) - len(left), len(units), unit, clock.seconds_left(left)))
 
     tell(None)
     finish = delayed(partial(_finish, os.getpid()))
@@ -117,17 +120,20 @@ def work_through(
         # What is trained and waits to be scored is held in memory, so training does not run far ahead.
         ends = _worked(_trained(waiting, train, evaluate, finish, untrained), jobs, "4 * n_jobs")
     for unit, found in chain(ends, untrained):
-        cost, failure = _kept(store, unit, found)
         del left[unit]
-        clock.learn(unit, cost)
-        if failure is not None:
-            failures.append(failure)
+        try:
+            if not isinstance(found, Failure):
+                store.put(unit, found)
+                clock.learn(unit, found)
+        except Exception as error:
+            # A result that the store refuses.
+            found = _failure(unit, error)
+        if isinstance(found, Failure):
+            failures.append(found)
         tell(unit)
     return Outcome(reused, len(waiting) - len(failures) - len(left), tuple(failures), len(left))
 
 
-# Seconds of training in the process that trains for all, and of the rest.
-_Cost = tuple[float, float]
 _End = tuple[Task, dict[str, Any] | Failure]
 
 
@@ -203,22 +209,6 @@ def _watch(home: int) -> None:
     os._exit(1)
 
 
-def _kept(store: Store, unit: Task, found: dict[str, Any] | Failure) -> tuple[_Cost | None, Failure | None]:
-    """Store a result; a result that the store refuses is a failure."""
-    if isinstance(found, Failure):
-        return None, found
-    try:
-        store.put(unit, found)
-    except Exception as error:
-        return None, _failure(unit, error)
-    return _cost(found), None
-
-
-def _cost(result: Mapping[str, Any]) -> _Cost | None:
-    seconds, training = result.get("seconds"), result.get("training_seconds") or 0.0
-    return None if seconds is None else (training, seconds - training)
-
-
 def _failure(unit: Task, error: Exception) -> Failure:
     return Failure(unit, f"{type(error).__name__}: {error}", traceback.format_exc())
 
@@ -232,21 +222,20 @@ class _Clock:
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
-        self.costs: dict[tuple[str, ...], list[_Cost]] = {}
+        # Seconds of training, and of the rest.
+        self.costs: dict[tuple[str, ...], list[tuple[float, float]]] = {}
 
-    def learn(self, unit: Task, cost: _Cost | None) -> None:
-        if cost is not None:
-            self.costs.setdefault(unit.kind, []).append(cost)
+    def learn(self, unit: Task, result: Mapping[str, Any]) -> None:
+        seconds, training = result.get("seconds"), result.get("training_seconds") or 0.0
+        if seconds is not None:
+            self.costs.setdefault(unit.kind, []).append((training, seconds - training))
 
-    def seconds_left(self, units: Sequence[Task]) -> float | None:
+    def seconds_left(self, units: Iterable[Task]) -> float | None:
         if not self.costs:
             return None
-        mean = {kind: _mean(costs) for kind, costs in self.costs.items()}
-        overall = _mean(list(mean.values()))
-        left = [mean.get(unit.kind, overall) for unit in units]
-        return max(sum(training for training, _ in left), sum(rest for _, rest in left) / self.n_jobs)
-
-
-def _mean(costs: Sequence[_Cost]) -> _Cost:
-    training, rest = (sum(part) / len(costs) for part in zip(*costs, strict=True))
-    return training, rest
+        mean: dict[Any, FloatArray] = {kind: np.mean(costs, axis=0) for kind, costs in self.costs.items()}
+        overall: FloatArray = np.mean(list(mean.values()), axis=0)
+        left = np.zeros(2)
+        for kind, count in Counter(unit.kind for unit in units).items():
+            left += count * mean.get(kind, overall)
+        return float(max(left[0], left[1] / self.n_jobs))

@@ -10,21 +10,29 @@ from typing import Any
 
 
 class Task(ABC):
-    """One piece of work, hashable and picklable."""
+    """One method on one dataset, one of several times; hashable and picklable."""
 
     @property
     @abstractmethod
-    def place(self) -> str:
-        """Where its result is filed: folders and a stem, such as ``"flc/cox/repeat-03"``."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> tuple[str, ...]:
-        """What tasks share that take about equally long, and may be trained together."""
+    def address(self) -> tuple[str, str, str, int]:
+        """Dataset, method, what is counted, and its number, such as ``("flc", "cox", "repeat", 3)``."""
 
     @abstractmethod
     def determinants(self) -> dict[str, Any]:
         """Everything that the result depends on, as JSON holds it."""
+
+    @property
+    def place(self) -> str:
+        """Where its result is filed: folders and a stem, such as ``"flc/cox/repeat-03"``."""
+        return "{}/{}/{}-{:02d}".format(*self.address)
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What tasks share that take about equally long, and may be trained together."""
+        return self.address[:2]
+
+    def __str__(self) -> str:
+        return "{}/{}/{} {}".format(*self.address)
 
     @cached_property
     def key(self) -> str:

@@ -21,7 +21,7 @@ from drosurv.inference import Number
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
-from drosurv.tuning.held_out import HeldOut
+from drosurv.tuning.held_out import HeldOut, interval_columns
 
 # A log hazard ratio of this size is no prediction any more.
 _LARGEST = 1e6
@@ -115,12 +115,7 @@ class Trials:
         for metric in self.compared:
             number = _of_all(drawn, metric)
             if number is not None:
-                interval = number.interval(0.95)
-                found |= {
-                    f"{metric}_se": interval.standard_error,
-                    f"{metric}_low": interval.low,
-                    f"{metric}_high": interval.high,
-                }
+                found |= interval_columns(metric, number)
                 found[DRAWS][metric] = number.draws
         return found
 

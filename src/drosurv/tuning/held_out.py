@@ -78,6 +78,16 @@ class HeldOut:
         return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
 
 
+def interval_columns(metric: str, number: Number) -> dict[str, float]:
+    """Standard error and 95 % interval of a bootstrapped number, under the metric's name."""
+    found = number.interval(0.95)
+    return {
+        f"{metric}_se": found.standard_error,
+        f"{metric}_low": found.low,
+        f"{metric}_high": found.high,
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class BreslowCurves:
     """Survival of n patients by their scores and a baseline hazard."""
