@@ -1,8 +1,7 @@
 import re
 
-from drosurv.audit.charts.axis import Axis
-from drosurv.audit.charts.chart import Frame
-from drosurv.audit.charts.survival import survival_charts
+from drosurv.audit.charts.chart import Axis, Frame
+from drosurv.audit.sections.calibration import survival_charts
 from drosurv.presentation import Table
 
 FRAME = Frame(Axis.over("", [0, 10], margin=0), Axis.over("", [0, 1], margin=0), 110, 120, 5, 5, 10, 10)

@@ -2,28 +2,29 @@ from dataclasses import replace
 
 import pytest
 
-from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.chart import Axis
 from drosurv.audit.charts.forest import Strip, StripColumn, calibration_forests, group_forests
 
 COLUMN = StripColumn("", Axis.over("", [0.0, 1.0], margin=0), 0.1)
 
 
 def test_a_strip_is_in_percent_of_its_axis():
-    strip = Strip.on(COLUMN, 0.5, 0.25, 1.0)
-    assert (strip.dot, strip.start, strip.length, strip.guide) == (50, 25, 75, 10)
+    strip = COLUMN.strip("", "", 0.5, 0.25, 1.0)
+    assert (strip.dot, strip.start, strip.length) == (50, 25, 75)
+    assert COLUMN.axis.percent(COLUMN.guide) == 10
 
 
 def test_a_strip_without_values_draws_nothing():
-    assert Strip.on(COLUMN, None) == Strip(guide=10)
+    assert COLUMN.strip("", "", None, None, None) == Strip()
 
 
 def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
     forest = group_forests([model.tables["by_group"] for model in report.models])[0]
-    assert [(block.name, [row["group"] for row, _ in block.rows]) for block in forest.blocks] == [
+    assert [(name, [row["group"] for row, _ in rows]) for name, rows in forest.blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
     ]
-    assert [row["worst"] for block in forest.blocks for row, _ in block.rows] == [False, True, False]
+    assert [row["worst"] for _, rows in forest.blocks for row, _ in rows] == [False, True, False]
 
 
 def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
@@ -45,7 +46,7 @@ def test_the_guide_is_everyone_or_for_skill_zero(report):
 
 def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(report):
     forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    _, strips = forest.blocks[0].rows[0]
+    _, strips = forest.blocks[0][1][0]
     # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
     assert strips[0].text == "+3.0"
     axis = forest.measures[0].axis
@@ -55,7 +56,7 @@ def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(r
 
 def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
     forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    assert not any(row.get("worst") for block in forest.blocks for row, _ in block.rows)
+    assert not any(row.get("worst") for _, rows in forest.blocks for row, _ in rows)
 
 
 @pytest.mark.parametrize(
@@ -64,5 +65,5 @@ def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
 def test_a_difference_that_rounds_to_nothing_has_no_sign(report, predicted, text):
     (first, *others) = report.audited.tables["calibration"].rows
     table = replace(report.audited.tables["calibration"], rows=({**first, "predicted": predicted}, *others))
-    _, strips = calibration_forests([table], "days")[0].blocks[0].rows[0]
+    _, strips = calibration_forests([table], "days")[0].blocks[0][1][0]
     assert strips[0].text == text

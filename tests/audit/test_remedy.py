@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, DROCox
-from drosurv.audit.evidence import Case
+from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.remedy import SECTION, find_remedy
 from drosurv.audit.stops import Stop
 from drosurv.datasets import make_hidden_minority
@@ -14,8 +14,10 @@ def sample(seed, minority=0.25, n=1200):
 
 
 def remedy_of(stops, test, follow_up):
-    case = Case(stops=tuple(stops), y=test.y, follow_up=follow_up, sensitive_features=None, features=test.X)
-    return find_remedy(case)
+    evidence = Evidence(
+        stops=tuple(stops), y=test.y, follow_up=follow_up, sensitive_features=None, features=test.X
+    )
+    return find_remedy(evidence)
 
 
 @pytest.fixture(scope="module")

@@ -15,19 +15,17 @@ from drosurv.audit.cross_fit import (
     cross_fitted_cox,
     cross_fitted_from_entry,
 )
-from drosurv.audit.evidence import Case
+from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
-from drosurv.audit.report_on import report_on
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
+from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
     gives_curves,
-    predict_risk,
     prepared,
     training_follow_up,
     unwrapped,
@@ -141,13 +139,14 @@ def audit(
             of_rows(part, rows)
             for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
         )
-    how: dict[str, Any] = {
+    model, given = unwrapped(model), given_of(entry=entry, strata=strata, offset=offset)
+    shown: dict[str, Any] = {
         "sensitive_features": sensitive_features,
         "reference_name": reference_name,
         "features": features if features is not None else X if hasattr(X, "columns") else np.asarray(X),
         "title": title,
         "data_name": data_name,
-        "time_unit": "" if time_title == "time" else time_title,
+        "time_title": time_title,
         "n_bootstrap": n_bootstrap,
         "n_bootstrap_path": n_bootstrap_path,
         "level": level,
@@ -156,24 +155,41 @@ def audit(
         "on_step": on_step,
         "also": dict(also or {}),
     }
-    model = unwrapped(model)
-    given = given_of(entry=entry, strata=strata, offset=offset)
     if given or has_causes(y):
-        what = next(iter(given), "y with causes")
         if alpha_path or X_train is not None:
             raise ValueError(
-                f"{what} is not known of the training patients, on whom the slider and plain Cox would be trained: "
-                "leave out alpha_path and X_train, and pass a model fitted with it as reference."
+                f"{next(iter(given), 'y with causes')} is not known of the training patients, on whom the slider and "
+                "plain Cox would be trained: leave out alpha_path and X_train, and pass a model fitted with it as "
+                "reference."
             )
         if folds is not None and (once or has_causes(y)):
             what = "rows of one patient" if once else "causes"
             raise ValueError(
                 f"folds have no definition beside {what}: audit a model that was fitted to other patients."
             )
-        if folds is None:
-            return report_on(_observed_case(model, X, y, given, y_train, reference, once, how))
+    shown["model"] = _settings(final_step(model))
     if folds is not None:
-        return report_on(_recipe_case(model, X, y, given, folds, how))
+        shown |= _cross_fitted(model, X, y, given, folds, random_state)
+        shown["data"] = {"Features": written(np.shape(X)[1], "count")}
+        shown["model"]["Folds"] = folds if isinstance(folds, int) else len(folds)
+    elif given or has_causes(y):
+        shown |= _observed(model, X, y, given, y_train, reference, level)
+        shown["limits"] = (*map(first_upper, once), *shown["limits"])
+    else:
+        shown |= _fitted(model, X, y, X_train, y_train, reference, alpha_path)
+    if folds is None:
+        shown["data"] = _trained_on(final_step(model), prepared(model, X))
+    if has_causes(y):
+        shown["also"]["causes"] = evaluate_by_cause(
+            model, X, y, sensitive_features=sensitive_features, level=level, **given
+        )
+    return AuditReport.of(Evidence(**shown))
+
+
+def _fitted(
+    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, reference: Any, alpha_path: Any
+) -> dict[str, Any]:
+    """A fitted model, beside those of the slider, as Evidence takes them."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
     estimator = final_step(model)
     if follow_up is None:
@@ -182,105 +198,74 @@ def audit(
             f" is needed: {type(estimator).__name__} does not keep the training patients' follow-up. Pass the "
             "training target.",
         )
-    stops, skipped = find_stops(model, X, X_train, y_train, alpha_path)
-    compared, why = _reference(model, X, X_train, y_train, reference, len(y))
-    return report_on(
-        Case(
-            stops=stops,
-            y=y,
-            follow_up=follow_up,
-            reference=compared,
-            data=_trained_on(estimator, prepared(model, X)),
-            model=model_settings(estimator),
-            missing=(*skipped, *why),
-            **how,
-        )
-    )
+    stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
+    compared, left_out = _taken(reference, model, X), "The model is not compared with plain Cox: "
+    if compared is None and (X_train is None or not has_rows(y_train)):
+        missing += (f"{left_out}no training patients were given.",)
+    elif compared is None:
+        # Once for all models, which are compared with the same plain Cox however each prepares its patients.
+        both = standardised_features(prepared(model, X), prepared(model, X_train))
+        if both.train is None or both.test is None:
+            missing += (f"{left_out}the features hold text or missing values.",)
+        else:
+            compared = CoxPH().fit(both.train, y_train), both.test
+    return {
+        "stops": stops,
+        "y": y,
+        "follow_up": follow_up,
+        "reference": compared,
+        "missing": missing,
+    }
 
 
-def _observed_case(
-    model: Any,
-    X: Any,
-    y: Any,
-    given: dict[str, Any],
-    y_train: Any,
-    reference: Any,
-    once: tuple[str, ...],
-    how: dict[str, Any],
-) -> Case:
+def _observed(
+    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, reference: Any, level: float
+) -> dict[str, Any]:
     """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
     estimator = final_step(model)
     seen = seen_from_entry(model, X, y, given, y_train=y_train)
-    notes = [*once, *seen.notes]
-    if has_causes(y):
-        groups, level = how["sensitive_features"], how["level"]
-        by_cause = evaluate_by_cause(model, X, y, sensitive_features=groups, level=level, **given)
-        how = how | {"also": {**how["also"], "causes": by_cause}}
-    else:
-        notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, how["level"])]
-    compared = None
-    if reference is not None:
-        taken = X if hasattr(reference, "steps") else prepared(model, X)
-        late = {"entry": given["entry"]} if "entry" in given and gives_curves(reference) else None
-        compared = reference, taken
-        if late is not None:
-            compared = seen_from_entry(reference, taken, y, late).predictions, None
-    return Case(
-        stops=(Stop(type(estimator).__name__, None, seen.predictions),),
-        y=seen.y,
-        follow_up=seen.follow_up,
-        reference=compared,
-        data=_trained_on(estimator, prepared(model, X)),
-        model=model_settings(estimator),
-        missing=() if compared else ("The model is not compared with plain Cox.",),
-        limits=tuple(map(first_upper, notes)),
-        **how,
-    )
+    notes = list(seen.notes)
+    if not has_causes(y):
+        notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, level)]
+    compared = _taken(reference, model, X)
+    if compared is not None and "entry" in given and gives_curves(reference):
+        compared = seen_from_entry(*compared, y, {"entry": given["entry"]}).predictions, None
+    return {
+        "stops": (Stop(type(estimator).__name__, None, seen.predictions),),
+        "y": seen.y,
+        "follow_up": seen.follow_up,
+        "reference": compared,
+        "missing": () if compared else ("The model is not compared with plain Cox.",),
+        "limits": tuple(map(first_upper, notes)),
+    }
 
 
-def _recipe_case(
-    model: Any, X: Any, y: Any, given: dict[str, Any], folds: Folds, how: dict[str, Any]
-) -> Case:
+def _cross_fitted(
+    recipe: Any, X: Any, y: Any, given: dict[str, Any], folds: Folds, seed: int
+) -> dict[str, Any]:
     """A recipe, and plain Cox, trained on folds of the audited patients."""
-    estimator, seed = final_step(model), how["random_state"]
-    cox = cross_fitted_cox(model, X, y, folds, seed, given)
-    follow_up: Any = y
-    notes: tuple[str, ...] = ()
+    estimator = final_step(recipe)
+    cox = cross_fitted_cox(recipe, X, y, folds, seed, given)
     if given:
-        predictions, y, follow_up, notes = cross_fitted_from_entry(model, X, y, given, folds, seed)
+        seen = cross_fitted_from_entry(recipe, X, y, given, folds, seed)
     else:
-        predictions = cross_fitted(model, X, y, folds, seed)
-    return Case(
-        stops=(Stop(f"{type(estimator).__name__}, cross-fitted", None, predictions),),
-        y=y,
-        follow_up=follow_up,
-        reference=None if cox is None else (cox, None),
-        data={"Features": written(np.shape(X)[1], "count")},
-        model={**model_settings(estimator), "Folds": folds if isinstance(folds, int) else len(folds)},
-        missing=() if cox is not None else ("Plain Cox could not be trained on these features.",),
-        limits=(*CROSS_FITTED, *map(first_upper, notes)),
-        **how | {"reference_name": "plain Cox"},
-    )
+        seen = Seen(cross_fitted(recipe, X, y, folds, seed), y, y, ())
+    return {
+        "stops": (Stop(f"{type(estimator).__name__}, cross-fitted", None, seen.predictions),),
+        "y": seen.y,
+        "follow_up": seen.follow_up,
+        "reference": None if cox is None else (cox, None),
+        "reference_name": "plain Cox",
+        "missing": () if cox is not None else ("Plain Cox could not be trained on these features.",),
+        "limits": (*CROSS_FITTED, *map(first_upper, seen.notes)),
+    }
 
 
-def _reference(
-    model: Any, X: Any, X_train: Any, y_train: Any, reference: Any, n: int
-) -> tuple[tuple[Any, Any] | None, tuple[str, ...]]:
-    """The reference and its features; or None, and why there is none."""
-    if reference is not None:
-        if not hasattr(reference, "steps"):
-            return (reference, prepared(model, X)), ()
-        if hasattr(reference, "predict_survival_function"):
-            return (reference, X), ()
-        return (predict_risk(reference, X, n, name="reference"), None), ()
-    left_out = "The model is not compared with plain Cox: "
-    if X_train is None or not has_rows(y_train):
-        return None, (f"{left_out}no training patients were given.",)
-    # Once for all models, which are compared with the same plain Cox however each prepares its patients.
-    both = standardised_features(prepared(model, X), prepared(model, X_train))
-    if both.train is None or both.test is None:
-        return None, (f"{left_out}the features hold text or missing values.",)
-    return (CoxPH().fit(both.train, y_train), both.test), ()
+def _taken(reference: Any, model: Any, X: Any) -> tuple[Any, Any] | None:
+    """The reference and its features: a Pipeline prepares its own."""
+    if reference is None:
+        return None
+    return reference, X if hasattr(reference, "steps") else prepared(model, X)
 
 
 def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
@@ -292,7 +277,7 @@ def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
     return facts
 
 
-def model_settings(estimator: Any) -> dict[str, Any]:
+def _settings(estimator: Any) -> dict[str, Any]:
     """Class, parameters and training status of a model."""
     settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
     if hasattr(estimator, "get_params"):

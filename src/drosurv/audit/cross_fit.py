@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any, TypeAlias
 
@@ -52,9 +52,7 @@ def cross_fitted(
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves = True
-    for train, test in _parts(target.event, folds, random_state):
-        own = {name: take(values, train) for name, values in (fit_options or {}).items()}
-        model = clone(recipe).fit(take(X, train), y[train], **own)
+    for model, train, test in _trained(recipe, X, y, target.event, folds, random_state, fit_options or {}):
         estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.
@@ -73,9 +71,8 @@ def cross_fitted_from_entry(
 
     They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
     """
-    scale, prefix = time_scale(y, given.get("entry")), ""
-    if hasattr(recipe, "steps"):
-        prefix = f"{recipe.steps[-1][0]}__"
+    scale = time_scale(y, given.get("entry"))
+    prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
     understood = signature(final_step(recipe).fit).parameters
     unknown = [name for name in given if name not in understood]
     if unknown:
@@ -85,9 +82,8 @@ def cross_fitted_from_entry(
             ", for which it has no definition: leave it out, or audit another model.",
         )
     survival = np.empty((len(scale.target), len(scale.times)))
-    for train, test in _parts(scale.target.event, folds, random_state):
-        own = {f"{prefix}{name}": take(values, train) for name, values in given.items()}
-        model = clone(recipe).fit(take(X, train), y[train], **own)
+    options = {f"{prefix}{name}": values for name, values in given.items()}
+    for model, _, test in _trained(recipe, X, y, scale.target.event, folds, random_state, options):
         told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
         check_takes(model, told)
         entry = None if scale.entry is None else scale.entry[test]
@@ -114,14 +110,18 @@ def cross_fitted_cox(
     return cross_fitted(plain, X, y, folds, random_state)
 
 
-def _parts(event: BoolArray, folds: Folds, random_state: int) -> Sequence[tuple[IntArray, IntArray]]:
-    """Rows to train on and rows to predict, which together are all rows."""
-    parts = fold_parts(event, folds, random_state) if isinstance(folds, int) else folds
+def _trained(
+    recipe: Any, X: Any, y: Any, event: BoolArray, folds: Folds, seed: int, options: Mapping[str, Any]
+) -> Iterator[tuple[Any, IntArray, IntArray]]:
+    """The recipe trained anew for every fold, the rows it was trained on, and those to predict."""
+    parts = fold_parts(event, folds, seed) if isinstance(folds, int) else folds
     if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(event))):
         raise ArgumentError(
             Argument("folds"), " must predict every patient once: the rows to predict are not all rows."
         )
-    return parts
+    for train, test in parts:
+        own = {name: take(values, train) for name, values in options.items()}
+        yield clone(recipe).fit(take(X, train), y[train], **own), train, test
 
 
 def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray, IntArray]]:

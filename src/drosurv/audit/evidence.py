@@ -1,49 +1,40 @@
-"""What is audited and what was computed of it: everything that sections are written from."""
+"""What is audited, and everything that is computed of it: what sections are written from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drosurv.audit.stops import Stop
-from drosurv.evaluation import AgainstPlain, EvaluationResult
-from drosurv.evaluation.attributes import Attribute
-from drosurv.insight import WorstOff
+from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
+from drosurv.evaluation.attributes import Attribute, parse_attributes
+from drosurv.evaluation.predictions import predict_curves, predict_risk
+from drosurv.evaluation.prepare import prepare
+from drosurv.insight import WorstOff, worst_off
+from drosurv.metrics import likelihood_gains
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
-# Of fewer patients than this a page that leaves the house shows nothing.
+# Of fewer patients than this a page that leaves the house shows nothing: it would tell what became of one of them.
 FEWEST = 5
+# Fewer patients cannot hold two groups that say anything.
+LEAST_FOR_RULES = 50
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Case:
-    """What is audited, and how; options as in :func:`~drosurv.audit.audit`.
+class Evidence:
+    """What is audited, and what is computed of it once it is asked for; options as in :func:`~drosurv.audit.audit`.
 
-    Attributes
-    ----------
-    stops : tuple of Stop
-        The audited model, and those to compare it with.
-    y : structured array, (n,)
-        What happened to the audited patients.
-    follow_up : structured array or FollowUp
-        Of the training patients.
-    reference : pair of fitted model, Predictions or (n,) array, and features; or None
-        What the audited model is compared with, and what it takes.
-    features : DataFrame or array, optional
-        What rules may speak about.
-    data, model : mapping
-        Names and values for the method card.
-    missing, limits : tuple of str
-        What could not be computed, and what the report cannot say.
-    horizons : (h,) float64, optional
-        When calibration is looked at; by default at quartiles of the event times.
-    time_unit : str
-        What times count, such as "days"; empty where nobody said.
+    One of the `stops` is the audited model. `follow_up` is that of the training patients. The `reference` is a fitted
+    model, Predictions or scores (n,), and the features it takes. Rules speak about `features`. `data` and `model` are
+    for the method card, which also tells what is `missing` and the `limits`. Calibration is looked at the `horizons`,
+    by default at quartiles of the event times.
     """
 
     stops: tuple[Stop, ...]
@@ -60,7 +51,7 @@ class Case:
     horizons: FloatArray | None = None
     title: str | None = None
     data_name: str = ""
-    time_unit: str = ""
+    time_title: str = "time"
     n_bootstrap: int = 500
     n_bootstrap_path: int = 100
     level: float = 0.95
@@ -74,6 +65,150 @@ class Case:
         """What happened to the audited patients."""
         return parse_target(self.y)
 
+    @property
+    def time_unit(self) -> str:
+        """What times count, such as "days"; empty where nobody said."""
+        return "" if self.time_title == "time" else self.time_title
+
+    @property
+    def start(self) -> int:
+        """Number of the audited model."""
+        return next(k for k, stop in enumerate(self.stops) if stop.audited)
+
+    @property
+    def audited(self) -> EvaluationResult:
+        """Evaluation of the audited model."""
+        return self.results[self.start]
+
+    @cached_property
+    def _every_attribute(self) -> list[Attribute]:
+        return parse_attributes(self.sensitive_features, len(self.target))
+
+    @cached_property
+    def tiny_groups(self) -> list[tuple[str, str]]:
+        """Attribute and label of the groups that are too small to be shown."""
+        return [
+            (attribute.name, label)
+            for attribute in self._every_attribute
+            for label, rows in zip(attribute.labels, attribute.rows, strict=True)
+            if len(rows) < FEWEST
+        ]
+
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """The groups that are shown."""
+        shown = [
+            attribute.without([label for name, label in self.tiny_groups if name == attribute.name])
+            for attribute in self._every_attribute
+        ]
+        return [attribute for attribute in shown if len(attribute.labels) > 1]
+
+    @property
+    def _judged(self) -> dict[str, Any]:
+        """How every model is judged."""
+        return {"y_train": self.follow_up, "level": self.level, "random_state": self.random_state}
+
+    @property
+    def _groups(self) -> Any:
+        return {attribute.name: attribute.groups for attribute in self.attributes} or None
+
+    @cached_property
+    def _reference_risk(self) -> FloatArray | None:
+        if self.reference is None:
+            return None
+        return predict_risk(*self.reference, len(self.target), name="reference")
+
+    @cached_property
+    def results(self) -> tuple[EvaluationResult, ...]:
+        """Evaluation of every stop."""
+        found = []
+        for stop in self.stops:
+            self._tell(stop.name)
+            with warnings.catch_warnings():
+                if not stop.audited:
+                    # What is said of small groups is said once, of the audited model.
+                    warnings.simplefilter("ignore")
+                found.append(
+                    evaluate(
+                        stop.model,
+                        stop.X,
+                        self.y,
+                        X_train=stop.X_train,
+                        sensitive_features=self._groups,
+                        horizons=self.horizons,
+                        reference=self._reference_risk,
+                        n_bootstrap=self.n_bootstrap if stop.audited else self.compared_bootstrap,
+                        **self._judged,
+                    )
+                )
+        return tuple(found)
+
+    @property
+    def compared_bootstrap(self) -> int:
+        """Replicates for the models that the audited one is compared with."""
+        return min(self.n_bootstrap, self.n_bootstrap_path)
+
+    @cached_property
+    def against(self) -> AgainstPlain | None:
+        """The audited model beside the reference, everybody and each group; None without intervals or a reference."""
+        if self.reference is None or self.n_bootstrap < 2:
+            return None
+        audited = self.stops[self.start]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return beside(
+                (audited.model, audited.X),
+                self.reference,
+                self.y,
+                self._groups,
+                n_bootstrap=self.n_bootstrap,
+                name=self.reference_name,
+                recalibrated=bool(self.model.get("recalibrate")),
+                **self._judged,
+            )
+
+    @cached_property
+    def ranked_by_reference(self) -> dict[tuple[str, str], float]:
+        """The reference's c-index of everybody and of every group, by attribute and group; empty without one."""
+        if self._reference_risk is None:
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            panel = prepare(
+                self._reference_risk,
+                None,
+                self.y,
+                y_train=self.follow_up,
+                sensitive_features=self._groups,
+                wanted=("concordance_index",),
+            )
+            sheet = panel.sheet()
+        return {(place.attribute, place.group): sheet[place].estimate for place in sheet.places}
+
+    @cached_property
+    def worst_off(self) -> WorstOff | str:
+        """Rules for those served worst, or why none were searched."""
+        n, audited = len(self.target), self.stops[self.start]
+        if not self.search_rules:
+            return "it was not asked for"
+        self._tell("rules and repairs for the worst off")
+        if n < LEAST_FOR_RULES:
+            return f"{n} patients are too few, it takes {LEAST_FOR_RULES}"
+        curves = predict_curves(audited.model, audited.X, n)
+        if curves is None:
+            return "the model gives no survival curves"
+        if self.features is None or np.shape(self.features)[1] == 0:
+            return "no columns were given that rules could speak about"
+        return worst_off(
+            None,
+            self.features,
+            self.y,
+            harm=-likelihood_gains(self.follow_up, self.target, curves),
+            min_group=max(20, min(50, n // 20)),
+            confidence=self.level,
+            random_state=self.random_state,
+        )
+
     @cached_property
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients; None for one without survival curves."""
@@ -85,40 +220,6 @@ class Case:
             audited.frozen, X, self.y, features=self.features, frozen=True, random_state=self.random_state
         )
 
-    @property
-    def start(self) -> int:
-        """Number of the audited model."""
-        return next(k for k, stop in enumerate(self.stops) if stop.audited)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(Case):
-    """A case with what was computed of it.
-
-    Attributes
-    ----------
-    attributes : sequence of Attribute
-        The groups of the audited patients.
-    results : tuple of EvaluationResult
-        Of every stop.
-    ranked_by_reference : mapping
-        Attribute and group to the reference's c-index; empty without one.
-    against : AgainstPlain or None
-        The audited model beside the reference, everybody and each group; None without intervals or a reference.
-    worst_off : WorstOff or None
-        Rules for those served worst.
-    not_searched : str
-        Why there are no rules; empty where there are.
-    """
-
-    attributes: Sequence[Attribute]
-    results: tuple[EvaluationResult, ...]
-    ranked_by_reference: Mapping[tuple[str, str], float]
-    against: AgainstPlain | None
-    worst_off: WorstOff | None
-    not_searched: str
-
-    @property
-    def audited(self) -> EvaluationResult:
-        """Evaluation of the audited model."""
-        return self.results[self.start]
+    def _tell(self, step: str) -> None:
+        if self.on_step is not None:
+            self.on_step(step, len(self.stops) + self.search_rules)

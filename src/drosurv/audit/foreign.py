@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.audit.evidence import Case
+from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
-from drosurv.audit.report_on import report_on
 from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
@@ -93,11 +92,10 @@ def audit_predictions(
     'Predictions'
     """
     said, missing = as_predictions(predictions, times, risk, len(y)), []
-    unit = "" if time_title == "time" else time_title
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
     if isinstance(said, PredictionGrid):
-        y, ends = until(y, float(said.times[-1]), unit)
+        y, ends = until(y, float(said.times[-1]), "" if time_title == "time" else time_title)
         target = parse_target(y)
         horizons = nearest_quartiles(target, said.times[said.times > 0])
         said = between_times(said, target, risk)
@@ -108,8 +106,8 @@ def audit_predictions(
     facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
     if horizons is not None:
         facts["Times looked at"] = horizons.tolist()
-    return report_on(
-        Case(
+    return AuditReport.of(
+        Evidence(
             stops=(Stop(name, None, said),),
             y=y,
             follow_up=y if y_train is None else y_train,
@@ -123,7 +121,7 @@ def audit_predictions(
             horizons=horizons,
             title=title,
             data_name=data_name,
-            time_unit=unit,
+            time_title=time_title,
             n_bootstrap=n_bootstrap,
             level=level,
             search_rules=search_rules,

@@ -80,9 +80,10 @@ class Grounds(NamedTuple):
 
 def find_grounds(evidence: Evidence) -> Grounds:
     """Read the findings off the evidence; rules and repairs only where they were searched."""
-    result, searched = evidence.audited, evidence.worst_off
+    result = evidence.audited
     everybody, *named = standings(evidence)
     judged = judged_calibration(result)
+    searched = None if isinstance(evidence.worst_off, str) else evidence.worst_off
     slopes = result.select(metric="calibration_slope", kind="overall")
     return Grounds(
         everybody,

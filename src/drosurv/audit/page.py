@@ -22,9 +22,10 @@ def render(report: AuditReport) -> str:
 
     templates = files("drosurv.audit").joinpath("templates")
     script = templates.joinpath("page.js").read_text(encoding="utf-8")
-    own = DictLoader({f"sections/{section.key}": section.template for section in report.sections})
+    own = {f"sections/{section.key}": section.template for section in report.sections}
+    own |= {f"intros/{section.key}": section.intro for section in report.sections}
     environment = Environment(
-        loader=ChoiceLoader([own, PackageLoader("drosurv.audit")]),
+        loader=ChoiceLoader([DictLoader(own), PackageLoader("drosurv.audit")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

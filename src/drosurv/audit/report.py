@@ -6,14 +6,19 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 from typing import Any
 
+from drosurv._version import __version__
+from drosurv.audit.evidence import Evidence
 from drosurv.audit.page import render
 from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.audit.summary import summary_of
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.summary import judged_gaps
 from drosurv.files import write_file
-from drosurv.presentation import Statement, Table, literal
+from drosurv.presentation import Statement, Table, attribute_name, group_name, listing, literal, written
 
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
@@ -94,6 +99,34 @@ class AuditReport:
     models: tuple[ModelAudit, ...]
     parts: Mapping[str, Part]
 
+    @classmethod
+    def of(cls, evidence: Evidence) -> AuditReport:
+        """Let every section collect what it shows of the evidence."""
+        found = {section.key: section.collect(evidence) for section in all_sections()}
+        parts = {key: part for key, part in found.items() if part is not None}
+        models = tuple(
+            ModelAudit(
+                name=stop.name,
+                alpha=stop.alpha,
+                audited=stop.audited,
+                statements=tuple(s for part in parts.values() for s in part.said_of(k)),
+                headline=_headline(evidence.results[k]),
+                tables={table.key: table for part in parts.values() for table in part.tables_of(k)},
+            )
+            for k, stop in enumerate(evidence.stops)
+        )
+        name, data = evidence.stops[evidence.start].name, evidence.data_name
+        return cls(
+            title=evidence.title or (f"{name}, on {data}" if data else name),
+            subtitle=_subtitle(evidence),
+            created=date.today().isoformat(),
+            version=__version__,
+            level=f"{100 * evidence.level:g} %",
+            time_unit=evidence.time_unit,
+            models=models,
+            parts=parts,
+        )
+
     @property
     def start(self) -> int:
         """Number of the audited model among the models."""
@@ -151,7 +184,7 @@ class AuditReport:
 
     def to_summary(self, path: str | os.PathLike[str] | None = None) -> str:
         """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
-        return _written(_json(summary_of(self.to_dict())), path)
+        return _written(_json(summary_of(self)), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as strict JSON; also written to `path` if given."""
@@ -168,6 +201,24 @@ class AuditReport:
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """One page that needs nothing but itself; also written to `path` if given."""
         return _written(render(self), path)
+
+
+def _headline(result: EvaluationResult) -> dict[str, str]:
+    """The few numbers that change as the slider moves."""
+    worst = next(iter(judged_gaps(result, "concordance_index")), None)
+    found = {"c-index": written(result.value("concordance_index"))}
+    if worst is not None:
+        found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"
+        found["Gap"] = written(worst.size)
+    return found
+
+
+def _subtitle(evidence: Evidence) -> str:
+    told = f"{len(evidence.target):,} patients with {evidence.target.n_events:,} events"
+    if evidence.attributes:
+        told += f", in groups by {listing([attribute_name(a.name) for a in evidence.attributes])}"
+    trained = evidence.data.get("Patients trained on")
+    return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")
 
 
 def _markdown(part: Part, shown: int) -> Iterator[str]:

@@ -22,23 +22,11 @@ CHANCE = 0.5
 
 @dataclass(frozen=True)
 class Standing:
-    """One group, or everybody.
+    """One group, or everybody: how many they are (also of 100 audited patients), and how they are served.
 
-    Attributes
-    ----------
-    attribute, group : str
-        "overall" and "all" for everybody.
-    patients, events, of_100 : int
-        How many they are, and how many of 100 audited patients.
-    c_index : triple of float
-        Share of pairs ranked rightly, with its interval; NaN where unknown.
-    reference_c_index : float
-        The same by the reference model.
-    no_model, reference : {"better", "not shown", "worse", "too few", "not tested"}
-        Whether the group is shown to be better or worse served than without a model, and than by the reference;
-        the second is "" where there is none to compare with.
-    expected, observed : float
-        Predicted and observed survival at the horizon.
+    The c-index has its interval; NaN is what is not known. `no_model` and `reference` say whether the group is shown
+    to be better or worse served than without a model, and than by the reference, "" where there is none. Expected and
+    observed is survival at the horizon.
     """
 
     attribute: str
@@ -96,9 +84,7 @@ def standings(evidence: Evidence) -> list[Standing]:
     return found
 
 
-def per_100(
-    evidence: Evidence, groups: list[Standing], of: Literal["no_model", "reference"]
-) -> dict[Against, int]:
+def per_100(evidence: Evidence, groups: list[Standing], of: str) -> dict[Against, int]:
     """Of 100 audited patients, how many are in groups that stand so; a patient counts by the worst of his groups."""
     codes = np.full(len(evidence.target), len(WORST_FIRST) - 1)
     rows = {

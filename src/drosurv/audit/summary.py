@@ -6,44 +6,39 @@ or changes its meaning raises it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from drosurv.audit.sections.section import Part
+
+if TYPE_CHECKING:
+    from drosurv.audit.report import AuditReport
 
 SCHEMA = "drosurv.audit.summary"
 VERSION = 1
 
 
-def summary_of(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary of a report, which is given as :meth:`~drosurv.audit.AuditReport.to_dict` writes it."""
-    sections = report["sections"]
-    verdict = sections.get("verdict", {"statements": [], "facts": {}})
-    facts = verdict["facts"]
-    audited = next(model for model in report["models"] if model["audited"])
-    said = {
-        code: [s["text"] for s in verdict["statements"] if s["code"] == code]
-        for code in ("verdict", "next_step")
-    }
-    method = sections.get("method", {"facts": {}})["facts"]
-    guidelines = report["tables"].get("guidelines", {"columns": [], "rows": []})
+def summary_of(report: AuditReport) -> dict[str, Any]:
+    """The summary of a report; fields of sections that it does not have are empty."""
+    verdict, method, guidelines = (
+        report.parts.get(key, Part()) for key in ("verdict", "method", "guidelines")
+    )
+    said = {code: [s.text for s in verdict.statements if s.code == code] for code in ("verdict", "next_step")}
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "title": report["title"],
-        "created": report["created"],
-        "drosurv": report["drosurv"],
-        "model": audited["name"],
-        "level": report["level"],
-        "time_unit": report["time"],
-        "verdict": {"status": facts.get("status"), "text": " ".join(said["verdict"])},
-        "per_100": facts.get("per_100", {}),
-        "groups": facts.get("groups", []),
-        "gaps": facts.get("gaps", []),
-        "statements": [
-            *(s for section in sections.values() for s in section["statements"]),
-            *audited["summary"],
-        ],
+        "title": report.title,
+        "created": report.created,
+        "drosurv": report.version,
+        "model": report.audited.name,
+        "level": report.level,
+        "time_unit": report.time_unit,
+        "verdict": {"status": verdict.facts.get("status"), "text": " ".join(said["verdict"])},
+        "per_100": verdict.facts.get("per_100", {}),
+        "groups": verdict.facts.get("groups", []),
+        "gaps": verdict.facts.get("gaps", []),
+        "statements": [vars(s) for s in (*report.statements, *report.audited.statements)],
         "next_steps": said["next_step"],
-        "not_computed": method.get("missing", []),
-        "limits": method.get("limits", []),
-        "guidelines": [dict(zip(guidelines["columns"], row, strict=True)) for row in guidelines["rows"]],
+        "not_computed": method.facts.get("missing", []),
+        "limits": method.facts.get("limits", []),
+        "guidelines": [row for table in guidelines.tables for row in table.rows],
     }

@@ -25,20 +25,11 @@ _METRICS = {"concordance_index": "c_index", "brier_skill": "skill", "calibration
 class Chapter:
     """Models trained on the same patients and compared on the same others.
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per model, plain Cox first: ``c_index``, Brier ``skill`` (the share of the error without a model that
-        it removes) and calibration ``slope`` of everybody, the same of the ``group`` with that prefix, and the
-        ``seconds`` of training.
-    group : str
-        The group in question: the hidden one, or the one that plain Cox serves worst.
-    data : str
-        The dataset.
-    n_train, n_test, n_group : int
-        Patients trained on, compared on, and those of the latter in the group.
-    rules : tuple of str
-        The groups that the repaired model found and corrected itself for.
+    The table has a row per model, plain Cox first: ``c_index``, Brier ``skill`` (the share of the error without a model
+    that it removes) and calibration ``slope`` of everybody, the same of the ``group`` with that prefix, and the
+    ``seconds`` of training. The group in question is the hidden one, or the one that plain Cox serves worst. Patients
+    are counted whom the models are trained on, compared on, and those of the latter in the group. The rules are of
+    groups that the repaired model found and corrected itself for.
     """
 
     table: pd.DataFrame
@@ -51,20 +42,12 @@ class Chapter:
 
     def number(self, model: str, name: str) -> float:
         """One number of the table."""
-        return float(self.table[name].to_numpy()[self.table["model"].to_list().index(model)])
+        return float(self.table.set_index("model")[name][model])
 
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """Both parts, and what follows from them.
-
-    Attributes
-    ----------
-    hidden, real : Chapter
-        The simulated and the real patients.
-    alpha : float
-        Share of patients that the robust models protect.
-    """
+    """Both parts, and what follows from them; alpha is the share of patients that the robust models protect."""
 
     hidden: Chapter
     real: Chapter
@@ -190,14 +173,13 @@ def _compared(
         start = perf_counter()
         model.fit(train.X, train.y)
         seconds = perf_counter() - start
-        found = evaluate(
-            model, test.X, test.y, y_train=train.y, sensitive_features=labels, n_bootstrap=0
-        ).to_frame()
-        found = found[found["metric"].isin(_METRICS) & found["kind"].isin(["overall", "group"])]
-        groups = found[(found["kind"] == "group") & (found["metric"] == "concordance_index")]
-        group = str(groups["group"].to_list()[groups["value"].argmin()]) if group is None else group
-        rows.append({"model": name, **_numbers(found, group), "seconds": seconds})
-    repairs = models[REPAIRED].repairs_ if REPAIRED in models else []
+        found = evaluate(model, test.X, test.y, y_train=train.y, sensitive_features=labels, n_bootstrap=0)
+        if group is None:
+            ranked = found.select(metric="concordance_index", kind="group")
+            group = min(ranked, key=lambda row: row.value).group
+        everybody = {short: found.value(metric) for metric, short in _METRICS.items()}
+        own = {f"group_{short}": found.value(metric, attribute, group) for metric, short in _METRICS.items()}
+        rows.append({"model": name, **everybody, **own, "seconds": seconds})
     return Chapter(
         pd.DataFrame(rows),
         group or "",
@@ -205,17 +187,5 @@ def _compared(
         len(train),
         len(test),
         int((labels.astype(str) == group).sum()),
-        tuple(str(repair.rule) for repair in repairs),
+        tuple(str(repair.rule) for repair in models[REPAIRED].repairs_),
     )
-
-
-def _numbers(found: pd.DataFrame, group: str) -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    for prefix, kind, whose in (("", "overall", None), ("group_", "group", group)):
-        rows = found[found["kind"] == kind]
-        rows = rows if whose is None else rows[rows["group"] == whose]
-        numbers |= {
-            f"{prefix}{_METRICS[metric]}": float(value)
-            for metric, value in zip(rows["metric"], rows["value"], strict=True)
-        }
-    return numbers

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drosurv.insight.coded_table import Atom, CodedTable
+from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.group_finders import Atoms, GroupFinder
 from drosurv.insight.rule_search import Candidate, RuleSearch
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 BEAM = 12
 # How many standard errors are taken off a summed harm before rules are compared: small groups must earn it.
@@ -20,14 +21,14 @@ WORTH_A_CONDITION = 1.5
 class BorneHarm:
     """Lower bounds of the harm that a rule's patients bear together: a criterion for the search.
 
-    The score counts harm from zero. What steers the search counts it from the mean of all patients: a group that
+    The score counts harm from zero. What steers the search counts it from the mean of the patients left: a group that
     is harmed only under a second condition shows there first.
     """
 
-    def __init__(self, harm: FloatArray, weight: FloatArray, min_group: int) -> None:
-        self.values = np.column_stack([weight, weight * harm, weight * harm**2])
+    def __init__(self, harm: FloatArray, left: BoolArray, min_group: int) -> None:
+        self.values = np.column_stack([np.ones(len(harm)), harm, harm**2])
         self.min_group = min_group
-        self.mean = float(self.values[:, 1].sum() / self.values[:, 0].sum())
+        self.mean = float(harm[left].mean())
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Harm borne and harm in excess of the mean, (2, A)."""
@@ -39,44 +40,26 @@ class BorneHarm:
 
 
 @dataclass(frozen=True, eq=False)
-class HarmFinder:
+class HarmFinder(GroupFinder):
     """Groups that bear harm, a number (n,) known for every patient.
 
     A rule is the better the more harm its patients bear together, counted at the lower end of an interval: it should
     hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length.
     """
 
-    table: CodedTable
     values: FloatArray
-    max_rules: int
-    max_conditions: int
     min_group: int
 
-    def find(self, weight: FloatArray) -> list[tuple[Atom, ...]]:
-        """Rules in the order found, each among the patients whom no earlier rule covers."""
-        left = weight
-        rules: list[tuple[Atom, ...]] = []
-        while len(rules) < self.max_rules and left.any():
-            criterion = BorneHarm(self.values, left, self.min_group)
-            best = _best(RuleSearch(self.table, criterion, left > 0, BEAM), self.max_conditions)
-            if best.score <= 0:
-                break
-            rules.append(best.atoms)
-            left = np.where(self.table.covers(best.atoms), 0.0, left)
-        return rules
+    def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
+        """The rule whose patients bear most."""
+        search = RuleSearch(table, BorneHarm(self.values[rows], left, self.min_group), left, BEAM)
+        best = Candidate((), -np.inf, -np.inf)
+        for candidates in search.by_length(self.max_conditions):
+            leader = search.revalued(max(candidates, key=lambda candidate: candidate.score))
+            if leader.score > max(best.score * WORTH_A_CONDITION, best.score):
+                best = leader
+        return best.atoms if best.score > 0 else None
 
     def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
         """The harm that was given."""
         return self.values
-
-    def observed_expected(self, group: BoolArray, confidence: float) -> None:
-        """Nothing was expected."""
-
-
-def _best(search: RuleSearch, max_conditions: int) -> Candidate:
-    best = Candidate((), -np.inf, -np.inf)
-    for candidates in search.by_length(max_conditions):
-        leader = search.revalued(max(candidates, key=lambda candidate: candidate.score))
-        if leader.score > max(best.score * WORTH_A_CONDITION, best.score):
-            best = leader
-    return best

@@ -13,14 +13,13 @@ from drosurv.insight.borne_harm import HarmFinder
 from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
-from drosurv.insight.group_finders import MIN_EVENTS, Atoms, GroupFinder, WrongnessFinder, residuals_of
+from drosurv.insight.group_finders import GroupFinder, WrongnessFinder, residuals_of
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
-# Two rules are the same group when they share at least half of the patients that either holds.
-SAME_GROUP = 0.5
 LEAST_CHECKED = 20
+MIN_EVENTS = 10
 
 
 def worst_off(
@@ -118,30 +117,31 @@ def worst_off(
             "; use n_folds >= 2 and a smaller min_group, or more patients.",
         )
     coded = CodedTable.from_table(table)
+    limits = {"max_rules": max_rules, "max_conditions": max_conditions}
     finder: GroupFinder
     if kind == "harm":
         values = _harm(model, X, target, y_train) if harm is None else _given_harm(harm, len(target))
-        finder = HarmFinder(coded, values, max_rules, max_conditions, min_group)
+        finder = HarmFinder(coded, values, min_group, **limits)
     else:
         effects = table if X is None else readable_table(X, len(target), names)
-        limits = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
         residuals = residuals_of(model, X, target, effects)
-        finder = WrongnessFinder(coded, residuals, limits, max_rules, max_conditions)
-    search = _Search(coded, finder)
+        least = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
+        finder = WrongnessFinder(coded, residuals, least, **limits)
     rng = np.random.default_rng(random_state)
-    rules, covered = search.rules()
-    checked, values, again = search.check(covered, draw_folds(len(target), n_folds, rng, target.event))
+    found = finder.find(np.ones(len(target)))
+    covered = finder.held(found)
+    checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))
     everyone = np.ones(len(target), dtype=np.bool_)
-    stability = search.stability(covered, n_bootstraps, rng)
+    stability = finder.stability(covered, n_bootstraps, rng)
     # The confidence is shared over the rules, since each had its chance to look harmful.
-    doubt = (1 - confidence) / max(len(rules), 1)
+    doubt = (1 - confidence) / max(len(found), 1)
     findings = []
-    for j, rule in enumerate(rules):
+    for j, atoms in enumerate(found):
         inside, outside = values[j][checked[j] == 1], values[j][checked[j] == 0]
         harm_there = Estimate.mean(inside, 1 - 2 * doubt)
         findings.append(
             Finding(
-                rule=rule,
+                rule=coded.rule(atoms),
                 n_patients=int(covered[j].sum()),
                 share=float(covered[j].mean()),
                 n_events=int(target.event[covered[j]].sum()),
@@ -170,67 +170,9 @@ def worst_off(
     )
 
 
-class _Search:
-    """The search on all patients, and its repetitions without some of them."""
-
-    def __init__(self, table: CodedTable, finder: GroupFinder) -> None:
-        self.table, self.finder = table, finder
-        self.n = table.codes.shape[1]
-
-    def rules(self) -> tuple[list[Any], list[BoolArray]]:
-        """The rules, and the patients each holds: one who meets several counts under the first."""
-        found = self.finder.find(np.ones(self.n))
-        return [self.table.rule(atoms) for atoms in found], self._held(found)
-
-    def check(self, covered: list[BoolArray], folds: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
-        """Each group's members (1) and non-members (0) by rules found without them, and their harm.
-
-        -1 where the group was not found; harm is (groups, n); and in how many folds each group was found.
-        """
-        checked = np.full((len(covered), self.n), -1)
-        values = np.zeros((len(covered), self.n))
-        again = np.zeros(len(covered), dtype=np.intp)
-        for fold in range(folds.max() + 1) if covered else ():
-            used = folds != fold
-            repeated = self._repeat(used.astype(np.float64))
-            for j, group in enumerate(covered):
-                # Likeness is judged on the patients used, so that those left out decide nothing.
-                overlaps = [_overlap(other[used], group[used]) for other in repeated]
-                if overlaps and max(overlaps) >= SAME_GROUP:
-                    same = repeated[int(np.argmax(overlaps))]
-                    checked[j, ~used] = same[~used]
-                    values[j, ~used] = self.finder.harm(same, used)[~used]
-                    again[j] += 1
-        return checked, values, again
-
-    def stability(self, covered: list[BoolArray], n_bootstraps: int, rng: np.random.Generator) -> FloatArray:
-        """Share of bootstraps that find each group again."""
-        again = np.zeros(len(covered))
-        for _ in range(n_bootstraps if covered else 0):
-            draws = np.bincount(rng.integers(self.n, size=self.n), minlength=self.n)
-            repeated = self._repeat(draws.astype(np.float64))
-            again += [any(_overlap(other, group) >= SAME_GROUP for other in repeated) for group in covered]
-        return again / max(n_bootstraps, 1)
-
-    def _repeat(self, weight: FloatArray) -> list[BoolArray]:
-        return self._held(self.finder.find(weight))
-
-    def _held(self, found: list[Atoms]) -> list[BoolArray]:
-        held, taken = [], np.zeros(self.n, dtype=np.bool_)
-        for atoms in found:
-            held.append(self.table.covers(atoms) & ~taken)
-            taken |= held[-1]
-        return held
-
-
 def _harm(model: Any, X: Any, target: Target, y_train: Any) -> FloatArray:
     curves = predicted_curves(model, X, len(target))
     return -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
-
-
-def _overlap(first: BoolArray, second: BoolArray) -> float:
-    """Jaccard index of two groups."""
-    return float((first & second).sum() / max((first | second).sum(), 1))
 
 
 def _given_harm(harm: Any, n: int) -> FloatArray:

@@ -10,19 +10,19 @@ from drosurv.presentation.group_names import (
     label_name,
     listing,
 )
-from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import (
     NOTHING,
     Kind,
     counted,
-    interval_text,
     p_text,
     plain,
     with_interval,
     written,
 )
-from drosurv.presentation.records import GroupGap, GroupNumber, Statement
 from drosurv.presentation.sentences import (
+    GroupGap,
+    GroupNumber,
+    Statement,
     against_nothing,
     calibration_statements,
     comparison_statement,
@@ -36,7 +36,7 @@ from drosurv.presentation.sentences import (
     small_group_statements,
 )
 from drosurv.presentation.table import Column, Table, plain_rows
-from drosurv.presentation.text import Text, text
+from drosurv.presentation.text import Text, literal, text
 from drosurv.presentation.times import in_years, moment, unit_in
 
 __all__ = [
@@ -62,12 +62,10 @@ __all__ = [
     "harm_statements",
     "imparity_statements",
     "in_years",
-    "interval_text",
     "is_lower",
     "label_name",
     "listing",
     "literal",
-    "markdown_table",
     "moment",
     "overall_statement",
     "p_text",

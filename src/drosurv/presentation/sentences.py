@@ -8,12 +8,12 @@ all of them. A sentence decides by the second pair, shows it, and names the p-va
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
 from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
 from drosurv.presentation.numbers import interval_text, p_text, written
-from drosurv.presentation.records import GroupGap, GroupNumber, Statement
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
@@ -24,6 +24,61 @@ CLEARLY_LOWER = 0.95
 MOST_WITH_NUMBERS = 3
 MOST_NAMED = 8
 MOST_SERVED = 4
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of a summary, and whether a reader should act on it.
+
+    The code says what it is about, for programs, and stays the same from version to version.
+    """
+
+    code: str
+    text: str
+    concern: bool = False
+
+
+@dataclass(frozen=True)
+class GroupNumber:
+    """What was measured of one group, its interval, and the one that allows for all numbers judged with it."""
+
+    attribute: str
+    group: str
+    value: float
+    low: float
+    high: float
+    low_adjusted: float
+    high_adjusted: float
+    metric: str = ""
+
+    @property
+    def who(self) -> str:
+        """The group's name."""
+        return group_name(self.attribute, self.group)
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """The difference between the groups of an attribute that are served worst and best: label and value of each.
+
+    Interval and p-value allow for all gaps tested together, as many as there were `looks`, the p-value alone does not;
+    NaN where nothing was tested.
+    """
+
+    attribute: str
+    worst: tuple[str, float]
+    best: tuple[str, float]
+    low: float
+    high: float
+    p_value: float
+    p_alone: float
+    looks: int
+    beyond_chance: bool
+
+    @property
+    def size(self) -> float:
+        """The difference."""
+        return abs(self.best[1] - self.worst[1])
 
 
 def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, str]]) -> Statement:
@@ -168,16 +223,8 @@ def shrinkage_statements(
 ) -> list[Statement]:
     """Whether the model is fairer than its reference, or only says less.
 
-    Parameters
-    ----------
-    kept, slope : float
-        Share of the reference's likelihood gain, and the calibration slope.
-    factor : float
-        What the reference's scores are multiplied by to gain as much as the model.
-    compared : sequence of pairs
-        The model's disparities, and those of the reference so shrunk.
-    reference : str
-        What the reference is called.
+    It keeps a share of the reference's likelihood gain. The factor is what the reference's scores are multiplied by to
+    gain as much; compared are the model's disparities with those of the reference so shrunk.
     """
     if isnan(kept):
         return []
@@ -203,18 +250,9 @@ def is_lower(model: float | None, shrunken: float | None) -> bool:
 def comparison_statement(
     better: Sequence[str], worse: Sequence[str], surest: Mapping[str, str], other: str, *, known: bool
 ) -> Statement:
-    """Whom a model serves better and worse than another.
+    """Whom a model serves better and worse than another, beyond chance, with the number that shows each most surely.
 
-    Parameters
-    ----------
-    better, worse : sequence of str
-        Whom, beyond chance.
-    surest : mapping
-        "better" and "worse" to the number that shows it most surely.
-    other : str
-        What the other model is called.
-    known : bool
-        Whether anything could be compared.
+    `known` says whether anything could be compared.
     """
     if not known:
         text = f"The model cannot be compared with {other}: these patients have no comparable pair."

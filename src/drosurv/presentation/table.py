@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drosurv.presentation.markdown import literal, markdown_table
 from drosurv.presentation.numbers import Kind, interval_text, plain, written
-from drosurv.presentation.text import Text, text
+from drosurv.presentation.text import Text, literal, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +60,11 @@ class Column:
         """What the column shows of a row."""
         value, interval = self.value(row), self.interval_of(row)
         return f"{value} ({interval})" if interval else value
+
+    def shown(self, row: Mapping[str, Any]) -> str | Text:
+        """The same for a document: words that are marked already stay so."""
+        value = row.get(self.key)
+        return value if isinstance(value, Text) else self.cell(row)
 
     def value(self, row: Mapping[str, Any]) -> str:
         """The row's value without its interval, to the decimal of that."""
@@ -197,16 +201,23 @@ class Table:
 
     def to_markdown(self, *, heading: bool = False) -> str:
         """As GitHub-flavoured Markdown, below its caption; `heading` makes that a heading."""
-        rows = [[_as_markdown(column, row) for column in self.columns] for row in self.rows]
-        header = [_markdown_text(column.label) for column in self.columns]
-        shown = markdown_table(header, rows, right=[column.numeric for column in self.columns])
+
+        def line(cells: Iterable[str]) -> str:
+            return f"| {' | '.join(cells)} |"
+
+        header = line(_markdown(column.label) for column in self.columns)
+        rule = line("---:" if column.numeric else "---" for column in self.columns)
+        rows = [line(_markdown(column.shown(row)) for column in self.columns) for row in self.rows]
+        shown = "\n".join([header, rule, *rows])
         above = [f"### {self.caption}" if heading else literal(self.caption)] if self.caption else []
         notes = ["\n".join(f"- {note}" for note in self.notes)] if self.notes else []
         return "\n\n".join([*above, shown, *notes]) + "\n"
 
     def to_latex(self) -> str:
         """As a LaTeX table; the document needs the package booktabs."""
-        body = [" & ".join(_as_latex(column, row) for column in self.columns) + r" \\" for row in self.rows]
+        body = [
+            " & ".join(_latex(column.shown(row)) for column in self.columns) + r" \\" for row in self.rows
+        ]
         rest = "".join("r" if column.numeric else "c" for column in self.columns[2:])
         lines = [
             r"\begin{table}",
@@ -214,7 +225,7 @@ class Table:
             r"\centering\scriptsize",
             rf"\begin{{tabular}}{{{'ll'[: len(self.columns)]}{rest}}}",
             r"\toprule",
-            " & ".join(_latex_text(column.label) for column in self.columns) + r" \\ \midrule",
+            " & ".join(_latex(column.label) for column in self.columns) + r" \\ \midrule",
             *body,
             r"\bottomrule",
             r"\end{tabular}",
@@ -266,23 +277,13 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in values]
 
 
-def _as_markdown(column: Column, row: Mapping[str, Any]) -> str:
-    value = row.get(column.key)
-    return _markdown_text(value if isinstance(value, Text) else column.cell(row))
-
-
-def _markdown_text(label: str | Text) -> str:
+def _markdown(cell: str | Text) -> str:
     # Marked words are Markdown already, but a bar would still end the cell.
-    return label.plain.replace("|", r"\|") if isinstance(label, Text) else literal(label)
+    return cell.plain.replace("|", r"\|") if isinstance(cell, Text) else literal(cell)
 
 
-def _as_latex(column: Column, row: Mapping[str, Any]) -> str:
-    value = row.get(column.key)
-    return _latex_text(value if isinstance(value, Text) else column.cell(row))
-
-
-def _latex_text(label: str | Text) -> str:
-    return label.latex if isinstance(label, Text) else text(label).latex
+def _latex(cell: str | Text) -> str:
+    return cell.latex if isinstance(cell, Text) else text(cell).latex
 
 
 def _inert(value: Any) -> Any:

@@ -1,10 +1,12 @@
-"""Words that read differently in plain text and in LaTeX."""
+"""Words that read differently in plain text, in Markdown and in LaTeX."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+# A closing angle bracket means nothing without an opening one, and rules are full of them.
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<#|~$&])")
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -49,3 +51,8 @@ def text(plain: str) -> Text:
     R\&P
     """
     return Text(plain, _SPECIAL.sub(lambda sign: _LATEX_SPECIAL[sign.group()], plain))
+
+
+def literal(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))

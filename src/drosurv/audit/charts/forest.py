@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from drosurv.audit.charts.axis import Axis
+from drosurv.audit.charts.chart import Axis
 from drosurv.presentation import NOTHING, Column, Table, moment, written
 
 Row = dict[str, Any]
 # Measures whose zero means: as good as no model.
 AGAINST_NOTHING = ("brier_skill", "likelihood_gain")
+
+
+class Strip(NamedTuple):
+    """A value and its interval on a line across a table's cell; the text, and small below it the detail, are read.
+
+    Places are in percent of the width; there is no dot where the value is not known or beyond the axis.
+    """
+
+    text: str = ""
+    detail: str = ""
+    dot: float | None = None
+    start: float | None = None
+    length: float | None = None
 
 
 class StripColumn(NamedTuple):
@@ -22,54 +34,25 @@ class StripColumn(NamedTuple):
     axis: Axis
     guide: float | None
 
-
-@dataclass(frozen=True)
-class Strip:
-    """A value and its interval on a line across a table's cell; the text, and small below it the detail, are read.
-
-    Places are in percent of the width; there is no dot where the value is not known or beyond the axis. All strips of
-    a column share the guide.
-    """
-
-    text: str = ""
-    detail: str = ""
-    dot: float | None = None
-    start: float | None = None
-    length: float | None = None
-    guide: float | None = None
-
-    @classmethod
-    def on(
-        cls,
-        column: StripColumn,
-        value: float | None,
-        low: float | None = None,
-        high: float | None = None,
-        text: str = "",
-        detail: str = "",
+    def strip(
+        self, text: str, detail: str, value: float | None, low: float | None, high: float | None
     ) -> Strip:
         """The strip of a value with the interval low to high; None where not known."""
-        axis = column.axis
-
-        def place(given: float | None) -> float | None:
-            return None if given is None else round(100 * axis.share(given), 2)
-
-        start, end = place(low), place(high)
+        start, end = self.axis.percent(low), self.axis.percent(high)
         length = round(end - start, 2) if start is not None and end is not None else None
         # A dot at the end of the axis would say a value that is not the group's.
-        inside = value is not None and axis.low <= value <= axis.high
-        return cls(text, detail, place(value) if inside else None, start, length, place(column.guide))
+        inside = value is not None and self.axis.low <= value <= self.axis.high
+        return Strip(text, detail, self.axis.percent(value) if inside else None, start, length)
 
 
-class Block(NamedTuple):
-    """The rows of one attribute, each with its strips; no name for the row of all patients."""
-
-    name: str
-    rows: list[tuple[Row, tuple[Strip, ...]]]
+Block = tuple[str, list[tuple[Row, list[Strip]]]]
 
 
 class Forest(NamedTuple):
-    """One model's plot; `sizes` says whether patients and events are shown."""
+    """One model's plot; `sizes` says whether patients and events are shown.
+
+    A block holds the rows of one attribute, each with its strips; that of all patients has no name.
+    """
 
     caption: str
     sizes: bool
@@ -86,24 +69,25 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
     fullest = max(tables, key=lambda table: len(table.columns))
     columns = [column for column in fullest.columns if column.interval is not None]
     axes = [_common_axis(column, tables) for column in columns]
-
-    def forest(table: Table) -> Forest:
+    forests = []
+    for table in tables:
         everyone = next((row for row in table.rows if not row["attribute"]), {})
         measures = tuple(
             StripColumn(str(c.label), axis, 0.0 if c.key in AGAINST_NOTHING else everyone.get(c.key))
             for c, axis in zip(columns, axes, strict=True)
         )
-
-        def strip(row: Row, measure: StripColumn, c: Column) -> Strip:
-            value, low, high = (row.get(key) for key in c.keys)
-            return Strip.on(measure, value, low, high, c.value(row), c.interval_of(row))
-
-        def strips(row: Row) -> tuple[Strip, ...]:
-            return tuple(strip(row, measure, c) for measure, c in zip(measures, columns, strict=True))
-
-        return Forest(table.caption, True, measures, _blocks(table.rows, strips))
-
-    return [forest(table) for table in tables]
+        rows = [
+            (
+                row,
+                [
+                    measure.strip(c.value(row), c.interval_of(row), *map(row.get, c.keys))
+                    for measure, c in zip(measures, columns, strict=True)
+                ],
+            )
+            for row in table.rows
+        ]
+        forests.append(Forest(table.caption, True, measures, _blocks(rows)))
+    return forests
 
 
 def _common_axis(column: Column, tables: Sequence[Table]) -> Axis:
@@ -129,29 +113,32 @@ def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]
     every = [row for table in tables for row in table.rows]
     ends = [_difference(row, end) for row in every for end in ("low", "high") if not row.get("note")]
     axis = Axis.over("", [0.0, *ends], count=2)
-    horizons = list(dict.fromkeys(row["horizon"] for row in every))
-    measures = tuple(StripColumn(f"at {moment(horizon, time_unit)}", axis, 0.0) for horizon in horizons)
-
-    def forest(table: Table) -> Forest:
-        found = {(row["attribute"], row["group"], row["horizon"]): row for row in table.rows}
-        groups = {(row["attribute"], row["group"]): row for row in table.rows}
-
-        def strips(row: Row) -> tuple[Strip, ...]:
-            there = (found.get((row["attribute"], row["group"], horizon), {}) for horizon in horizons)
-            return tuple(_calibration(measures[0], at) for at in there)
-
-        return Forest(table.caption, False, measures, _blocks(groups.values(), strips))
-
-    return [forest(table) for table in tables]
+    measures = {
+        row["horizon"]: StripColumn(f"at {moment(row['horizon'], time_unit)}", axis, 0.0) for row in every
+    }
+    forests = []
+    for table in tables:
+        groups: dict[tuple[str, str], dict[float, Row]] = {}
+        for row in table.rows:
+            groups.setdefault((row["attribute"], row["group"]), {})[row["horizon"]] = row
+        rows = [
+            (
+                next(iter(at.values())),
+                [_calibration(column, at.get(horizon, {})) for horizon, column in measures.items()],
+            )
+            for at in groups.values()
+        ]
+        forests.append(Forest(table.caption, False, tuple(measures.values()), _blocks(rows)))
+    return forests
 
 
 def _calibration(column: StripColumn, row: Row) -> Strip:
     value, low, high = (_difference(row, end) for end in ("observed", "high", "low"))
     if value is None:
-        return Strip.on(column, None, text=NOTHING)
+        return Strip(NOTHING)
     text = written(value, "points")
     signed = f"+{text}" if value > 0 and text != "0.0" else text
-    return Strip.on(column, value, low, high, signed, f"observed {written(row['observed'], 'share')}")
+    return column.strip(signed, f"observed {written(row['observed'], 'share')}", value, low, high)
 
 
 def _difference(row: Row, end: str) -> float | None:
@@ -160,6 +147,6 @@ def _difference(row: Row, end: str) -> float | None:
     return None if predicted is None or other is None else 100 * (predicted - other)
 
 
-def _blocks(rows: Iterable[Row], strips: Callable[[Row], tuple[Strip, ...]]) -> list[Block]:
-    grouped = groupby(rows, key=lambda row: str(row["attribute"] or ""))
-    return [Block(attribute, [(row, strips(row)) for row in members]) for attribute, members in grouped]
+def _blocks(rows: Iterable[tuple[Row, list[Strip]]]) -> list[Block]:
+    grouped = groupby(rows, key=lambda shown: str(shown[0]["attribute"] or ""))
+    return [(attribute, list(members)) for attribute, members in grouped]

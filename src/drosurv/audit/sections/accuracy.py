@@ -88,16 +88,14 @@ SECTION = Section(
     heading="All numbers",
     place=60,
     collect=collect,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>Every number with its {{ report.level }} interval from a bootstrap over patients. A difference whose test is not
 significant may be chance.</p>
-{% endcall %}
-<div class="body">
+""",
+    template="""
 {% call(shown, k) m.each_model() %}
   {{ m.folded(part.of(k, "accuracy")) }}
   {{ m.folded(part.of(k, "fairness")) }}
 {% endcall %}
-</div>
 """,
 )

@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
-from drosurv.audit.charts.chart import Chart
+from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.charts.forest import Forest, calibration_forests
-from drosurv.audit.charts.survival import survival_charts
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation import EvaluationResult
-from drosurv.presentation import Column, Table, plain_rows
+from drosurv.presentation import Column, Table, group_name, moment, plain_rows, written
 
-_GROUP = (Column("group", "Group"), Column("attribute", "Attribute"))
-_SHARES = (
-    Column("predicted", "Predicted", "share"),
-    Column("observed", "Observed", "share", ("low", "high")),
-)
-_AT_RISK = Column("at_risk", "At risk", "count")
-
-
-class Drawings(NamedTuple):
-    """The drawings of one model."""
-
-    survival: tuple[Chart, ...]
-    calibration: Forest
+_OBSERVED = Column("observed", "Observed", "share", ("low", "high"))
+# So many places of each chart can be pointed at; the curves themselves are finer.
+_READINGS = 24
 
 
 def collect(evidence: Evidence) -> Part:
     """Curves and differences of every model."""
-    return Part(
-        by_model=tuple(
-            (survival_table(result, evidence.time_unit), calibration_table(result, evidence))
-            for result in evidence.results
-        ),
-        facts={"time_unit": evidence.time_unit},
+    tables = tuple((survival_table(r, evidence), calibration_table(r, evidence)) for r in evidence.results)
+    return Part(by_model=tables, facts={"time_unit": evidence.time_unit})
+
+
+def _columns(time: str, evidence: Evidence) -> tuple[Column, ...]:
+    return (
+        Column("group", "Group"),
+        Column("attribute", "Attribute"),
+        time_column(time, evidence.time_unit),
+        Column("predicted", "Predicted", "share"),
+        _OBSERVED,
+        Column("at_risk", "At risk", "count"),
     )
 
 
 def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
     """Predicted against observed survival at the horizons."""
-    columns = (*_GROUP, time_column("horizon", evidence.time_unit), *_SHARES, _AT_RISK)
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
         key = row["attribute"], row["group"]
         return row | named(*key) | {"note": "small group" if key in result.small_groups else ""}
 
+    at = "" if evidence.horizons is None else "predicted times near "
+    caption = f"Predicted less observed survival, in percentage points, at {at}quartiles of event times"
     rows = tuple(map(told, plain_rows(result.calibration)))
-    at = (
-        "quartiles of event times"
-        if evidence.horizons is None
-        else "predicted times near quartiles of event times"
-    )
-    caption = f"Predicted less observed survival, in percentage points, at {at}"
-    return Table("calibration", caption, columns, rows)
+    return Table("calibration", caption, _columns("horizon", evidence), rows)
 
 
-def survival_table(result: EvaluationResult, time_unit: str) -> Table:
+def survival_table(result: EvaluationResult, evidence: Evidence) -> Table:
     """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed.
 
     The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
@@ -66,16 +57,55 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
         row | named(row["attribute"], row["group"]) | (unknown if row["at_risk"] < FEWEST else {})
         for row in plain_rows(result.survival)
     )
-    columns = (*_GROUP, time_column("time", time_unit), *_SHARES, _AT_RISK)
-    return Table("survival", "Mean predicted survival and Kaplan-Meier over time", columns, rows)
+    caption = "Mean predicted survival and Kaplan-Meier over time"
+    return Table("survival", caption, _columns("time", evidence), rows)
 
 
-def draw(part: Part) -> list[Drawings]:
+def draw(part: Part) -> list[tuple[tuple[Chart, ...], Forest]]:
     """Curves and forest of every model."""
     unit = part.facts["time_unit"]
     curves = [survival_charts(survival, unit) for survival, _ in part.by_model]
     forests = calibration_forests([calibration for _, calibration in part.by_model], unit)
-    return [Drawings(*drawings) for drawings in zip(curves, forests, strict=True)]
+    return list(zip(curves, forests, strict=True))
+
+
+def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
+    """Mean predicted survival beside Kaplan-Meier, one small chart per group, all on the same axes."""
+    times = [row["time"] for row in survival.rows]
+    x = Axis.over(unit or "time", times, kind="time", count=4, include=(0.0,), margin=0.0)
+    shown = [
+        row[key] for row in survival.rows for key in ("predicted", "observed", "low") if row[key] is not None
+    ]
+    bounds = (1.0,) if min(shown, default=0.0) > 0.1 else (0.0, 1.0)
+    y = Axis.over("alive and free of the event", shown, kind="share", count=4, include=bounds)
+    groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
+    return tuple(
+        _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows)) for who, rows in groups
+    )
+
+
+def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> Chart:
+    # Both curves are drawn from point to point: steps beside a line would look like a difference.
+    observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
+    read = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
+    largest = max(
+        rows, key=lambda row: abs((row["predicted"] or 0) - (row["observed"] or row["predicted"] or 0))
+    )
+    return Chart(
+        title,
+        f"Predicted and observed survival differ most at {_reading(largest, unit)}.",
+        frame,
+        lines=(Line(frame.line(observed), "observed"), Line(frame.line(predicted), "model")),
+        bands=(frame.band([(row["time"], row["low"], row["high"]) for row in rows]),),
+        marks=tuple(
+            Mark(frame.across(row["time"]), frame.down(row["predicted"]), _reading(row, unit)) for row in read
+        ),
+    )
+
+
+def _reading(row: dict[str, Any], unit: str) -> str:
+    predicted = written(row["predicted"], "share")
+    return f"{moment(row['time'], unit)}: predicted {predicted}, observed {_OBSERVED.cell(row)}"
 
 
 SECTION = Section(
@@ -84,29 +114,24 @@ SECTION = Section(
     place=30,
     collect=collect,
     draw=draw,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>Survival that the model predicts, beside what was observed, in each group.
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
 observed</span> Bars of differences are the interval of the observed alone, group by group; the sentences under By group
 judge the difference, and allow for all groups.</p>
-{% endcall %}
-<div class="body">
+""",
+    template="""
 {% call(shown, k) m.each_model() %}
-{% if not drawn[k].survival %}
+{% set charts, forest = drawn[k] %}
+{% if not charts %}
   <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
 {% else %}
-  <div class="panels">
-  {% for chart in drawn[k].survival %}
-    {{ m.chart(chart) }}
-  {% endfor %}
-  </div>
+  {{ m.panels(charts) }}
   {{ m.downloads(part.of(k, "survival")) }}
-  {{ m.forest(drawn[k].calibration) }}
+  {{ m.forest(forest) }}
   {{ m.downloads(part.of(k, "calibration")) }}
 {% endif %}
 {% endcall %}
-</div>
 """,
 )

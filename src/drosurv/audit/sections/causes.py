@@ -85,14 +85,8 @@ SECTION = Section(
     heading="Cause by cause",
     place=35,
     collect=collect,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>The rest of this report is about an event of any cause. Here each cause stands by itself, with the others as what
 they are: events after which it can no longer happen.</p>
-{% endcall %}
-<div class="body">
-{% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
-{{ m.folded(part.tables[0]) }}
-</div>
 """,
 )

@@ -57,12 +57,11 @@ SECTION = Section(
     place=20,
     collect=collect,
     draw=draw,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>A dot is the estimate, the bar its {{ report.level }} interval. The thin line marks all patients, or zero where the
 measure compares with no model.</p>
-{% endcall %}
-<div class="body">
+""",
+    template="""
 {% call(shown, k) m.each_model() %}
   {% if not shown.audited %}
   <p class="aside">This is {{ shown.name }}, a model trained for comparison, not the audited one.</p>
@@ -76,6 +75,5 @@ measure compares with no model.</p>
   {% endfor %}
   </ul>
 {% endcall %}
-</div>
 """,
 )

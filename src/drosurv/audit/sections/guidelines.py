@@ -8,8 +8,6 @@ topics, not numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
@@ -19,78 +17,24 @@ TRIPOD = "TRIPOD+AI (2024)"
 AI_ACT = "EU AI Act, Article 10"
 FDA = "FDA draft guidance (January 2025), model card"
 LEFT = "to be filled in"
-
-
-class Shown(NamedTuple):
-    """What the page shows, as far as the guidelines ask."""
-
-    groups: bool
-    intervals: bool
-    curves: bool
-    rules: bool
-
-
-def _performance(shown: Shown) -> tuple[str, str]:
-    if not shown.groups:
-        return LEFT, "No groups were named."
-    if not shown.intervals:
-        return "partly", "By group shows the numbers; intervals were not computed."
-    if not shown.curves:
-        return (
-            "partly",
-            "By group shows ranking with intervals; without survival curves there is no calibration.",
-        )
-    return "answered", "By group, Do the predictions come true?, All numbers: each number with its interval."
-
-
-def _who(shown: Shown) -> tuple[str, str]:
-    told = "By group gives patients and events of each group, " if shown.groups else ""
-    more = "Method card those of all, with their follow-up; add dates, places, treatments and missing values by group."
-    return "partly", told + more
-
-
-def _biases(shown: Shown) -> tuple[str, str]:
-    if not shown.groups:
-        return LEFT, "No groups were named."
-    looked = "Verdict, By group and All numbers look for differences between the named groups"
-    if shown.rules:
-        looked += "; Who is worst off searches for groups that nobody named"
-    return "partly", f"{looked}. How the data came to be is for you to examine."
-
-
-def _gaps(shown: Shown) -> tuple[str, str]:
-    if not shown.groups:
-        return LEFT, "No groups were named."
-    return "partly", "Verdict names groups with too few patients. Say how you will close the gaps."
-
-
-def _measures(shown: Shown) -> tuple[str, str]:
-    return "answered", "All numbers says what each measure means; Method card gives the settings."
-
-
-def _limits(shown: Shown) -> tuple[str, str]:
-    return "partly", "Method card gives the limits of this audit; add those of the study."
-
-
 DESCRIBE = "Describe it."
 COMPARE = "Compare the groups' shares with those of the people it is meant for."
 NUMBER = "Method card gives their number at most; describe them by group."
-# Who asks, where, what; and how the page answers, or what it leaves to the user.
-Asked = tuple[str, str, str, str | Callable[[Shown], tuple[str, str]]]
-ASKED: tuple[Asked, ...] = (
+# Who asks, where, what; and the name of the page's answer, or what is left to the user.
+ASKED = (
     (TRIPOD, "3c", "Which health inequalities between groups are known?", "Name them, with sources."),
     (TRIPOD, "7", "Were the data prepared alike in all groups?", DESCRIBE),
     (TRIPOD, "8a", "Is the outcome assessed alike in all groups?", DESCRIBE),
-    (TRIPOD, "12e", "Which measures of performance were used, and which models compared?", _measures),
+    (TRIPOD, "12e", "Which measures of performance were used, and which models compared?", "measures"),
     (TRIPOD, "14", "What was done about fairness, and why?", DESCRIBE),
-    (TRIPOD, "20b", "Who are the patients, and how do groups differ?", _who),
-    (TRIPOD, "23a", "How well does the model perform in key subgroups, with intervals?", _performance),
+    (TRIPOD, "20b", "Who are the patients, and how do groups differ?", "who"),
+    (TRIPOD, "23a", "How well does the model perform in key subgroups, with intervals?", "performance"),
     (TRIPOD, "25", "What do the results mean, fairness included?", "The verdict is a start; interpret it."),
-    (TRIPOD, "26", "What are the limitations?", _limits),
+    (TRIPOD, "26", "What are the limitations?", "limits"),
     (AI_ACT, "(2)(b)", "Where do the data come from, and what were they collected for?", DESCRIBE),
-    (AI_ACT, "(2)(f)", "Were the data examined for biases that may harm or discriminate?", _biases),
+    (AI_ACT, "(2)(f)", "Were the data examined for biases that may harm or discriminate?", "biases"),
     (AI_ACT, "(2)(g)", "What is done to detect, prevent and reduce them?", DESCRIBE),
-    (AI_ACT, "(2)(h)", "Which gaps and shortcomings do the data have?", _gaps),
+    (AI_ACT, "(2)(h)", "Which gaps and shortcomings do the data have?", "gaps"),
     (AI_ACT, "(3)", "Do the data represent the people that the system is meant for?", COMPARE),
     (AI_ACT, "(4)", "Do the data fit the place and setting of use?", DESCRIBE),
     (FDA, "intended use", "For whom, by whom and for what is the model used?", DESCRIBE),
@@ -99,9 +43,9 @@ ASKED: tuple[Asked, ...] = (
         FDA,
         "performance",
         "How well does it perform, overall and by subgroup, with uncertainty?",
-        _performance,
+        "performance",
     ),
-    (FDA, "limitations", "What are its known limitations?", _limits),
+    (FDA, "limitations", "What are its known limitations?", "limits"),
     (FDA, "monitoring", "How is its performance watched once in use?", DESCRIBE),
 )
 COLUMNS = (
@@ -115,16 +59,9 @@ COLUMNS = (
 
 def collect(evidence: Evidence) -> Part:
     """One row for each thing asked."""
-    result = evidence.audited
-    shown = Shown(
-        groups=bool(result.attributes),
-        intervals=result.settings.n_bootstrap > 0,
-        curves=len(result.calibration) > 0,
-        rules=evidence.worst_off is not None,
-    )
-    rows = []
+    answers, rows = _answers(evidence), []
     for source, item, question, answer in ASKED:
-        status, where = (LEFT, answer) if isinstance(answer, str) else answer(shown)
+        status, where = answers.get(answer, (LEFT, answer))
         rows.append({"source": source, "item": item, "question": question, "status": status, "where": where})
     caption = "What is asked about groups, and where it is answered"
     return Part(
@@ -133,20 +70,57 @@ def collect(evidence: Evidence) -> Part:
     )
 
 
+def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
+    """What the page answers, by name: the status, and where."""
+    result = evidence.audited
+    who = "By group gives patients and events of each group, " if result.attributes else ""
+    searched = "; Who is worst off searches for groups that nobody named"
+    if isinstance(evidence.worst_off, str):
+        searched = ""
+    performance = (
+        "answered",
+        "By group, Do the predictions come true?, All numbers: each number with its interval.",
+    )
+    if result.calibration.empty:
+        performance = (
+            "partly",
+            "By group shows ranking with intervals; without survival curves there is no calibration.",
+        )
+    if not result.settings.n_bootstrap:
+        performance = "partly", "By group shows the numbers; intervals were not computed."
+    answers = {
+        "measures": ("answered", "All numbers says what each measure means; Method card gives the settings."),
+        "limits": ("partly", "Method card gives the limits of this audit; add those of the study."),
+        "who": (
+            "partly",
+            f"{who}Method card those of all, with their follow-up; add dates, places, treatments and missing values by "
+            "group.",
+        ),
+        "performance": performance,
+        "biases": (
+            "partly",
+            f"Verdict, By group and All numbers look for differences between the named groups{searched}. How the data "
+            "came to be is for you to examine.",
+        ),
+        "gaps": ("partly", "Verdict names groups with too few patients. Say how you will close the gaps."),
+    }
+    if not result.attributes:
+        answers |= dict.fromkeys(("performance", "biases", "gaps"), (LEFT, "No groups were named."))
+    return answers
+
+
 SECTION = Section(
     key="guidelines",
     heading="Reporting guidelines",
     place=80,
     collect=collect,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>What three guidelines ask about groups, in our words, and what this page answers. It is no proof of conformity.</p>
-{% endcall %}
-<div class="body">
+""",
+    template="""
 {% set counts = part.facts.counts %}
 <p>Of {{ part.tables[0] | length }} questions, this page answers {{ counts.get("answered", 0) }}, answers
 {{ counts.get("partly", 0) }} partly, and leaves {{ counts.get("to be filled in", 0) }} to you.</p>
 {{ m.folded(part.tables[0]) }}
-</div>
 """,
 )

@@ -10,9 +10,20 @@ from typing import Any
 import numpy as np
 
 from drosurv._version import __version__
-from drosurv.audit.evidence import Evidence
+from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Table, attribute_name, label_name, moment, plain, written
+from drosurv.presentation import (
+    Column,
+    Table,
+    attribute_name,
+    first_upper,
+    group_name,
+    label_name,
+    listing,
+    moment,
+    plain,
+    written,
+)
 
 # Entries of a setting that are written out.
 _LONGEST = 12
@@ -47,10 +58,24 @@ def collect(evidence: Evidence) -> Part:
             pairs("audit", "How the audit was done", "Setting", {**_settings(evidence), **software}),
         ),
         facts={
-            "missing": list(evidence.missing),
-            "limits": [*evidence.limits, *LIMITS, *([COMPARED] if len(evidence.stops) > 1 else [])],
+            "missing": [*evidence.missing, *map(first_upper, evidence.audited.notes)],
+            "limits": [
+                *evidence.limits,
+                *_left_out(evidence),
+                *LIMITS,
+                *([COMPARED] if len(evidence.stops) > 1 else []),
+            ],
         },
     )
+
+
+def _left_out(evidence: Evidence) -> list[str]:
+    if not evidence.tiny_groups:
+        return []
+    told = listing([group_name(*who) for who in evidence.tiny_groups])
+    return [
+        f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: {told}."
+    ]
 
 
 def _patients(evidence: Evidence) -> dict[str, str]:
@@ -69,10 +94,13 @@ def _patients(evidence: Evidence) -> dict[str, str]:
 
 
 def _settings(evidence: Evidence) -> dict[str, Any]:
-    compared = min(evidence.n_bootstrap, evidence.n_bootstrap_path)
     return {
         "Bootstrap replicates, audited model": evidence.n_bootstrap,
-        **({"Bootstrap replicates, models compared": compared} if len(evidence.stops) > 1 else {}),
+        **(
+            {"Bootstrap replicates, models compared": evidence.compared_bootstrap}
+            if len(evidence.stops) > 1
+            else {}
+        ),
         "Level of intervals": evidence.level,
         "Seed": evidence.random_state,
     }
@@ -105,11 +133,8 @@ SECTION = Section(
     heading="Method card",
     place=90,
     collect=collect,
+    intro="<p>What was audited, on whom, with which settings, and what this report cannot say.</p>",
     template="""
-{% call m.section_head(section) %}
-<p>What was audited, on whom, with which settings, and what this report cannot say.</p>
-{% endcall %}
-<div class="body">
 <div class="cards">
 {% for table in part.tables %}
   <div>{{ m.plain_table(table) }}</div>
@@ -129,6 +154,5 @@ SECTION = Section(
   <li>{{ limit }}</li>
 {% endfor %}
 </ul>
-</div>
 """,
 )

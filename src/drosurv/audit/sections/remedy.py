@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.audit.evidence import Case, Evidence
+from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.inference import draw_folds
@@ -44,18 +44,16 @@ NOTE = (
 
 def collect(evidence: Evidence) -> Part | None:
     """The repairs in words, and every remedy on the same groups; only where rules were searched."""
-    if evidence.worst_off is None:
-        return None
-    return find_remedy(evidence)
+    return None if isinstance(evidence.worst_off, str) else find_remedy(evidence)
 
 
-def find_remedy(case: Case) -> Part | None:
+def find_remedy(evidence: Evidence) -> Part | None:
     """Repair the audited model with the audited patients, and hold other remedies against it.
 
     None for a model without survival curves. Everything is learnt and measured on folds of the audited patients, each
     patient by what was learnt without him; models trained more robustly are measured as they are.
     """
-    audited, target, repaired = case.stops[case.start], case.target, case.repaired
+    audited, target, repaired = evidence.stops[evidence.start], evidence.target, evidence.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
     if repaired is None or curves is None:
         return None
@@ -63,21 +61,24 @@ def find_remedy(case: Case) -> Part | None:
     said = [Statement("remedy", text, True) for text in repaired.in_words()]
     if not groups:
         return Part(statements=tuple(said or [Statement("remedy", repaired.status_)]))
-    X, times = case.features if audited.X is None else audited.X, reference_times(target)
-    expected = expected_of_frozen(audited.frozen, X, target, times)
-    folds = draw_folds(len(target), FOLDS, np.random.default_rng(case.random_state))
-    measured = _corrections(repaired, expected, folds, case.features)
-    gains = likelihood_gains(case.follow_up, target, curves)
-    for stop in case.stops:
+    X, times = evidence.features if audited.X is None else audited.X, reference_times(target)
+    expected, level = expected_of_frozen(audited.frozen, X, target, times), evidence.level
+    folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
+    measured = _corrections(repaired, expected, folds, evidence.features)
+    as_it_is = likelihood_gains(evidence.follow_up, target, curves)
+    for stop in evidence.stops:
         theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
         if theirs is not None and stop.frozen is not None:
             hazard = expected_of_frozen(stop.frozen, X if stop.X is None else stop.X, target, times).hazard
-            gained = likelihood_gains(case.follow_up, target, theirs)
-            measured[f"robust training, {stop.name}"] = (hazard, gained - gains)
+            gained = likelihood_gains(evidence.follow_up, target, theirs)
+            measured[f"robust training, {stop.name}"] = (hazard, gained - as_it_is)
     rows = tuple(
-        _row(who, name, inside, expected.events, *found, case.level)
+        {"group": who, "remedy": name, "patients": int(inside.sum())}
+        | Estimate.ratio(expected.events[inside].sum(), hazard[inside].sum(), level).named("ratio")
+        | Estimate.mean(gains[inside], level).named("gain")
+        | Estimate.mean(gains[~inside], level).named("elsewhere")
         for who, inside in groups
-        for name, found in measured.items()
+        for name, (hazard, gains) in measured.items()
     )
     table = Table("remedies", "Remedies side by side", COLUMNS, rows)
     return Part(statements=tuple(said), tables=(table,), facts={"note": NOTE})
@@ -90,6 +91,8 @@ def _corrections(
     n = len(folds)
     risk = expected.log_risk - expected.log_risk.mean()
     Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
+    numbers = pd.get_dummies(pd.DataFrame(features), dtype=np.float64)
+    table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
 
     def level_and_slope(rows: BoolArray) -> FloatArray:
         effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
@@ -101,7 +104,6 @@ def _corrections(
             r[folds == fold] = learnt(folds != fold)[folds == fold]
         return r
 
-    table = _numbers(features, expected.log_risk)
     ratios = {
         "as it is": np.zeros(n),
         "repair": repaired.held_out_,
@@ -125,44 +127,14 @@ def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray
     return r
 
 
-def _numbers(features: Any, log_risk: FloatArray) -> FloatArray:
-    numbers = pd.get_dummies(pd.DataFrame(features), dtype=np.float64)
-    return np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), log_risk])
-
-
-def _row(
-    who: str,
-    name: str,
-    inside: BoolArray,
-    events: FloatArray,
-    hazard: FloatArray,
-    gains: FloatArray,
-    level: float,
-) -> dict[str, Any]:
-    ratio = Estimate.ratio(float(events[inside].sum()), float(hazard[inside].sum()), level)
-    return {
-        **{"group": who, "remedy": name, "patients": int(inside.sum())},
-        **ratio.named("ratio"),
-        **Estimate.mean(gains[inside], level).named("gain"),
-        **Estimate.mean(gains[~inside], level).named("elsewhere"),
-    }
-
-
 SECTION = Section(
     key="remedy",
     heading="Remedy",
     place=45,
     collect=collect,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>For whom the audited model is wrong in a way that can be put right, and what would do it. A repair is named only if
 patients who were not used for it gain.</p>
-{% endcall %}
-<div class="body">
-{% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
-{% set remedies = part.table("remedies") %}
-{% if remedies %}{{ m.folded(remedies, below=true) }}{% endif %}
-{% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
-</div>
 """,
+    template="{{ m.findings(part, below=true) }}",
 )

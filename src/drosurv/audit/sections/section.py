@@ -48,29 +48,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """One section.
+    """One section, shown in the order of the places; the key is its anchor, and its name in JSON.
 
-    Attributes
-    ----------
-    key : str
-        Anchor, and name in JSON.
-    heading : str
-        As in the contents.
-    place : int
-        Sections are shown in this order.
-    collect : callable
-        Evidence to :class:`Part`, or None where there is nothing to show.
-    template : str
-        Jinja. It sees ``part``, ``drawn``, ``report``, ``section`` and the macros ``m``.
-    draw : callable, optional
-        Part to whatever the template calls ``drawn``, such as charts.
+    `collect` finds in the evidence what is shown, None for nothing; `draw` makes of that what the template calls
+    ``drawn``, such as charts. The introduction, which stands beside the heading, and the template are Jinja: they see
+    ``part``, ``drawn``, ``report``, ``section`` and the macros ``m``. By default every sentence and table is shown.
     """
 
     key: str
     heading: str
     place: int
     collect: Callable[[Evidence], Part | None]
-    template: str
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
     draw: Callable[[Part], Any] = lambda part: None
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.audit.charts.chart import Chart
-from drosurv.audit.charts.trade_off import C_INDEX, KEPT, disparity_of, gap_of, trade_off_charts
+from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.accuracy import BETWEEN, per_pair
 from drosurv.audit.sections.section import Part, Section
@@ -17,37 +16,60 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.presentation import Column, Table, attribute_name, first_upper, is_lower, plain, plain_rows
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
+C_INDEX = Column.measured("concordance_index", "c-index")
+KEPT = Column.measured("share_of_gain", "information kept", "share")
+# Points closer than this share of the drawing, about a dot, look like one.
+_APART = 0.03
+Row = dict[str, Any]
+
+
+def gap_of(attribute: str) -> Column:
+    """Concordance imparity of an attribute's groups."""
+    return Column.measured(f"imparity {attribute}", "concordance imparity")
+
+
+def disparity_of(attribute: str) -> Column:
+    """Group disparity of risk."""
+    return Column.measured(f"group_disparity {attribute}", "group disparity of risk")
 
 
 def collect(evidence: Evidence) -> Part:
     """One row per model, the shrinking reference, and each model's disparities beside it."""
-    names = [attribute.name for attribute in evidence.attributes]
-    tables = [trade_off_table(evidence.stops, evidence.results, names)]
-    control = control_table(evidence.audited, names, evidence.reference_name)
+    names, reference = [attribute.name for attribute in evidence.attributes], evidence.reference_name
+    rows = tuple(map(_row, evidence.stops, evidence.results))
+    gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {attribute_name(name)}") for name in names]
+    kept = [KEPT] if any(KEPT.key in row for row in rows) else []
+    columns = (Column("model", "Model"), C_INDEX, *gaps, *kept)
     return Part(
-        tables=tuple([*tables, control] if control is not None else tables),
-        by_model=tuple((shrinkage_table(result, evidence.reference_name),) for result in evidence.results),
+        tables=(
+            Table("trade_off", "The models beside each other", columns, rows),
+            *_control(evidence.audited, names, reference),
+        ),
+        by_model=tuple((shrinkage_table(result, reference),) for result in evidence.results),
         facts={"attributes": names},
     )
 
 
-def trade_off_table(
-    stops: Sequence[Stop], results: Sequence[EvaluationResult], attributes: Sequence[str]
-) -> Table:
-    """One row per model."""
-    rows = tuple(_row(stop, found, attributes) for stop, found in zip(stops, results, strict=True))
-    gaps = [
-        replace(gap_of(name), label=f"{gap_of(name).label}, {attribute_name(name)}") for name in attributes
+def _row(stop: Stop, result: EvaluationResult) -> Row:
+    numbers = [
+        *(
+            (Column.measured(metric, ""), row)
+            for metric in OVERALL
+            for row in result.select(metric=metric, kind="overall")
+        ),
+        *((gap_of(row.attribute), row) for row in result.gaps("concordance_imparity")),
+        *((disparity_of(row.attribute), row) for row in result.gaps("group_disparity")),
     ]
-    kept = [KEPT] if any(KEPT.key in row for row in rows) else []
-    columns = (Column("model", "Model"), C_INDEX, *gaps, *kept)
-    return Table("trade_off", "The models beside each other", columns, rows)
+    found: Row = {"model": stop.name, "alpha": stop.alpha}
+    for column, row in numbers:
+        found |= dict(zip(column.keys, map(plain, (row.value, row.low, row.high)), strict=True))
+    return found
 
 
-def control_table(result: EvaluationResult, attributes: Sequence[str], reference: str) -> Table | None:
+def _control(result: EvaluationResult, attributes: Sequence[str], reference: str) -> list[Table]:
     """What multiplying the reference's scores by factors does to its information and its disparities."""
     if result.control is None:
-        return None
+        return []
     disparities = [
         Column(disparity_of(name).key, f"group disparity, {attribute_name(name)}", "value")
         for name in attributes
@@ -55,7 +77,7 @@ def control_table(result: EvaluationResult, attributes: Sequence[str], reference
     ]
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
     caption = f"Scores of {reference}, all multiplied by a factor"
-    return Table.of("control", caption, columns, result.control.curve)
+    return [Table.of("control", caption, columns, result.control.curve)]
 
 
 def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
@@ -87,24 +109,75 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
     return Table("shrinkage", caption, columns, tuple(rows))
 
 
-def draw(part: Part) -> tuple[Chart, ...]:
-    """Accuracy against fairness, for every attribute whose models are not all in one place."""
-    trade_off = part.table("trade_off")
-    assert trade_off is not None
-    return trade_off_charts(trade_off, part.table("control"), part.facts["attributes"])
+def draw(part: Part) -> list[Chart]:
+    """For every attribute, ranking against the concordance gap, and information against the disparity of risk.
+
+    Only where the models are not all in one place.
+    """
+    models, control = part.tables[0].rows, part.table("control")
+    charts = []
+    for name in part.facts["attributes"]:
+        called = attribute_name(name)
+        told = f"{called}: information kept, and disparity of risk"
+        shrunk = () if control is None else control.rows
+        charts.append(_chart(models, gap_of(name), C_INDEX, f"{called}: ranking, and its gap", ()))
+        charts.append(_chart(models, disparity_of(name), KEPT, told, shrunk))
+    return [chart for chart in charts if chart.marks and _spread(chart)]
 
 
-def _row(stop: Stop, result: EvaluationResult, attributes: Sequence[str]) -> dict[str, Any]:
-    numbers = [
-        *((Column.measured(metric, ""), result.select(metric=metric, kind="overall")) for metric in OVERALL),
-        *((gap_of(row.attribute), [row]) for row in result.gaps("concordance_imparity")),
-        *((disparity_of(row.attribute), [row]) for row in result.gaps("group_disparity")),
-    ]
-    found: dict[str, Any] = {"model": stop.name, "alpha": stop.alpha}
-    for column, rows in numbers:
-        for row in rows:
-            found |= dict(zip(column.keys, map(plain, (row.value, row.low, row.high)), strict=True))
-    return found
+def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk: Sequence[Row]) -> Chart:
+    def known(row: Row) -> bool:
+        return row.get(across.key) is not None and row.get(up.key) is not None
+
+    points = [(stop, row) for stop, row in enumerate(models) if known(row)]
+    rows, line = [row for _, row in points], list(filter(known, shrunk))
+    # Intervals belong on the axes: differences far below them would otherwise look large.
+    x, y = (
+        Axis.over(title, [row.get(key) for row in [*rows, *line] for key in column.keys], kind=column.kind)
+        for title, column in ((f"{across.label} →", across), (str(up.label), up))
+    )
+    frame = Frame(x, y, width=360, height=290, left=56, top=34, bottom=46)
+
+    def through(some: Sequence[Row]) -> str:
+        return frame.line([(row[across.key], row[up.key]) for row in some])
+
+    path = Line(through([row for row in rows if row["alpha"] is not None]), "path")
+    marks = tuple(
+        Mark(
+            frame.across(row[across.key]),
+            frame.down(row[up.key]),
+            f"{row['model']}: {up.label} {up.cell(row)}; {across.label} {across.cell(row)}",
+            role="path",
+            label="audited" if row["alpha"] is None else f"{row['alpha']:g}",
+            stop=stop,
+            drawn=True,
+            reach=_reach(frame, row, across, up),
+        )
+        for stop, row in points
+    )
+    told = ""
+    if rows:
+        best, fairest = max(rows, key=lambda row: row[up.key]), min(rows, key=lambda row: row[across.key])
+        told = f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
+    lines = (Line(through(line), "control"), path) if line else (path,)
+    return Chart(title, told, frame, lines=lines, marks=marks, nearest="point")
+
+
+def _spread(chart: Chart) -> bool:
+    """Whether anything but one dot can be seen: points apart from each other, or the line of shrinking."""
+    if any(line.role == "control" for line in chart.lines):
+        return True
+    xs, ys = [mark.x for mark in chart.marks], [mark.y for mark in chart.marks]
+    return max(xs) - min(xs) > _APART * chart.frame.width or max(ys) - min(ys) > _APART * chart.frame.height
+
+
+def _reach(frame: Frame, row: Row, across: Column, up: Column) -> str:
+    """A cross through a point: its intervals in both directions."""
+    x, y = row[across.key], row[up.key]
+    sides = [row.get(key) for key in across.interval or ()]
+    ends = [row.get(key) for key in up.interval or ()]
+    level = frame.line([(side, y) for side in sides if side is not None])
+    return level + frame.line([(x, end) for end in ends if end is not None])
 
 
 SECTION = Section(
@@ -113,9 +186,8 @@ SECTION = Section(
     place=50,
     collect=collect,
     draw=draw,
-    template="""
+    intro="""
 {% set control = part.table("control") %}
-{% call m.section_head(section) %}
 {% if report.models | length > 1 %}
 <p>Alpha is the smallest share of patients that training protects. One point per model; the one shown is filled, with
 its {{ report.level }} intervals.</p>
@@ -125,15 +197,12 @@ its {{ report.level }} intervals.</p>
 {% if control %}
 <p><span class="key control">{{ control.caption }} below one: a model on this line has only shrunk</span></p>
 {% endif %}
-{% endcall %}
-<div class="body">
+""",
+    template="""
+{% set control = part.table("control") %}
 {% set trade_off = part.table("trade_off") %}
 {% if drawn %}
-<div class="panels">
-{% for chart in drawn %}
-  {{ m.chart(chart) }}
-{% endfor %}
-</div>
+{{ m.panels(drawn) }}
 {% elif report.models | length == 1 %}
 <p>There is one model and nothing to draw it against.
 {% for column in trade_off.columns[1:] %}
@@ -149,6 +218,5 @@ its {{ report.level }} intervals.</p>
   {% if shrinkage | length %}<h3>Has the model only shrunk?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
 {% endcall %}
 {% if control %}{{ m.folded(control, name="The shrinking reference, factor by factor") }}{% endif %}
-</div>
 """,
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isnan
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.judgement import Grounds, find_grounds, next_steps, verdict
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.standing import WORST_FIRST, Against, Standing, per_100
+from drosurv.audit.standing import Standing, per_100
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.presentation import (
@@ -26,14 +26,6 @@ from drosurv.presentation import (
 )
 from drosurv.presentation.sentences import chance_text, gap_text
 
-# Of several groups that a patient belongs to, the first that is here counts.
-SERVED = {
-    "worse": "in a group shown to be worse served",
-    "not shown": "in a group where no difference is shown",
-    "too few": "in a group too small to be judged",
-    "not tested": "in a group where nothing was tested",
-    "better": "only in groups shown to be better served",
-}
 # As a cell of the table says it.
 WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
 
@@ -50,23 +42,17 @@ def collect(evidence: Evidence) -> Part:
         *_certainty(evidence, found),
         *(Statement("next_step", text) for text in next_steps(found, status)),
     )
-    stands: tuple[Literal["no_model", "reference"], ...] = ("no_model", "reference")
+    compared = ("no_model",) if evidence.against is None else ("no_model", "reference")
     return Part(
         statements=statements,
         tables=(_table(evidence, groups, at, ranks_only=found.ranks_only),),
         facts={
             "status": status,
-            "per_100": {
-                of: per_100(evidence, groups, of) for of in stands[: 1 + (evidence.against is not None)]
-            },
-            "groups": [_record(group) for group in groups],
+            "per_100": {of: per_100(evidence, groups, of) for of in compared},
+            "groups": [{"name": group.name, **plain(vars(group))} for group in groups],
+            # Version 1 of the summary says whether small groups were counted in: no longer.
             "gaps": [
-                # Version 1 of the summary says whether small groups were counted in: no longer.
-                {
-                    **{name: plain(value) for name, value in vars(gap).items()},
-                    "size": plain(gap.size),
-                    "with_small": False,
-                }
+                {**plain(vars(gap)), "size": plain(gap.size), "with_small": False}
                 for gap in judged_gaps(result, "concordance_index")
             ],
             "reference": evidence.reference_name,
@@ -171,33 +157,15 @@ def _row(group: Standing, *, known: bool) -> dict[str, Any]:
     }
 
 
-def _record(group: Standing) -> dict[str, Any]:
-    """A group for programs: every field of its standing, with its name."""
-    return {"name": group.name, **{name: plain(value) for name, value in vars(group).items()}}
-
-
 def _per_100(share: float) -> str:
     return written(100 * share, "count")
 
 
-class FirstScreen(NamedTuple):
-    """Bars against no model and against the reference (status, patients of 100, what they are in), and a table."""
-
-    bars: dict[str, list[tuple[Against, int, str]]]
-    table: Table
-
-
-def draw(part: Part) -> FirstScreen:
-    """The bars, and the groups that can be judged: rows of nothing but dashes would bury them."""
-    bars = {
-        name: [
-            (status, shares[status], SERVED[status]) for status in reversed(WORST_FIRST) if shares.get(status)
-        ]
-        for name, shares in part.facts["per_100"].items()
-    }
+def draw(part: Part) -> Table:
+    """The groups that can be judged: rows of nothing but dashes would bury them."""
     table = part.tables[0]
     judged = tuple(row for row in table.rows if row.get("no_model") != WORDS["too few"])
-    return FirstScreen(bars, replace(table, rows=judged))
+    return replace(table, rows=judged)
 
 
 SECTION = Section(
@@ -207,8 +175,6 @@ SECTION = Section(
     collect=collect,
     draw=draw,
     template="""
-<h2 id="verdict-heading" class="unseen">Verdict</h2>
-<div class="body verdict-body">
 {% set said = part.statements %}
 {% for statement in said if statement.code == "verdict" %}
 <p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
@@ -217,9 +183,9 @@ SECTION = Section(
   <div>
     <h3>What it does</h3>
     {% for statement in said if statement.code in ("ranking", "expectation") %}<p>{{ statement.text }}</p>{% endfor %}
-    {% set bars = drawn.bars %}
-    {{ m.of_100(bars.no_model, "Against ranking by chance" if part.facts.ranks_only else "Against no model") }}
-    {% if bars.get("reference") %}{{ m.of_100(bars.reference, "Against " ~ part.facts.reference) }}{% endif %}
+    {% set shares = part.facts.per_100 %}
+    {{ m.of_100(shares.no_model, "Against ranking by chance" if part.facts.ranks_only else "Against no model") }}
+    {% if shares.get("reference") %}{{ m.of_100(shares.reference, "Against " ~ part.facts.reference) }}{% endif %}
   </div>
   <div>
     <h3>How sure</h3>
@@ -232,9 +198,8 @@ SECTION = Section(
     </ol>
   </div>
 </div>
-{{ m.plain_table(drawn.table) }}
+{{ m.plain_table(drawn) }}
 {% if part.facts.get("too_few") %}<p class="aside">{{ part.facts.too_few }}</p>{% endif %}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
-</div>
 """,
 )

@@ -12,8 +12,8 @@ from drosurv.presentation import Statement
 def collect(evidence: Evidence) -> Part:
     """The rules, or why there are none."""
     found = evidence.worst_off
-    if found is None:
-        text = f"Rules for the worst off were not searched: {evidence.not_searched}."
+    if isinstance(found, str):
+        text = f"Rules for the worst off were not searched: {found}."
         return Part(statements=(Statement("rules", text),))
     rules = replace(found.to_table(), caption="Every rule that the search proposed", notes=())
     said = Statement("rules", found.status, bool(found.groups))
@@ -25,12 +25,11 @@ SECTION = Section(
     heading="Who is worst off",
     place=40,
     collect=collect,
-    template="""
-{% call m.section_head(section) %}
+    intro="""
 <p>Groups that nobody named beforehand: rules found by search, then checked on patients not used to find them. For the
 audited model.</p>
-{% endcall %}
-<div class="body">
+""",
+    template="""
 {% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
 {% set rules = part.table("worst_off") %}
 {% if rules and rules | length %}
@@ -52,6 +51,5 @@ audited model.</p>
 {{ m.folded(rules, below=true) }}
 {% endif %}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
-</div>
 """,
 )
