@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import metrics
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Panel, value_of
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
@@ -66,7 +66,7 @@ def test_a_measure_is_the_metric_of_its_patients(patients, model, train, held_ou
     site = held_out.sensitive_features["site"].to_numpy()
     rows = np.flatnonzero((site == who) | (who == "all"))
     measure = MEASURES[name]
-    found = measure(patients.take(rows), np.ones(len(rows)))
+    found = value_of(measure, patients.take(rows), np.ones(len(rows)))
     assert found == pytest.approx(by_definition(name, model, train, held_out, rows), rel=1e-9, nan_ok=True)
 
 
@@ -76,8 +76,8 @@ def test_weights_count_copies(patients, name):
     rows = rng.integers(len(patients), size=len(patients))
     weight = np.bincount(rows, minlength=len(patients)).astype(float)
     copies = patients.take(np.sort(rows))
-    assert MEASURES[name](patients, weight) == pytest.approx(
-        MEASURES[name](copies, np.ones(len(copies))), rel=1e-9
+    assert value_of(MEASURES[name], patients, weight) == pytest.approx(
+        value_of(MEASURES[name], copies, np.ones(len(copies))), rel=1e-9
     )
 
 
@@ -93,14 +93,14 @@ def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_z
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value = MEASURES[name](censored, np.ones(6))
+        value = value_of(MEASURES[name], censored, np.ones(6))
     assert np.isnan(value) != (name in defined_without_events)
 
 
 def test_nobody_has_no_value(patients):
     for measure in MEASURES.values():
-        assert np.isnan(measure(patients.take([]), np.empty(0)))
-        assert np.isnan(measure(patients, np.zeros(len(patients))))
+        assert np.isnan(value_of(measure, patients.take([]), np.empty(0)))
+        assert np.isnan(value_of(measure, patients, np.zeros(len(patients))))
 
 
 def test_measures_apply_where_the_model_said_enough(train, held_out):

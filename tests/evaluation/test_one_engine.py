@@ -10,7 +10,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.audit import audit
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, SurvivalMetricFrame, evaluate, get_scorer
-from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.metric import Metric
 from drosurv.tuning import BestScore, GridSearch
 
 SAME = [

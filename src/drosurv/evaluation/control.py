@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import hazards_exist
-from drosurv.evaluation.sheet import Key
 from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs

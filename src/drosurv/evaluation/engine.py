@@ -8,26 +8,62 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count
-from drosurv.evaluation.catalogue import CATALOGUE, Metric, Need, with_what_it_reads
+from drosurv.evaluation.catalogue import CATALOGUE, with_what_it_reads
+from drosurv.evaluation.metric import Between, Metric, Need
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.evaluation.sheet import Between, Key, Place, Sheet
 from drosurv.inference import Draws, Number, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray
 
+# Attribute and metric.
+Key = tuple[str, str]
 
-class _Computed(NamedTuple):
-    """Numbers that are computed together: where they stand, and what they are for patient weights (n,).
 
-    The second argument says whether the weights are a replicate.
+class Place(NamedTuple):
+    """Which number it is: the metric of a group of an attribute."""
+
+    attribute: str
+    group: str
+    metric: str
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Values of k numbers on the patients (k,) and on every replicate (replicates, k), NaN where undefined.
+
+    The weights (replicates, n) say how often each patient was drawn.
     """
 
-    places: list[Place]
-    values: Callable[[FloatArray, bool], list[float]]
+    places: Sequence[Place]
+    estimate: FloatArray
+    draws: FloatArray
+    weights: NDArray[np.uint16]
+
+    @cached_property
+    def _column(self) -> dict[Place, int]:
+        return {place: k for k, place in enumerate(self.places)}
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._column
+
+    def __getitem__(self, place: Place) -> Draws:
+        k, metric = self._column[place], CATALOGUE[place.metric]
+        return Draws(float(self.estimate[k]), self.draws[:, k], *metric.bounds, metric.interval)
+
+    @property
+    def undefined(self) -> list[Place]:
+        """Those without a value on the patients themselves."""
+        return [place for place, value in zip(self.places, self.estimate, strict=True) if np.isnan(value)]
+
+    def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
+        """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
+        columns = [self._column[Place(attribute, label, metric)] for label in labels]
+        return self.estimate[columns], self.draws[:, columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +129,20 @@ class Panel:
         return replace(self, attributes=left, intersection=None, wanted=wanted)
 
     @cached_property
+    def partitions(self) -> dict[str, Attribute]:
+        """Every attribute by name; under "overall" the intersections of all, where there are any."""
+        named = {attribute.name: attribute for attribute in self.attributes}
+        return named if self.intersection is None else {**named, EVERYONE: self.intersection}
+
+    @cached_property
     def kept(self) -> dict[str, Patients]:
-        """Attribute to all patients that belong to one of its groups."""
-        return {attribute.name: self._of(attribute) for attribute in self.attributes}
+        """All patients that belong to one of a partition's groups."""
+        # Partitions that leave nobody out share the sorted pairs of everyone.
+        everybody = len(self.everyone)
+        return {
+            name: self.everyone if len(of.kept) == everybody else self.everyone.take(of.kept)
+            for name, of in self.partitions.items()
+        }
 
     @cached_property
     def members(self) -> dict[Key, Patients]:
@@ -123,54 +170,78 @@ class Panel:
 
         Panels of the same patients, with the same seed, get the same replicates.
         """
-        n, parts = len(self.everyone), self._parts
-        places = [place for part in parts for place in part.places]
-        streams = seed_sequence(random_state)
-        # The first row is the patients themselves, whose undefined values are told of together, by group.
-        values = np.empty((1 + replicates, len(places)))
-        weights = np.ones((1 + replicates, n), dtype=np.uint16)
+        n, streams = len(self.everyone), seed_sequence(random_state)
 
         def draw(row: int) -> tuple[IntArray, list[float]]:
-            if row == 0:
-                times = np.ones(n, dtype=np.int64)
-            else:
-                rows = replicate_rng(streams, row - 1).integers(n, size=n)
-                times = np.bincount(rows, minlength=n)
-            weight = times.astype(np.float64)
-            return times, [value for part in parts for value in part.values(weight, row > 0)]
+            rows = replicate_rng(streams, row).integers(n, size=n)
+            times = np.bincount(rows, minlength=n)
+            return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
-        # What the patients share (sorted pairs, curves) is made once, before threads ask for it.
-        ((_, values[0]),) = in_parallel(draw, 1, 1)
-        drawn = in_parallel(lambda replicate: draw(1 + replicate), replicates, threads)
-        for row, (times, found) in enumerate(drawn, 1):
-            weights[row], values[row] = times, found
+        # What the patients share (sorted pairs, curves) is made once, before threads ask for it. Their undefined values
+        # are told of together, by group.
+        (own,) = in_parallel(lambda _: self._values(np.ones(n), resampled=False), 1, 1)
+        draws, weights = np.empty((replicates, len(own))), np.empty((replicates, n), dtype=np.uint16)
+        for row, (times, found) in enumerate(in_parallel(draw, replicates, threads)):
+            weights[row], draws[row] = times, found
             advance()
-        return Sheet(places, values[0], values[1:], weights[1:])
+        return Sheet(list(own), np.array(list(own.values())), draws, weights)
+
+    def _values(self, weight: FloatArray, *, resampled: bool) -> dict[Place, float]:
+        """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""
+        found: dict[Place, float] = {}
+
+        def of_set(attribute: str, label: str, patients: Patients, metrics: Sequence[Metric]) -> None:
+            own = weight if patients.rows is None else weight[patients.rows]
+            for metric in metrics:
+                known = metric.resampled or not resampled
+                value = value_of(metric, patients, own) if known else float("nan")
+                found[Place(attribute, label, metric.name)] = value
+
+        of_set(EVERYONE, ALL, self.everyone, self.of("patients"))
+        read = {part for metric in self.of("everybody") for part in metric.reads}
+        for name, attribute in self.partitions.items():
+            if name != EVERYONE:
+                for label in attribute.labels:
+                    of_set(name, label, self.members[name, label], self._inside)
+            for metric in self.of("groups"):
+                if name != EVERYONE or metric.name in read:
+                    own = weight[attribute.kept]
+                    values = metric.function(self.kept[name], attribute.kept_groups, own).tolist()
+                    places = [Place(name, label, metric.name) for label in attribute.labels]
+                    found.update(zip(places, values, strict=True))
+        return found
 
     def numbers(self, sheet: Sheet) -> dict[Key, Number]:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
         for metric in self.of("patients"):
-            found[EVERYONE, metric.name] = self.number(sheet, Place(EVERYONE, ALL, metric.name))
+            found[EVERYONE, metric.name] = sheet[Place(EVERYONE, ALL, metric.name)]
         for metric in self.of("everybody"):
-            found[EVERYONE, metric.name] = metric.function(self._between(None, sheet, found))
+            found[EVERYONE, metric.name] = self._compared(metric, EVERYONE, sheet, found)
         for attribute in self.attributes:
             for metric in self.metrics:
+                key = attribute.name, metric.name
                 if metric.of == "attribute":
-                    number = metric.function(self._between(attribute, sheet, found))
-                elif self._inside(metric) and metric.resampled:
-                    values, draws = sheet.groups(attribute.name, attribute.labels, metric.name)
-                    number = largest_difference(values, draws, metric.widest)
-                else:
-                    continue
-                found[attribute.name, metric.name] = number
+                    found[key] = self._compared(metric, attribute.name, sheet, found)
+                elif metric in self._inside and metric.resampled:
+                    lowest, highest = metric.bounds
+                    values = sheet.groups(attribute.name, attribute.labels, metric.name)
+                    found[key] = largest_difference(*values, largest=highest - lowest)
         return found
 
-    def number(self, sheet: Sheet, place: Place) -> Draws:
-        """A number of a set of patients with its own kind of interval."""
-        metric = CATALOGUE[place.metric]
-        lowest, highest = metric.bounds
-        return sheet[place]._replace(lowest=lowest, highest=highest, method=metric.interval)
+    def _compared(self, metric: Metric, name: str, sheet: Sheet, known: Mapping[Key, Number]) -> Number:
+        """A metric that compares, from what it reads: values of groups, and numbers that are known."""
+        values, numbers = {}, {}
+        for part in metric.reads:
+            if CATALOGUE[part].of == "groups":
+                values[part] = sheet.groups(name, self.partitions[name].labels, part)
+            else:
+                numbers[part] = known[(name, part) if (name, part) in known else (EVERYONE, part)]
+        groups, patients = None, self.everyone
+        if name != EVERYONE:
+            groups, patients = self.partitions[name].kept_groups, self.kept[name]
+        number: Number = metric.function(Between(patients, groups, values, numbers, sheet.weights))
+        return number
 
     def p_values(
         self,
@@ -185,12 +256,11 @@ class Panel:
         The p-values of other gaps come from the bootstrap. `advance` is called after each test.
         """
         found: dict[Key, float] = {}
-        for name, attribute, metric in self.tests if permutations else ():
+        for name, metric in self.tests if permutations else ():
             assert metric.test is not None
-            patients = self._of(attribute)
             result = permutation_test(
-                metric.test(patients),
-                attribute.kept_groups,
+                metric.test(self.kept[name]),
+                self.partitions[name].kept_groups,
                 permutations=permutations,
                 random_state=random_state,
                 threads=threads,
@@ -200,54 +270,29 @@ class Panel:
         return found
 
     @cached_property
-    def tests(self) -> list[tuple[str, Attribute, Metric]]:
-        """Attributes and metrics whose gaps are tested by permutation."""
-        tested = [metric for metric in self.metrics if metric.test is not None]
-        found = [
-            (attribute.name, attribute, metric)
-            for attribute in self.attributes
-            for metric in tested
-            if metric.of != "everybody"
+    def tests(self) -> list[tuple[str, Metric]]:
+        """Partitions and metrics whose gaps are tested by permutation."""
+        return [
+            (name, metric)
+            for name, attribute in self.partitions.items()
+            for metric in self.metrics
+            if metric.test is not None
+            and (metric.of == "everybody") == (name == EVERYONE)
+            and (name != EVERYONE or len(attribute.groups) > 1)
         ]
-        if self.intersection is not None and len(self.intersection.groups) > 1:
-            found += [(EVERYONE, self.intersection, metric) for metric in tested if metric.of == "everybody"]
-        return found
 
     @cached_property
-    def _parts(self) -> list[_Computed]:
-        """What is computed anew for every replicate."""
-        sets = self.of("patients")
-        by_group = [metric for metric in sets if self._inside(metric)]
-        found = [_of_set(EVERYONE, ALL, self.everyone, sets)]
-        for attribute in self.attributes:
-            for label in attribute.labels:
-                found.append(_of_set(attribute.name, label, self.members[attribute.name, label], by_group))
-            found += [
-                _of_groups(attribute.name, attribute, self.kept[attribute.name], metric)
-                for metric in self.of("groups")
-            ]
-        if self.intersection is not None:
-            read = {name for metric in self.of("everybody") for name in metric.reads}
-            found += [
-                _of_groups(EVERYONE, self.intersection, self._of(self.intersection), metric)
-                for metric in self.of("groups")
-                if metric.name in read
-            ]
-        return found
+    def _inside(self) -> list[Metric]:
+        """Metrics that are also taken of every group on its own."""
+        return [metric for metric in self.of("patients") if metric.by_group and self.inside_groups]
 
-    def _inside(self, metric: Metric) -> bool:
-        """Whether the metric is also taken of every group on its own."""
-        return self.inside_groups and metric.of == "patients" and metric.by_group
 
-    def _of(self, attribute: Attribute) -> Patients:
-        # Attributes that leave nobody out share the sorted pairs of everyone.
-        everybody = len(attribute.kept) == len(self.everyone)
-        return self.everyone if everybody else self.everyone.take(attribute.kept)
-
-    def _between(self, attribute: Attribute | None, sheet: Sheet, known: Mapping[Key, Number]) -> Between:
-        if attribute is None:
-            return Between(EVERYONE, self.intersection, self.everyone, sheet, known)
-        return Between(attribute.name, attribute, self.kept[attribute.name], sheet, known)
+def value_of(metric: Metric, patients: Patients, weight: FloatArray) -> float:
+    """A metric of a set of patients; NaN if nobody has weight, or no finite value is best."""
+    if not weight.any():
+        return float("nan")
+    value = float(metric.function(patients, weight))
+    return value if np.isfinite(value) else float("nan")
 
 
 def replicates_of(name: str, value: int) -> int:
@@ -255,26 +300,3 @@ def replicates_of(name: str, value: int) -> int:
     if value != int(value) or value < 0 or value == 1:
         raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
     return int(value)
-
-
-def _of_set(attribute: str, label: str, patients: Patients, metrics: Sequence[Metric]) -> _Computed:
-    """Metrics of one set of patients."""
-
-    def values(weight: FloatArray, resampled: bool) -> list[float]:
-        own = weight if patients.rows is None else weight[patients.rows]
-        return [
-            float("nan") if resampled and not metric.resampled else metric(patients, own)
-            for metric in metrics
-        ]
-
-    return _Computed([Place(attribute, label, metric.name) for metric in metrics], values)
-
-
-def _of_groups(name: str, attribute: Attribute, patients: Patients, metric: Metric) -> _Computed:
-    """One metric of all groups of an attribute."""
-
-    def values(weight: FloatArray, resampled: bool) -> list[float]:
-        found: list[float] = metric.function(patients, attribute.kept_groups, weight[attribute.kept]).tolist()
-        return found
-
-    return _Computed([Place(name, label, metric.name) for label in attribute.labels], values)

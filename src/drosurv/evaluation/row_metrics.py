@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Panel, value_of
 from drosurv.evaluation.patients import Patients
 from drosurv.target import IntArray
 
@@ -43,7 +43,7 @@ def of_name(name: str, patients: Patients) -> RowMetric:
             f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
             "curves need risk=Predictions(risk, survival, times)."
         )
-    return lambda rows: CATALOGUE[name](patients.take(rows), np.ones(len(rows)))
+    return lambda rows: value_of(CATALOGUE[name], patients.take(rows), np.ones(len(rows)))
 
 
 def of_callable(metric: Callable[..., float], patients: Patients, params: Mapping[str, Any]) -> RowMetric:

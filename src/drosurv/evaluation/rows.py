@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, whose
-from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.sheet import Key, Place, Sheet
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import Key, Panel, Place, Sheet
+from drosurv.evaluation.metric import Metric
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.presentation import VERSUS, attribute_name, label_name, with_interval
 
@@ -112,7 +112,7 @@ def rows_of(
         for label in attribute.labels:
             places = [Place(name, label, metric.name) for metric in shown]
             count, few = panel.counts[name, label], (name, label) in small
-            rows += [row(at, "group", panel.number(sheet, at), count, few) for at in places if at in sheet]
+            rows += [row(at, "group", sheet[at], count, few) for at in places if at in sheet]
         count = Count.of(panel.kept[name].target)
         for metric in shown:
             if (name, metric.name) in numbers:

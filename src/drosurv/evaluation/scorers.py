@@ -11,8 +11,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
-from drosurv.evaluation.catalogue import CATALOGUE, Metric
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.metric import Metric
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target

@@ -15,8 +15,8 @@ from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import Key
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.evaluation.sheet import Key
 from drosurv.inference import Number
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray

@@ -11,9 +11,8 @@ import numpy as np
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import intersection_of, parse_attributes
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.sheet import Key
 from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention

@@ -1,7 +1,7 @@
 import numpy as np
 
+from drosurv.evaluation.metric import Between
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.sheet import Between, Place, Sheet
 from drosurv.inference import Draws
 from drosurv.target import Target
 
@@ -19,13 +19,11 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
 
 def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
     weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint16)
-    places = [Place("overall", "all", "x")]
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
     everyone = Patients(Scoring(np.zeros(3), None, target))
 
     def linear(patients, drawn, influence):
-        sheet = Sheet(places, np.array([1.0]), np.zeros((len(drawn), 1)), drawn)
-        return Between("overall", None, patients, sheet, {}).linear(5.0, influence).draws
+        return Between(patients, None, {}, {}, drawn).linear(5.0, influence).draws
 
     assert linear(everyone, weights, lambda: np.array([0.5, 0.25, 7.0])).tolist() == [5.25, 5.0]
     # Those left out of an attribute have no influence on it.
