@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import pandas as pd
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.published import load_published
+from drosurv.paper.tables import number
 from drosurv.presentation import Table
 
 # The unregularised method, the paper's two, and the shrinkage control, for each network.
@@ -42,6 +43,8 @@ def check_claims(
     `summary` may hold any experiments, tuned by CI and by F_A; `comparison` and `diagnostic` are those of settings
     chosen on the validation and on the test set.
     """
+    if summary.empty:
+        return ()
     cells = _Cells(summary)
     found = [_imparity(cells)]
     if comparison is not None and diagnostic is not None:
@@ -50,49 +53,58 @@ def check_claims(
     return tuple(claim for claim in found if claim is not None)
 
 
+class _Row(NamedTuple):
+    """A row of a claim's table; `methods` are the network's, the unregularised one first."""
+
+    experiment: str
+    network: str
+    methods: Sequence[str]
+
+    @property
+    def head(self) -> tuple[str, str]:
+        return EXPERIMENTS[self.experiment].title, self.network
+
+
 class _Cells:
     """Rows of a summary with a mean, by tuning, experiment, method and metric; and the published means."""
 
     def __init__(self, summary: pd.DataFrame) -> None:
         key = ["tuned_by", "experiment", "method", "metric"]
-        known = summary.loc[np.isfinite(summary["mean"])].set_index(key, drop=False)
-        self.found: dict[Any, dict[str, Any]] = dict(zip(known.index, known.to_dict("records"), strict=True))
-        published = load_published().set_index(key[1:])["mean"]
-        self.published: dict[Any, float] = published.to_dict()
+        self.found = summary.loc[np.isfinite(summary["mean"])].set_index(key).to_dict("index")
+        self.published: dict[Any, float] = load_published().set_index(key[1:])["mean"].to_dict()
 
-    def mean(self, *key: str) -> float:
-        """NaN where there is none."""
-        return float(self.found[key]["mean"]) if key in self.found else float("nan")
-
-    def rows(self, tuned_by: str, metric: str) -> list[tuple[str, str, Sequence[str]]]:
-        """Experiment, network and its methods, where the unregularised and the first robust one have a number."""
+    def rows(self, tuned_by: str, metric: str, needed: Sequence[int] = (0, 1)) -> list[_Row]:
+        """Those whose needed methods have a number."""
         return [
-            (experiment, network, methods)
+            _Row(experiment, network, methods)
             for experiment in EXPERIMENTS
             for network, methods in _ROWS.items()
-            if all((tuned_by, experiment, method, metric) in self.found for method in methods[:2])
+            if all((tuned_by, experiment, methods[k], metric) in self.found for k in needed)
         ]
+
+    def means(self, tuned_by: str, row: _Row, metric: str) -> list[float]:
+        """Of the row's methods; NaN where there is none."""
+        cells = (self.found.get((tuned_by, row.experiment, name, metric), {}) for name in row.methods)
+        return [cell.get("mean", np.nan) for cell in cells]
+
+    def printed(self, row: _Row, metric: str, digits: int) -> list[str]:
+        """The published values of the unregularised and the first robust method."""
+        keys = ((row.experiment, name, metric) for name in row.methods[:2])
+        return [number(self.published.get(key, np.nan), digits) for key in keys]
 
 
 def _imparity(cells: _Cells) -> Claim | None:
-    rows = cells.rows("ci", "concordance_imparity")
+    metric = "concordance_imparity"
+    rows = cells.rows("ci", metric)
     if not rows:
         return None
     lower, outside, table = 0, 0, []
-    for experiment, network, methods in rows:
-        plain, robust = (cells.found["ci", experiment, name, "concordance_imparity"] for name in methods[:2])
+    for row in rows:
+        plain, robust = (cells.found["ci", row.experiment, name, metric] for name in row.methods[:2])
         lower += robust["mean"] < plain["mean"]
         outside += robust["high"] < plain["mean"]
-        published = [cells.published.get((experiment, name, "concordance_imparity")) for name in methods[:2]]
-        table.append(
-            (
-                EXPERIMENTS[experiment].title,
-                network,
-                _with_interval(plain),
-                _with_interval(robust),
-                *("–" if value is None else f"{value:.2f}" for value in published),
-            )
-        )
+        shown = (f"{cell['mean']:.2f} [{cell['low']:.2f}, {cell['high']:.2f}]" for cell in (plain, robust))
+        table.append((*row.head, *shown, *cells.printed(row, metric, 2)))
     header = ("table", "network", "Cox or DeepSurv", "DRO-COX", "published, plain", "published, DRO-COX")
     return Claim(
         "Tuned by concordance imparity (CI), DRO-COX has a lower one than the unregularised model.",
@@ -145,22 +157,17 @@ def _choice(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> Claim | None:
 
 
 def _average_disparity(cells: _Cells) -> Claim | None:
-    rows = cells.rows("fa", "average_disparity")
-    rows = [row for row in rows if ("fa", row[0], row[2][3], "average_disparity") in cells.found]
+    rows = cells.rows("fa", "average_disparity", needed=(0, 1, 3))
     if not rows:
         return None
     lower, beaten, table = 0, 0, []
-    for experiment, network, methods in rows:
-        values = [cells.mean("fa", experiment, name, "average_disparity") for name in methods]
+    for row in rows:
+        values, shares = (cells.means("fa", row, metric) for metric in ("average_disparity", "gain_share"))
         lower += values[1] < values[0]
         beaten += values[3] <= values[1]
-        shown = (
-            f"{value:.3f} ({cells.mean('fa', experiment, name, 'gain_share'):.2f})"
-            if np.isfinite(value)
-            else "–"
-            for value, name in zip(values, methods, strict=True)
-        )
-        table.append((EXPERIMENTS[experiment].title, network, *shown))
+        pairs = zip(values, shares, strict=True)
+        shown = (f"{value:.3f} ({share:.2f})" if np.isfinite(value) else "–" for value, share in pairs)
+        table.append((*row.head, *shown))
     header = ("table", "network", "unregularised", "DRO-COX", "DRO-COX (SPLIT)", "unregularised x c")
     return Claim(
         "Tuned by the average disparity F_A, DRO-COX has a lower one at nearly the same c-index.",
@@ -174,30 +181,20 @@ def _average_disparity(cells: _Cells) -> Claim | None:
 
 
 def _brier(cells: _Cells) -> Claim | None:
-    rows = cells.rows("ci", "integrated_brier_score")
+    metric = "integrated_brier_score"
     # Every attribute of a dataset shows the same test patients: one table each is enough.
-    seen: dict[tuple[str, str], tuple[str, str, Sequence[str]]] = {}
-    for row in rows:
-        key = (EXPERIMENTS[row[0]].datasets[0], row[1])
-        if key not in seen or (row[0], row[2][0], "integrated_brier_score") in cells.published:
+    seen: dict[tuple[str, str], _Row] = {}
+    for row in cells.rows("ci", metric):
+        key = (EXPERIMENTS[row.experiment].datasets[0], row.network)
+        if key not in seen or (row.experiment, row.methods[0], metric) in cells.published:
             seen[key] = row
     if not seen:
         return None
     worse, table = 0, []
-    for experiment, network, methods in seen.values():
-        values = [cells.mean("ci", experiment, name, "integrated_brier_score") for name in methods[:3]]
+    for row in seen.values():
+        values = cells.means("ci", row, metric)[:3]
         worse += values[1] > values[0]
-        published = [
-            cells.published.get((experiment, name, "integrated_brier_score")) for name in methods[:2]
-        ]
-        table.append(
-            (
-                EXPERIMENTS[experiment].title,
-                network,
-                *(f"{value:.4f}" if np.isfinite(value) else "–" for value in values),
-                *("–" if value is None else f"{value:.4f}" for value in published),
-            )
-        )
+        table.append((*row.head, *(number(value, 4) for value in values), *cells.printed(row, metric, 4)))
     header = (
         *("table", "network", "unregularised", "DRO-COX", "DRO-COX (SPLIT)"),
         *("published, plain", "published, DRO-COX"),
@@ -209,7 +206,3 @@ def _brier(cells: _Cells) -> Claim | None:
         "time with labels in another order.",
         Table.of_markdown("Integrated Brier score", header, table),
     )
-
-
-def _with_interval(cell: dict[str, Any]) -> str:
-    return f"{cell['mean']:.2f} [{cell['low']:.2f}, {cell['high']:.2f}]"

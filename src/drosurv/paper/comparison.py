@@ -14,7 +14,6 @@ from drosurv.paper.known_reasons import (
     known_reasons,
 )
 from drosurv.paper.published import load_published
-from drosurv.target import BoolArray
 
 AGREEMENT = 2.0
 # No correct program matches the published IBS, so it is shown and not counted.
@@ -31,26 +30,15 @@ def compare(
 ) -> pd.DataFrame:
     """Put every published cell beside ours; with z = (ours - published mean) / published sd it agrees if abs(z) <= 2.
 
-    Parameters
-    ----------
-    summary : DataFrame
-        Tuned by CI (or at the ablations' setting), as the published tables are.
-    published : DataFrame, optional
-        Like :func:`load_published`, the default.
-    nearest : DataFrame, optional
-        From ``nearest_settings``: a row that one setting gives as a whole differs only by the choice of a setting, or
-        by the published gradient where it is trained with that.
-    circumstances : collection of str
-        What was special about our run, for ``known_reasons``.
+    `summary` is tuned by CI (or at the ablations' setting), as the published tables are; `published` is by default all
+    that :func:`load_published` gives. `nearest` is from ``nearest_settings``: a row that one setting gives as a whole
+    differs only by the choice of a setting, or by the published gradient where it is trained with that. The
+    `circumstances` of our run are for ``known_reasons``.
 
-    Returns
-    -------
-    DataFrame, one row per published cell
-        The cell, ``published_mean``, ``published_sd``, our ``mean``, ``sd``, ``low``, ``high``, ``repeats``,
-        ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS),
-        ``misaligned`` (our IBS computed as the published one, NaN for other metrics);
-        where a cell does not agree or is not counted, ``codes`` and ``reason`` tell what is known about it,
-        and ``explained`` whether that is a cause.
+    One row per published cell: the cell, ``published_mean``, ``published_sd``, our ``mean``, ``sd``, ``low``, ``high``,
+    ``repeats``, ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS),
+    ``misaligned`` (our IBS computed as the published one, NaN for other metrics); where a cell does not agree or is
+    not counted, ``codes`` and ``reason`` tell what is known about it, and ``explained`` whether that is a cause.
     """
     published = load_published() if published is None else published
     tuned = summary.loc[summary["tuned_by"] != "fa"]
@@ -64,7 +52,7 @@ def compare(
     misaligned = tuned.loc[tuned["metric"] == "misaligned_brier_score", [*_CELL, "mean"]]
     misaligned = misaligned.assign(metric="integrated_brier_score").rename(columns={"mean": "misaligned"})
     table = table.merge(misaligned, on=_CELL, how="left", validate="one_to_one")
-    wanted = _is_false(table["agrees"]) | ~table["counted"].to_numpy(dtype=bool)
+    wanted = ~table["agrees"].fillna(True).astype(bool) | ~table["counted"]
     whole = {} if nearest is None else _given_by_one_setting(table, nearest, circumstances)
     reasons = [
         known_reasons(*cell, [*circumstances, *whole.get((cell[0], cell[2]), ())]) if show else ()
@@ -83,24 +71,17 @@ def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
     a known cause), ``unexplained``, and ``missing`` (published cells without our number).
     """
     counted = comparison.loc[comparison["counted"]]
-    records = []
-    for group, cells in counted.groupby(by, sort=False):
-        known = cells["agrees"].notna()
-        agree = int(cells["agrees"].fillna(False).sum())
-        explained = int((_is_false(cells["agrees"]) & cells["explained"].to_numpy(dtype=bool)).sum())
-        total = int(known.sum())
-        records.append(
-            {
-                by: group,
-                "cells": total,
-                "agree": agree,
-                "fraction": agree / total if total else np.nan,
-                "explained": explained,
-                "unexplained": total - agree - explained,
-                "missing": len(cells) - total,
-            }
-        )
-    return pd.DataFrame(records)
+    known, agree = counted["agrees"].notna(), counted["agrees"].fillna(False).astype(bool)
+    flags = {
+        "cells": known,
+        "agree": agree,
+        "explained": known & ~agree & counted["explained"],
+        "missing": ~known,
+    }
+    counts = pd.DataFrame(flags).astype(int).groupby(counted[by], sort=False).sum().reset_index()
+    counts["fraction"] = counts["agree"] / counts["cells"]
+    counts["unexplained"] = counts["cells"] - counts["agree"] - counts["explained"]
+    return counts[[by, "cells", "agree", "fraction", "explained", "unexplained", "missing"]]
 
 
 def _given_by_one_setting(
@@ -129,8 +110,3 @@ def _given_by_one_setting(
 
 def _cells(table: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:
     return zip(*(table[name] for name in ("experiment", "dataset", "method", "metric")), strict=True)
-
-
-def _is_false(flags: pd.Series[bool]) -> BoolArray:
-    """Where a flag is known and False."""
-    return ~flags.fillna(True).to_numpy(dtype=bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -32,18 +32,11 @@ class Reason:
     metric: str = "*"
     circumstance: str | None = None
 
-    def holds_for(
-        self, experiment: str, dataset: str, method: str, metric: str, circumstances: Collection[str] = ()
-    ) -> bool:
-        """Whether it explains this cell."""
-        pairs = (
-            (experiment, self.experiment),
-            (dataset, self.dataset),
-            (method, self.method),
-            (metric, self.metric),
-        )
+    def holds_for(self, cell: Sequence[str], circumstances: Collection[str] = ()) -> bool:
+        """Whether it explains the cell (experiment, dataset, method, metric)."""
+        told = zip(cell, (self.experiment, self.dataset, self.method, self.metric), strict=True)
         return (self.circumstance is None or self.circumstance in circumstances) and all(
-            any(fnmatchcase(value, pattern) for pattern in patterns.split("|")) for value, patterns in pairs
+            any(fnmatchcase(value, pattern) for pattern in patterns.split("|")) for value, patterns in told
         )
 
 
@@ -177,4 +170,4 @@ def known_reasons(
     ['ties-lpl', 'ties-training']
     """
     cell = (experiment, dataset, method, metric)
-    return tuple(reason for reason in KNOWN_REASONS if reason.holds_for(*cell, circumstances))
+    return tuple(reason for reason in KNOWN_REASONS if reason.holds_for(cell, circumstances))

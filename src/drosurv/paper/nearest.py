@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -30,13 +31,10 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     It is found by looking at the published numbers, so it is no result; but where it gives the whole row, the
     training and the metrics are the published ones, and only the choice of a setting is not.
 
-    Returns
-    -------
-    DataFrame, one row per published cell that is counted and of which we have numbers
-        ``experiment``, ``method``, ``trained`` (the method, or the one that stands for it), ``metric``, the setting's
-        parameters, ``nearest_mean`` over repeats on the test set, in the printed unit, with ``low`` and ``high`` for
-        CI, ``nearest_difference_in_sds``, ``published_mean``, and of the row ``misaligned_brier_score`` and
-        ``published_brier_score``.
+    One row per published cell that is counted and of which we have numbers: ``experiment``, ``method``, ``trained``
+    (the method, or the one that stands for it), ``metric``, the setting's parameters, ``nearest_mean`` over repeats on
+    the test set, in the printed unit, with ``low`` and ``high`` for CI, ``nearest_difference_in_sds``,
+    ``published_mean``, and of the row ``misaligned_brier_score`` and ``published_brier_score``.
     """
     names, scales = list(_SCALE), list(_SCALE.values())
     shown = grid.loc[grid["part"] == "test"]
@@ -78,20 +76,10 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
 
 def nearest_table(nearest: pd.DataFrame) -> Table:
     """Each published row, the setting nearest to it, and how many of its cells that setting gives."""
-    rows = []
-    for (experiment, name), cells in nearest.groupby(["experiment", "trained"], sort=False):
-        method, row = METHODS[str(name)], cells.iloc[0]
+    rows: list[tuple[str | Text, ...]] = []
+    for head, cells, brier in _by_row(nearest):
         z = cells["nearest_difference_in_sds"].abs()
-        rows.append(
-            (
-                EXPERIMENTS[str(experiment)].title,
-                method.heading,
-                _setting(row),
-                f"{int((z <= AGREEMENT).sum())} of {len(z)}",
-                f"{z.max():.1f}",
-                _brier(row),
-            )
-        )
+        rows.append((*head, f"{int((z <= AGREEMENT).sum())} of {len(z)}", f"{z.max():.1f}", brier))
     header = ("table", "method", "setting", "cells that agree", "largest difference (sds)", _BRIER)
     return Table.of_markdown(
         "The setting nearest to each published row (DIAGNOSTIC: found with the published numbers, not a result)",
@@ -108,19 +96,9 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
 def published_gradient_table(nearest: pd.DataFrame) -> Table:
     """Published rows of the split methods beside the nearest setting trained with the published gradient."""
     rows: list[tuple[str | Text, ...]] = []
-    trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
-    for (experiment, name), cells in trained_so.groupby(["experiment", "trained"], sort=False):
-        method, row = METHODS[str(name)], cells.iloc[0]
+    for head, cells, brier in _by_row(nearest.loc[nearest["trained"] != nearest["method"]]):
         by_metric = cells.set_index("metric").to_dict("index")
-        rows.append(
-            (
-                EXPERIMENTS[str(experiment)].title,
-                method.heading,
-                _setting(row),
-                *(_beside(by_metric[metric]) for metric in _SCALE),
-                _brier(row),
-            )
-        )
+        rows.append((*head, *(_beside(by_metric[metric]) for metric in _SCALE), brier))
     labels = [metric.label for metric in TABLE_METRICS if metric.name in _SCALE]
     return Table.of_markdown(
         "DRO-COX (SPLIT) trained with the published gradient (DIAGNOSTIC: settings found with the published numbers)",
@@ -134,12 +112,13 @@ def published_gradient_table(nearest: pd.DataFrame) -> Table:
     )
 
 
-def _setting(row: pd.Series[Any]) -> str:
-    return ", ".join(f"{name} {row[name]:g}" for name in PARAMETERS if row[name] == row[name])
-
-
-def _brier(row: pd.Series[Any]) -> str:
-    return f"{row['misaligned_brier_score']:.4f} / {row['published_brier_score']:.4f}"
+def _by_row(nearest: pd.DataFrame) -> Iterator[tuple[tuple[str | Text, ...], pd.DataFrame, str]]:
+    """What each row of a table begins with, its cells, and its Brier scores."""
+    for (experiment, name), cells in nearest.groupby(["experiment", "trained"], sort=False):
+        row = cells.iloc[0]
+        setting = ", ".join(f"{name} {row[name]:g}" for name in PARAMETERS if row[name] == row[name])
+        head = (EXPERIMENTS[str(experiment)].title, METHODS[str(name)].heading, setting)
+        yield head, cells, f"{row['misaligned_brier_score']:.4f} / {row['published_brier_score']:.4f}"
 
 
 def _beside(cell: dict[Any, Any]) -> Text:

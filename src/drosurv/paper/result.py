@@ -25,7 +25,6 @@ CONTROLS = (
     "calibration_slope",
     "misaligned_brier_score",
 )
-_UNIT_COLUMNS = ("dataset", "method", "repeat")
 
 
 def check_result(unit: Unit, result: Mapping[str, Any]) -> None:
@@ -63,24 +62,14 @@ def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
     ``candidate`` is the number of the grid point. Then come the grid's parameters, the metrics with
     ``average_disparity`` = (F_I + F_G + F_cap)/3, and the controls.
     """
+    numbers = [*PARAMETERS, *STORED_METRICS, *CONTROLS]
     records = []
     for unit, result in results:
         number = {_setting(setting): k for k, setting in enumerate(unit.method.settings())}
-        for row in result["rows"]:
-            records.append(
-                {
-                    "dataset": unit.dataset,
-                    "method": unit.method.name,
-                    "repeat": unit.repeat,
-                    "attribute": row["attribute"],
-                    "part": row["part"],
-                    "candidate": number[_setting(row)],
-                    **{name: row.get(name) for name in (*PARAMETERS, *STORED_METRICS, *CONTROLS)},
-                }
-            )
-    columns = [*_UNIT_COLUMNS, "attribute", "part", "candidate", *PARAMETERS, *STORED_METRICS, *CONTROLS]
+        key = {"dataset": unit.dataset, "method": unit.method.name, "repeat": unit.repeat}
+        records += [{**key, **row, "candidate": number[_setting(row)]} for row in result["rows"]]
+    columns = ["dataset", "method", "repeat", "attribute", "part", "candidate", *numbers]
     table = pd.DataFrame(records, columns=columns)
-    numbers = [*PARAMETERS, *STORED_METRICS, *CONTROLS]
     table[numbers] = table[numbers].astype(float)
     thirds = ["individual_disparity", "group_disparity", "intersectional_disparity"]
     table["average_disparity"] = table[thirds].sum(axis="columns", skipna=False) / 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,23 +36,12 @@ def choose_settings(
     its own shows that one. A repeat of a method whose unregularised method is not finished is left out with a
     warning.
 
-    Parameters
-    ----------
-    grid : DataFrame
-        From ``gather``.
-    experiment : Experiment
-        Its cohorts and methods are shown.
-    tuned_by : "ci" or "fa"
-        What is minimised inside the accuracy budget.
-    select_on : "validation" or "test"
-        The part that the choice looks at. "test" is a diagnostic: it shows what choosing on the answers would
-        give, and is no result.
+    `grid` is from ``gather``; the cohorts and methods of the experiment are shown. Inside the accuracy budget
+    `tuned_by` names what is minimised, "ci" or "fa", and `select_on` the part that the choice looks at: "test" is a
+    diagnostic, which shows what choosing on the answers would give, and is no result.
 
-    Returns
-    -------
-    DataFrame, one row per cohort, method and repeat
-        Test metrics and controls in the library's units, the setting's parameters, ``gain_share``, and
-        ``reason`` and ``fallback`` of the choice.
+    One row per cohort, method and repeat: test metrics and controls in the library's units, the setting's parameters,
+    ``gain_share``, and ``reason`` and ``fallback`` of the choice.
     """
     if tuned_by not in TUNINGS:
         raise ValueError(f"tuned_by must be one of {', '.join(TUNINGS)}, got {tuned_by!r}.")
@@ -73,11 +62,9 @@ def choose_settings(
 
 def parse_select_on(value: str) -> SelectOn:
     """The part that a choice looks at, checked."""
-    if value == "validation":
-        return "validation"
-    if value == "test":
-        return "test"
-    raise ArgumentError.must("select_on", "be 'validation' or 'test'", value)
+    if value not in get_args(SelectOn):
+        raise ArgumentError.must("select_on", "be 'validation' or 'test'", value)
+    return cast(SelectOn, value)
 
 
 def _choices(

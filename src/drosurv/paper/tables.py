@@ -96,7 +96,7 @@ def agreement_table(agreement: pd.DataFrame) -> Table:
     """Published cells (IBS aside) within two published standard deviations."""
     header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
     rows = tuple(
-        tuple(text(_number(value, 3) if isinstance(value, float) else str(value)) for value in row)
+        tuple(text(number(value, 3) if isinstance(value, float) else str(value)) for value in row)
         for row in agreement.itertuples(index=False, name=None)
     )
     note = (
@@ -114,14 +114,12 @@ def _only(frame: pd.DataFrame, column: str) -> str:
     return str(values[0])
 
 
-def _cells(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
+def _cells(frame: pd.DataFrame) -> dict[str, dict[Any, Any]]:
     """Row of the frame by method and metric."""
-    cells: dict[str, dict[str, dict[str, Any]]] = {}
-    for record in frame.to_dict("records"):
-        cells.setdefault(str(record["method"]), {})[str(record["metric"])] = {
-            str(name): value for name, value in record.items()
-        }
-    return cells
+    return {
+        str(method): rows.set_index("metric").to_dict("index")
+        for method, rows in frame.groupby("method", sort=False)
+    }
 
 
 def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
@@ -141,7 +139,8 @@ def _heading(metric: TableMetric) -> Text:
     return Text(f"{metric.label} {plain}", metric.latex + latex)
 
 
-def _number(value: float, digits: int = 4) -> str:
+def number(value: float, digits: int = 4) -> str:
+    """With so many decimals; a dash where there is none."""
     return f"{value:.{digits}f}" if np.isfinite(value) else "–"
 
 
@@ -149,28 +148,28 @@ def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
     """CI is never shown without it; unknown ends are shown as unknown."""
     if metric.name != "concordance_imparity":
         return ""
-    return f" [{_number(cell['low'], 2)}, {_number(cell['high'], 2)}]"
+    return f" [{number(cell['low'], 2)}, {number(cell['high'], 2)}]"
 
 
 def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
     if cell is None:
         return text("–")
-    return text(f"{_number(cell['mean'])} ({_number(cell['sd'])}){_interval(cell, metric)}")
+    return text(f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}")
 
 
 def _short(cell: dict[str, Any] | None) -> Text:
-    return text("–" if cell is None else _number(cell["mean"], 2))
+    return text("–" if cell is None else number(cell["mean"], 2))
 
 
 def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
     if cell is None:
         return text("–")
-    ours = f"{_number(cell['mean'])}{_interval(cell, metric)}"
+    ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
     z = cell["difference_in_sds"]
     difference = f"{z:+.1f}" if np.isfinite(z) else "–"
     misaligned = cell.get("misaligned", np.nan)
-    ours += f", misaligned {_number(misaligned)}" if np.isfinite(misaligned) else ""
-    shown = text(f"{ours} / {_number(cell['published_mean'])} ({difference})")
+    ours += f", misaligned {number(misaligned)}" if np.isfinite(misaligned) else ""
+    shown = text(f"{ours} / {number(cell['published_mean'])} ({difference})")
     if cell["counted"] and abs(z) > AGREEMENT:
         shown = shown.bold()
     mark = ",".join(_LETTERS[code] for code in _codes(cell["codes"]))
