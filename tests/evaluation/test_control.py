@@ -3,7 +3,7 @@ import pytest
 
 from drosurv import metrics
 from drosurv.evaluation.control import disparities, shrinkage_control
-from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.evaluate import prepare
 from drosurv.metrics import gain_over_null
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.evaluate import prepare
 from drosurv.groups import Groups
 from drosurv.inference import studentized_ratio
 from drosurv.metrics import bootstrap, concordance_index

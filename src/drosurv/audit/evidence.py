@@ -14,8 +14,8 @@ import pandas as pd
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
 from drosurv.evaluation.attributes import Attribute, parse_attributes
+from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import predict_curves, predict_risk
-from drosurv.evaluation.prepare import prepare
 from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import likelihood_gains
 from drosurv.repairs import RepairedCox, repair

@@ -11,8 +11,8 @@ import pandas as pd
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, Place, Sheet, replicates_of
+from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import final_step, prepared
-from drosurv.evaluation.prepare import prepare
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.inference.resampling import seed_sequence
 from drosurv.presentation import (

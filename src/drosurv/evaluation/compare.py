@@ -12,7 +12,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
-from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.evaluate import prepare
 from drosurv.groups import Missing
 from drosurv.inference import Draws, Number, compare_draws
 from drosurv.inference.resampling import seed_sequence

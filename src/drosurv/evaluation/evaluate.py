@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from math import isnan
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sklearn.exceptions import UndefinedMetricWarning
-
-from drosurv.evaluation.attributes import warn_of_small_groups, warn_of_undefined
+from drosurv.errors import ArgumentError
+from drosurv.evaluation.attributes import intersection_of, parse_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.engine import replicates_of
-from drosurv.evaluation.group_tables import (
-    calibration_table,
-    cross_group_table,
-    d_calibration_table,
-    survival_table,
-)
+from drosurv.evaluation.engine import Panel, replicates_of
+from drosurv.evaluation.features import plain_cox_risk, standardised_features
+from drosurv.evaluation.group_tables import group_tables
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
-from drosurv.evaluation.predictions import gives_curves, model_name
-from drosurv.evaluation.prepare import prepare
+from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.predictions import gives_curves, model_name, predict_risk, training_follow_up
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.evaluation.result import EvaluationResult, Settings
-from drosurv.evaluation.rows import Row, gaps_between_large, rows_of
+from drosurv.evaluation.rows import gaps_between_large, rows_of, warn_of_undefined_rows, without_intervals
 from drosurv.groups import Missing
+from drosurv.metrics import FollowUp, sampled_individual_disparity
 from drosurv.metrics.pair_disparities import Convention
-from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.presentation import counted
+from drosurv.metrics.sampled_pairs import Pairs, sampled_number
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
@@ -160,16 +154,8 @@ def evaluate(
     causes = has_causes(y)
     by_cause = None
     if causes:
-        by_cause = evaluate_by_cause(
-            model,
-            X,
-            y,
-            horizons,
-            sensitive_features=sensitive_features,
-            level=level,
-            missing=missing,
-            **given,
-        )
+        by_groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
+        by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **by_groups, **given)
     if given or causes:
         seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)
         if entry is not None and gives_curves(reference):
@@ -201,14 +187,11 @@ def evaluate(
         p_values = panel.p_values(permutations, advance=advance, **resampling)
     table = rows_of(panel, sheet, p_values, small, level)
     between_large = gaps_between_large(panel, sheet, p_values, small, level, permutations, **resampling)
-    _warn_of_undefined(table)
+    warn_of_undefined_rows(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     return EvaluationResult(
         rows=table,
-        calibration=calibration_table(panel, scoring.calibration_times, level),
-        d_calibration=d_calibration_table(panel),
-        survival=survival_table(panel, scoring.curve_times, level),
-        cross_group=cross_group_table(panel),
+        **group_tables(panel, level),
         control=control,
         between_large=between_large,
         said=said,
@@ -217,7 +200,7 @@ def evaluate(
             *once,
             *(seen.notes if seen else ()),
             *panel.notes,
-            *(_without_intervals(table) if replicates else ()),
+            *(without_intervals(table) if replicates else ()),
             *(() if control is None else control.notes),
         ),
         settings=Settings(
@@ -233,34 +216,85 @@ def evaluate(
     )
 
 
-def _without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Which groups' numbers have no interval although there are replicates, and why."""
-    bare: dict[str, list[str]] = {}
-    for row in rows:
-        metric, has_none = CATALOGUE[row.metric], isnan(row.low) and not isnan(row.value)
-        if row.kind == "group" and row.better and metric.resampled and has_none:
-            bare.setdefault(row.whose, []).append(metric.label)
-    if not bare:
-        return ()
-    told = "; ".join(f"{whose}: {', '.join(labels)}" for whose, labels in bare.items())
-    return (f"no interval where every replicate gives the same number, which says nothing ({told}).",)
+def prepare(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    y_train: Any,
+    sensitive_features: Any,
+    X_train: Any = None,
+    reference: Any = None,
+    missing: Missing = "group",
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    intersections: bool = False,
+    wanted: Collection[str] | None = None,
+    **how: Any,
+) -> Panel:
+    """What a caller gives as the engine takes it: checked once, predicted once.
+
+    Parameters are those of :func:`evaluate`, or, under `how`, of a :class:`~drosurv.evaluation.patients.Scoring`.
+    """
+    if how.get("convention", "paper") not in ("paper", "table"):
+        raise ArgumentError.must("convention", "be 'paper' or 'table'", how["convention"])
+    target = parse_target(y)
+    whose_follow_up = ""
+    if y_train is None:
+        y_train = training_follow_up(model)
+    if y_train is None:
+        y_train = FollowUp.parse(target)
+        whose_follow_up = (
+            "censoring weights and the null model come from the scored patients: y_train was not given."
+        )
+    attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
+    intersection = intersection_of(attributes) if attributes else None
+    features = standardised_features(X, X_train)
+    why_no_reference = ""
+    if reference is None:
+        reference, why_no_reference = plain_cox_risk(features, y_train)
+    else:
+        reference = predict_risk(reference, X, len(target), name="reference")
+    scoring = Scoring(model, X, target, y_train, reference=reference, features=features.test, **how)
+    # Asked for here, so that what is wrong with them is said before any work.
+    _ = scoring.calibration_times, scoring.has_risk and scoring.risk
+    shown = (
+        [*attributes, intersection] if intersections and intersection and len(attributes) > 1 else attributes
+    )
+    panel = Panel(Patients(scoring), shown, intersection, wanted)
+    notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
+    return replace(panel, notes=tuple(note for note in notes if note))
 
 
-def _warn_of_undefined(rows: Sequence[Row]) -> None:
-    """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
-    undefined: dict[str, list[str]] = {}
-    gain = next((row for row in rows if row.metric == "gain_over_null"), None)
-    # With a gain of the model's own there are events: the share of the reference's lacks only the latter.
-    no_gain = gain is not None and gain.status != "undefined"
-    for row in rows:
-        if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
-            warnings.warn(
-                "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
-                "than no model does.",
-                UndefinedMetricWarning,
-                stacklevel=3,
-            )
-        elif row.status == "undefined" and row.kind != "gap":
-            who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
-            undefined.setdefault(who, []).append(row.metric)
-    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])
+def _sampled(panel: Panel) -> str:
+    """How much the sampling of pairs leaves open, where pairs are sampled."""
+    scoring = panel.everyone.scoring
+    number = sampled_number(scoring.pairs, len(panel.everyone))
+    if number is None or "individual_disparity" not in (metric.name for metric in panel.metrics):
+        return ""
+    value, error = sampled_individual_disparity(
+        scoring.risk, scoring.features, scale=scoring.scale, convention=scoring.convention, pairs=number
+    )
+    relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
+    return (
+        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
+        f'a standard error{relative}; pairs="all" looks at every pair.'
+    )
+
+
+def _left_out(panel: Panel) -> list[str]:
+    notes, scoring = [], panel.everyone.scoring
+    if not scoring.has_curves:
+        notes.append(
+            "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
+        )
+    if not scoring.has_risk:
+        labels = [metric.label for metric in CATALOGUE.values() if {"risk", "hazards"} & {*metric.needs}]
+        notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
+    elif not panel.has_hazards:
+        notes.append(
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {scoring.risk.min():g} to "
+            f"{scoring.risk.max():g}."
+        )
+    if not panel.attributes:
+        notes.append("nothing is shown by group: no groups were given.")
+    return notes

@@ -13,47 +13,44 @@ from drosurv.evaluation.engine import Panel
 from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.target import FloatArray
 
 
-def calibration_table(panel: Panel, horizons: FloatArray, level: float) -> pd.DataFrame:
-    """Kaplan-Meier against mean predicted survival at every horizon, of everybody and of every group."""
-    return _by_group(
-        panel, lambda some: calibration_at(some.target, some.curves, horizons, level=level).to_dict("list")
-    )
+def group_tables(panel: Panel, level: float) -> dict[str, pd.DataFrame]:
+    """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
+    horizons, times = panel.everyone.scoring.calibration_times, panel.everyone.scoring.curve_times
 
+    def calibration(some: Patients) -> dict[Any, Any]:
+        """Kaplan-Meier against mean predicted survival at every horizon."""
+        return calibration_at(some.target, some.curves, horizons, level=level).to_dict("list")
 
-def d_calibration_table(panel: Panel) -> pd.DataFrame:
-    """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
-
-    def bins(some: Patients) -> dict[Any, Any]:
+    def tenths(some: Patients) -> dict[Any, Any]:
+        """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
         shares = d_calibration(some.target, some.curves).shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
 
-    return _by_group(panel, bins)
-
-
-def survival_table(panel: Panel, times: FloatArray, level: float) -> pd.DataFrame:
-    """Mean predicted survival and, while somebody is observed, Kaplan-Meier, of everybody and of every group."""
-
     def curves(some: Patients) -> dict[Any, Any]:
+        """Mean predicted survival and, while somebody is observed, Kaplan-Meier."""
         observed = KaplanMeier.of(some.target)
         low, high = observed.interval(times, level)
-        predicted = some.curves.at(times).mean(axis=0)
         return {
             "time": times,
-            "predicted": predicted,
+            "predicted": some.curves.at(times).mean(axis=0),
             "observed": observed.at(times),
             "low": low,
             "high": high,
             "at_risk": len(some) - np.searchsorted(np.sort(some.target.time), times, side="left"),
         }
 
-    return _by_group(panel, curves)
+    return {
+        "calibration": _by_group(panel, calibration),
+        "d_calibration": _by_group(panel, tenths),
+        "survival": _by_group(panel, curves),
+        "cross_group": _cross_group(panel),
+    }
 
 
-def cross_group_table(panel: Panel) -> pd.DataFrame:
+def _cross_group(panel: Panel) -> pd.DataFrame:
     """Concordance of the pairs whose earlier event is in one group and whose other patient in another."""
     rows = []
     for attribute in panel.attributes if panel.everyone.scoring.has_risk else ():

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, whose
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Place, Sheet
 from drosurv.evaluation.metric import Metric
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
-from drosurv.presentation import VERSUS, attribute_name, label_name, with_interval
+from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 
 Kind = Literal["overall", "group", "gap"]
 # Metrics of how well groups are served, of which a handful of patients says nothing.
@@ -164,3 +166,36 @@ def _sides(sheet: Sheet, attribute: Attribute, metric: Metric) -> tuple[str, ...
     values, _ = sheet.groups(attribute.name, attribute.labels, compared[0])
     ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
     return (attribute.labels[ascending[-1]], attribute.labels[ascending[0]]) if len(ascending) > 1 else ()
+
+
+def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Which groups' numbers have no interval although there are replicates, and why."""
+    bare: dict[str, list[str]] = {}
+    for row in rows:
+        metric, has_none = CATALOGUE[row.metric], np.isnan(row.low) and not np.isnan(row.value)
+        if row.kind == "group" and row.better and metric.resampled and has_none:
+            bare.setdefault(row.whose, []).append(metric.label)
+    if not bare:
+        return ()
+    told = "; ".join(f"{whose}: {', '.join(labels)}" for whose, labels in bare.items())
+    return (f"no interval where every replicate gives the same number, which says nothing ({told}).",)
+
+
+def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
+    """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
+    undefined: dict[str, list[str]] = {}
+    gain = next((row for row in rows if row.metric == "gain_over_null"), None)
+    # With a gain of the model's own there are events: the share of the reference's lacks only the latter.
+    no_gain = gain is not None and gain.status != "undefined"
+    for row in rows:
+        if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
+            warnings.warn(
+                "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
+                "than no model does.",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        elif row.status == "undefined" and row.kind != "gap":
+            who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
+            undefined.setdefault(who, []).append(row.metric)
+    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])

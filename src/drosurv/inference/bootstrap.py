@@ -29,18 +29,14 @@ class Interval:
 
     Parameters
     ----------
-    estimate : float
-        The value on the patients themselves.
-    low, high : float
-        Ends of the interval.
+    estimate, low, high : float
+        The value on the patients themselves, and the ends of its interval.
     level : float
-        Its nominal coverage.
+        Nominal coverage.
     standard_error : float
         Standard deviation of the replicates.
-    replicates : int
-        Number of replicates drawn.
-    undefined : int
-        How many of them had no value (NaN) and were left out.
+    replicates, undefined : int
+        Number of replicates drawn, and how many of them had no value (NaN) and were left out.
     """
 
     estimate: float
@@ -96,17 +92,7 @@ class Replicates:
     draws: FloatArray
 
     def interval(self, column: int = 0, *, level: float = 0.95, method: Method = "percentile") -> Interval:
-        """Interval of one of the values.
-
-        Parameters
-        ----------
-        column : int
-            Which of the k values.
-        level : float
-            Nominal coverage.
-        method : "percentile" or "basic"
-            Quantiles of the replicates, or those quantiles mirrored at the estimate.
-        """
+        """Interval of one of the values: quantiles of the replicates, or, if basic, those mirrored at the estimate."""
         found = interval_of(float(self.estimate[column]), self.draws[:, column], level, method)
         return found.where_replicates_differ()
 
@@ -143,10 +129,6 @@ def bootstrap(
         Seed of the draws.
     threads : int, optional
         Replicates computed at once; by default one per processor core. The result does not depend on it.
-
-    Returns
-    -------
-    Replicates
 
     Examples
     --------

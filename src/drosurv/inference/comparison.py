@@ -71,10 +71,6 @@ def paired_comparison(
     resample, replicates, random_state, threads
         As in :func:`bootstrap`.
 
-    Returns
-    -------
-    PairedComparison
-
     Examples
     --------
     >>> import numpy as np

@@ -62,20 +62,8 @@ Number = Draws | Extreme
 class Gap:
     """A gap between groups and all that is said about how sure it is.
 
-    Parameters
-    ----------
-    estimate, standard_error : float
-        The largest difference between groups, and its standard error.
-    level : float
-        Nominal coverage of the intervals.
-    p_value, low, high : float
-        Test of no gap and interval, of this gap on its own.
-    p_adjusted, low_adjusted, high_adjusted : float
-        The same, so that all gaps of the family hold together.
-    test : "permutation", "bootstrap" or ""
-        Where the p-values come from.
-    looks : int
-        How many gaps of the family were tested.
+    The adjusted p-value and ends hold together with those of all tested gaps of its family, of which there are `looks`;
+    the others are of this gap on its own. The test is "permutation", "bootstrap" or, without a p-value, "".
     """
 
     estimate: float
@@ -101,19 +89,7 @@ def judge_gaps(
 ) -> dict[Key, Gap]:
     """Intervals and tests of a family of gaps: those of one metric over several attributes.
 
-    Parameters
-    ----------
-    gaps : mapping
-        Key, such as the attribute, to the gap.
-    level : float
-        Nominal coverage of the intervals; a gap is beyond chance if its adjusted p-value is below one less this.
-    p_values : mapping, optional
-        Key to the p-value of a permutation test; the bootstrap tests those without one.
-
-    Returns
-    -------
-    dict
-        Key to :class:`Gap`.
+    p-values are those of permutation tests; the bootstrap tests gaps without one.
 
     Examples
     --------
@@ -235,10 +211,6 @@ def gap_intervals(
     largest : float
         The largest gap possible, where its interval is cut.
 
-    Returns
-    -------
-    GapIntervals
-
     Examples
     --------
     >>> import numpy as np
@@ -291,10 +263,6 @@ def ratio_intervals(
         Nominal coverage.
     replicates, random_state, threads
         As in :func:`bootstrap`.
-
-    Returns
-    -------
-    GapIntervals
 
     Examples
     --------

@@ -78,9 +78,21 @@ def permutation_test(
     >>> permutation_test(gap_of_means, parse_groups(values > 9), random_state=0).p_value
     0.001
     """
-    observed = float(statistic(groups))
-    p_value = share_at_least(statistic, observed, groups, permutations, random_state, threads)
-    return PermutationTest(observed, observed, p_value, permutations)
+    if permutations < 1:
+        raise ArgumentError.must("permutations", "be at least 1", permutations)
+    observed, streams = float(statistic(groups)), seed_sequence(random_state)
+    if np.isnan(observed):
+        return PermutationTest(observed, observed, float("nan"), permutations)
+
+    def permute(k: int) -> float:
+        codes = replicate_rng(streams, k).permutation(groups.codes)
+        return statistic(Groups(codes, groups.labels, groups.name))
+
+    permuted: FloatArray = np.fromiter(in_parallel(permute, permutations, threads), float, permutations)
+    known = permuted[~np.isnan(permuted)]
+    # Sums taken in another order may differ in the last digits from the value they equal.
+    at_least = 1 + int((known >= observed - 1e-12 * abs(observed)).sum())
+    return PermutationTest(observed, observed, at_least / (1 + len(known)), permutations)
 
 
 def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> Callable[[Groups], float]:
@@ -104,28 +116,3 @@ def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
     # A group differs from itself by 0, with a variance of 0.
     usable = np.isfinite(difference) & (variance > 0)
     return float((difference[usable] / np.sqrt(variance[usable])).max()) if usable.any() else float("nan")
-
-
-def share_at_least(
-    statistic: Callable[[Groups], float],
-    observed: float,
-    groups: Groups,
-    permutations: int,
-    random_state: Any,
-    threads: int | None,
-) -> float:
-    """Share of label permutations, the identity among them, whose statistic is at least the observed one."""
-    if permutations < 1:
-        raise ArgumentError.must("permutations", "be at least 1", permutations)
-    if np.isnan(observed):
-        return float("nan")
-    streams = seed_sequence(random_state)
-
-    def permute(k: int) -> float:
-        codes = replicate_rng(streams, k).permutation(groups.codes)
-        return statistic(Groups(codes, groups.labels, groups.name))
-
-    permuted: FloatArray = np.fromiter(in_parallel(permute, permutations, threads), float, permutations)
-    known = permuted[~np.isnan(permuted)]
-    # Sums taken in another order may differ in the last digits from the value they equal.
-    return (1 + int((known >= observed - 1e-12 * abs(observed)).sum())) / (1 + len(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from drosurv.groups import Groups, Missing, ratio_by_group
 from drosurv.inference.bootstrap import bootstrap
 from drosurv.inference.gaps import GapIntervals, gap_intervals, largest_gap
-from drosurv.inference.permutation import PermutationTest, in_standard_errors, share_at_least
+from drosurv.inference.permutation import PermutationTest, in_standard_errors, permutation_test
 from drosurv.metrics.imparity import warn_of_groups_without_pairs
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_grouped
@@ -177,10 +178,11 @@ def concordance_imparity_test(
         return float(largest_gap(ratio_by_group(groups, counts.numerator, counts.denominator)))
 
     statistic = studentized_imparity(order) if studentized else gap
-    observed = statistic(parsed)
     warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, counts.numerator, counts.denominator))
-    p_value = share_at_least(statistic, observed, parsed, permutations, random_state, threads)
-    return PermutationTest(gap(parsed), observed, p_value, permutations)
+    found = permutation_test(
+        statistic, parsed, permutations=permutations, random_state=random_state, threads=threads
+    )
+    return replace(found, gap=gap(parsed))
 
 
 def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
