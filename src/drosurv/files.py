@@ -13,13 +13,8 @@ from pathlib import Path
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write bytes, or text as UTF-8, so that a reader sees the old file or the new one, never a part.
 
-    Parameters
-    ----------
-    path : path
-        Where to write; what a link points to is replaced and the link stays. An existing file keeps its mode.
-        A folder, a device or a pipe is refused.
-    content : bytes or str
-        The whole file.
+    What a link points to is replaced and the link stays. An existing file keeps its mode. A folder, a device or a pipe
+    is refused.
 
     Examples
     --------

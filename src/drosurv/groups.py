@@ -17,16 +17,9 @@ MISSING_LABEL = "missing"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of each of n patients.
+    """The group of each of n patients: its position in `labels`, or -1 for a patient left out.
 
-    Parameters
-    ----------
-    codes : (n,) intp
-        Position in `labels` of each patient's group; -1 for a patient left out.
-    labels : tuple
-        One label per group; a tuple of labels for each intersection of several attributes.
-    name : str
-        The argument the labels came from, for messages.
+    The label of an intersection of several attributes is a tuple of labels. Messages call the groups `name`.
     """
 
     codes: IntArray
@@ -61,28 +54,11 @@ def parse_groups(
     labels: Sequence[Any] | None = None,
     at_least: int = 2,
 ) -> Groups:
-    """Turn labels into codes.
+    """Turn labels (n,), or (n, J) whose intersections are the groups, into codes.
 
-    Parameters
-    ----------
-    groups : (n,) labels, or (n, J) array or DataFrame
-        Any labels pandas can tell apart. Several columns mean their intersections that hold a patient.
-    n : int, optional
-        Number of patients the labels must match.
-    name : str
-        What error messages call the argument.
-    missing : "group" or "drop"
-        Whether patients without a label form a group of their own, called ``"missing"``, or are left out
-        (code -1).
-    labels : sequence, optional
-        The labels that may occur, in the order wanted. A label outside it is an error; one that no patient
-        has stays, as an empty group. By default the labels that occur, sorted.
-    at_least : int
-        The fewest groups that make sense; a gap needs two.
-
-    Returns
-    -------
-    Groups
+    Patients without a label form a group of their own, called ``"missing"``, or are left out. `labels` are those that
+    may occur, in the order wanted: one that no patient has stays, as an empty group. By default they are those that
+    occur, sorted. Fewer groups than `at_least` are an error: a gap needs two.
 
     Examples
     --------

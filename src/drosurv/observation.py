@@ -17,20 +17,9 @@ from drosurv.target import FloatArray, IntArray, Target
 class Observation:
     """What ``fit`` was told about the n rows beyond features, events and times; None where nothing was.
 
-    Attributes
-    ----------
-    entry : (n,) float64 or None
-        Time from which each row is under observation.
-    stratum : (n,) int or None
-        Number of each row's stratum in ``strata``.
-    strata : tuple
-        Labels of the strata, sorted.
-    clusters : (n,) int or None
-        Number of each row's cluster; rows of one patient are one, unless clusters were given.
-    offset : (n,) float64 or None
-        What is added to the scores.
-    patient : (n,) int or None
-        Number of the patient each row belongs to.
+    Each row is under observation from `entry` on, and numbered by its place in the sorted labels `strata`, by its
+    cluster and by its patient; rows of one patient are a cluster, unless clusters were given. `offset` is added to the
+    scores.
     """
 
     entry: FloatArray | None = None
@@ -86,17 +75,10 @@ def parse_observation(
     offset: Any = None,
     id: Any = None,
 ) -> Observation:
-    """Check what ``fit`` was told about the rows of a target.
+    """Check what ``fit`` was told about the n rows of a target.
 
-    Parameters
-    ----------
-    target : Target
-    entry : (n,) array, optional
-        Times before the rows' own.
-    strata, clusters, id : (n,) array, optional
-        Labels: numbers or texts, none missing.
-    offset : (n,) array, optional
-        Finite numbers.
+    Entry times lie before the rows' own, labels (strata, clusters, id) are numbers or texts, none missing, and offsets
+    are finite.
     """
     n = len(target)
     since = None if entry is None else entry_times(entry, target)

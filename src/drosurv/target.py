@@ -26,16 +26,9 @@ EVENT_WORDS = frozenset(
 class Target:
     """Observed times and event flags of n patients, in the caller's row order.
 
-    Parameters
-    ----------
-    event : (n,) bool
-        True where the event was observed, False where the patient was censored.
-    time : (n,) float64
-        Time of event or censoring, finite and not negative.
-    entry : (n,) float64 or None
-        Time from which each patient is under observation, before the own time; None: from the beginning.
-    stratum : (n,) int or None
-        Number of the stratum whose members each patient is compared with, from 0; None: everybody with everybody.
+    Times of event or censoring are finite and not negative. A patient is under observation from `entry` on, before the
+    own time (None: from the beginning), and is compared with the members of a `stratum`, numbered from 0 (None: with
+    everybody).
     """
 
     event: BoolArray
@@ -96,17 +89,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class CompetingTarget:
-    """Observed times and causes of n patients, in the caller's row order.
-
-    Parameters
-    ----------
-    cause : (n,) int
-        What ended each patient's time: 0 censoring, 1..K one of K causes.
-    time : (n,) float64
-        Time of that event or censoring, finite and not negative.
-    entry, stratum : (n,) or None
-        As in :class:`Target`.
-    """
+    """What ended the time of each of n patients, 0 for censoring or 1..K for one of K causes; as :class:`Target`."""
 
     cause: IntArray
     time: FloatArray
@@ -174,16 +157,9 @@ def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) ->
 
 
 def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
-    """Turn scikit-survival's structured array into a checked :class:`Target`.
+    """Turn scikit-survival's structured array (n,) into a checked :class:`Target`.
 
-    Parameters
-    ----------
-    y : structured array, (n,)
-        First field the event flag (bool), second field the time (number); any field names.
-    name : str
-        What error messages call the argument.
-    require_event : bool
-        Whether a target without a single event is an error.
+    Its first field is the event flag (bool), its second the time (number), by any name. Messages call it `name`.
     """
     if isinstance(y, Target):
         return y
@@ -264,9 +240,8 @@ class Surv:
         >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0])["cause"]
         array([1, 0, 2])
         """
-        return _joined(
-            "cause", _as_causes(np.asarray(cause)), np.asarray(time), [("cause", "<i8"), ("time", "<f8")]
-        )
+        causes = _as_causes(np.asarray(cause))
+        return _joined("cause", causes, np.asarray(time), [("cause", "<i8"), ("time", "<f8")])
 
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The ``drosurv`` command. A command is one line here; its module imports nothing heavy until it runs."""
+"""The ``drosurv`` command. A command is named once here; its module imports nothing heavy until it runs."""
 
 from __future__ import annotations
 
@@ -51,17 +51,8 @@ def drosurv(
     """
 
 
-app.command()(demo)
-app.command()(fit)
-app.command()(summary)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(audit)
-app.command()(repair)
-app.command()(certify)
-app.command()(tune)
-app.command()(reproduce)
-app.command()(benchmark)
+for command in (demo, fit, summary, predict, evaluate, audit, repair, certify, tune, reproduce, benchmark):
+    app.command()(command)
 app.add_typer(datasets.app, name="datasets")
 
 

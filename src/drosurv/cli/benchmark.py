@@ -9,7 +9,7 @@ import typer
 
 from drosurv.cli.options import Names, command
 from drosurv.cli.outputs import check_outputs, print_json
-from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
+from drosurv.cli.progress import computed, run_summary, tell_of_trouble, units
 
 if TYPE_CHECKING:
     from drosurv.benchmark import Benchmark
@@ -48,7 +48,7 @@ def benchmark(
     if data is not None:
         # By the environment, because worker processes inherit it.
         os.environ["DROSURV_DATA"] = str(data.resolve())
-    with stoppable(output), progress("benchmarking") as report:
+    with units("benchmarking", output) as report:
         from drosurv.benchmark import run_benchmark
 
         found = run_benchmark(
@@ -64,8 +64,7 @@ def benchmark(
             report=report,
         )
     if as_json:
-        told = run_summary(found.outcome, found.unavailable, found.files)
-        print_json({**told, "missing": found.missing})
+        print_json({**run_summary(found), "missing": found.missing})
     else:
         _show(found)
     if found.unavailable or found.missing:
@@ -74,12 +73,9 @@ def benchmark(
 
 def _show(found: Benchmark) -> None:
     errors = int((found.results["error"] != "").sum())
-    typer.echo(
-        f"{found.outcome.computed} units computed and {found.outcome.reused} reused in "
-        f"{duration(found.wall_seconds)}, of which {errors} are methods that failed; {found.missing} are missing."
-    )
+    typer.echo(f"{computed(found)}, of which {errors} are methods that failed; {found.missing} are missing.")
     for path in found.files:
         typer.echo(f"written: {path}")
-    tell_of_trouble(found.outcome, found.unavailable)
+    tell_of_trouble(found)
     if found.missing:
         typer.echo("Run the same command again to do what is missing.", err=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from drosurv.cli.options import Names, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.cli.progress import duration, progress, run_summary, stoppable, tell_of_trouble
+from drosurv.cli.progress import computed, run_summary, tell_of_trouble, units
 from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def reproduce(
         raise ArgumentError(
             Argument("seer_file", str(seer_file)), " is not a file: check its name and folder."
         )
-    with stoppable(output), progress("reproducing") as report:
+    with units("reproducing", output) as report:
         from drosurv.paper import reproduce as run
 
         found = run(
@@ -66,20 +66,13 @@ def reproduce(
             report=report,
         )
     if as_json:
-        print_json(_summary(found, output))
+        agreement = [] if found.agreement is None else found.agreement.to_dict("records")
+        told = {"output": str(output), **run_summary(found), "wall_seconds": found.wall_seconds}
+        print_json({**told, "agreement": agreement})
     else:
         _show(found, output)
     if not found.complete:
         raise typer.Exit(1)
-
-
-def _summary(found: Reproduction, output: Path) -> dict[str, Any]:
-    return {
-        "output": str(output),
-        **run_summary(found.outcome, found.unavailable, found.files),
-        "wall_seconds": found.wall_seconds,
-        "agreement": [] if found.agreement is None else found.agreement.to_dict("records"),
-    }
 
 
 def _show(found: Reproduction, output: Path) -> None:
@@ -87,11 +80,7 @@ def _show(found: Reproduction, output: Path) -> None:
         title = "Published cells (IBS aside) within two published standard deviations"
         print_frame(found.agreement, title)
         typer.echo("Explained cells differ for a known cause, told under the tables named -comparison.md.")
-    outcome = found.outcome
-    typer.echo(
-        f"{outcome.computed} units computed and {outcome.reused} reused in {duration(found.wall_seconds)}; "
-        f"{len(found.files)} files written to {output}."
-    )
-    tell_of_trouble(outcome, found.unavailable)
-    if outcome.failures:
+    typer.echo(f"{computed(found)}; {len(found.files)} files written to {output}.")
+    tell_of_trouble(found)
+    if found.outcome.failures:
         typer.echo("Run the same command again to try the failed units once more.", err=True)

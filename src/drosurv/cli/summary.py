@@ -28,26 +28,25 @@ def summary(
     --level: Of the intervals, in (0, 1).
     --output: CSV file to write the table to.
     """
-    from drosurv import load
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
+    from drosurv.evaluation.predictions import final_step
     from drosurv.tables import FileFormat
+    from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model])
-    if not model.is_file():
-        raise FileNotFoundError(f"{model} is not a file: name a model that was saved.")
     if not 0 < level < 1:
         raise ArgumentError.must("level", "lie between 0 and 1", level)
     if style not in ("text", "markdown", "latex", "html"):
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
-    loaded = load(model)
-    last = loaded[-1] if hasattr(loaded, "steps") else loaded
+    opened = OpenedModel.open(model)
+    last = final_step(opened.model)
     options: dict[str, Any] = {"cause": cause} if hasattr(last, "n_causes_") else {}
     if hasattr(last, "hazard_ratios"):
         shown = last.hazard_ratios()
         frame = shown.to_frame()
     else:
-        table = summarised(loaded, level, **options)
+        table = summarised(opened.model, level, **options)
         shown, frame = table.to_table(), table.reset_index()
     if output is not None:
         FileFormat().write(frame, output)
@@ -56,5 +55,4 @@ def summary(
     else:
         if hasattr(last, "in_words"):
             typer.echo(printable("\n".join(last.in_words() or [last.status_])))
-        views = {"markdown": shown.to_markdown, "latex": shown.to_latex, "html": shown.to_html}
-        typer.echo(printable(views.get(style, shown.to_text)()))
+        typer.echo(printable(getattr(shown, f"to_{style}")()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,6 @@ from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, SelectionRule
-
-RULES = ("careful", "budget", "best", "one-se", "pareto")
 
 
 @command
@@ -67,7 +67,7 @@ def tune(
         raise ArgumentError(
             Argument("plot"), " shows a disparity between groups: pass ", Argument("groups"), " COLUMNS."
         )
-    if rule in RULES and rule != "best" and not groups:
+    if rule in ("careful", "budget", "one-se", "pareto") and not groups:
         raise ArgumentError(
             f"--rule {rule} compares groups: pass ", Argument("groups"), " COLUMNS, or --rule best."
         )
@@ -120,17 +120,16 @@ def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
 
     if not 0 <= tolerance < 1:
         raise ArgumentError.must("tolerance", "be a share in [0, 1)", tolerance)
-    if name == "careful":
-        return CarefulBudget(tolerance=tolerance, minimise=minimise)
-    if name == "budget":
-        return AccuracyBudget(tolerance=tolerance, minimise=minimise)
-    if name == "best":
-        return BestScore()
-    if name == "one-se":
-        return OneStandardError(minimise=minimise)
-    if name == "pareto":
-        return ParetoPoint(minimise=minimise)
-    raise ArgumentError.must("rule", f"be one of {', '.join(RULES)}", name)
+    rules: dict[str, Callable[[], SelectionRule]] = {
+        "careful": partial(CarefulBudget, tolerance=tolerance, minimise=minimise),
+        "budget": partial(AccuracyBudget, tolerance=tolerance, minimise=minimise),
+        "best": BestScore,
+        "one-se": partial(OneStandardError, minimise=minimise),
+        "pareto": partial(ParetoPoint, minimise=minimise),
+    }
+    if name not in rules:
+        raise ArgumentError.must("rule", f"be one of {', '.join(rules)}", name)
+    return rules[name]()
 
 
 def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]:

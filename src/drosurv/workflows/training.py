@@ -42,17 +42,9 @@ _CURVE_DIGITS = 9
 class Trained:
     """A fitted model, and the patients trained on.
 
-    Attributes
-    ----------
-    model : Pipeline or RepairedCox
-        Takes columns of the table as they are: a pipeline of a :class:`TableEncoder` and an estimator, or a repair of
-        one, whose rules then speak in the table's units.
-    encoder : TableEncoder
-        What makes numbers of the whole table.
-    fit_options : dict
-        What the model was fitted with besides features and target, one entry per patient each.
-    observed : mapping
-        Columns that said how rows were observed, as in :func:`train`.
+    The model takes columns of the table as they are: it is a pipeline of a :class:`TableEncoder` and an estimator, or
+    a repair of one, whose rules then speak in the table's units. It was fitted with `fit_options` besides features and
+    target, from columns `observed` as in :func:`train`.
     """
 
     model: Any
@@ -190,19 +182,9 @@ def train(
 ) -> Trained:
     """Train a model on a table. Its groups go to estimators that are trained with groups.
 
-    A repair is one of the table as it is: the encoder goes below it, so that its rules speak in the table's units.
-
-    Parameters
-    ----------
-    categorical, unseen
-        As in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
-    observed : mapping, optional
-        Columns of the table that say how rows were observed, by the argument of ``fit`` they go to: ``entry``,
-        ``strata``, ``clusters``, ``id``.
-    bootstrap : int
-        Refits for the standard errors of the model's ``summary``; 0 for none.
-    verbose : bool
-        Whether an estimator that can tell of its progress does.
+    `categorical` and `unseen` are as in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
+    Columns `observed` say how rows were observed, by the argument of ``fit`` they go to: ``strata``, ``clusters``,
+    ``id``. `bootstrap` refits give the standard errors of the model's ``summary``.
     """
     encoder = table_encoder(table, categorical, unseen)
     repaired = isinstance(estimator, RepairedCox)
