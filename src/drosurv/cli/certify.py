@@ -10,7 +10,7 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import moment, unit_in, write_figure, written
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
@@ -52,11 +52,7 @@ def certify(
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), **asdict(target))
-    if table.entry is not None:
-        raise ArgumentError(
-            Argument("entry"),
-            " is not understood by a certificate: take patients who are observed from the beginning.",
-        )
+    table.refuse_entry("a certificate")
     certificate = certified(
         opened.estimator,
         opened.features(table.frame),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import counted
-from drosurv.tables.values import row_number, shown
+from drosurv.tables.values import first_wrong, row_number, shown
 from drosurv.target import FloatArray
 
 _ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?")
@@ -57,12 +57,8 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     )
     wrong = (read.isna() & text.notna()).to_numpy()
     if wrong.any():
-        row = int(wrong.argmax())
-        raise ArgumentError(
-            Argument(argument),
-            f" column {column.name!r} holds {column.iloc[row]!r} (row {row_number(column.index, row)}), "
-            "which is no day of the calendar or is written unlike the others: correct it.",
-        )
+        fault = first_wrong(column, wrong, "no day of the calendar or is written unlike the others")
+        raise ArgumentError(Argument(argument), f" {fault}: correct it.")
     return read
 
 

@@ -141,6 +141,11 @@ def doubts(
         yield from _spellings(frame[name])
 
 
+def copies_told(n: int) -> str:
+    """How many rows are copies, in words."""
+    return "1 row is a copy" if n == 1 else f"{n:,} rows are copies"
+
+
 def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarning]:
     numbers = row_numbers(frame, target)
     copies = len(numbers) - len(np.unique(numbers))
@@ -149,7 +154,7 @@ def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarn
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         rows = [row_number(frame.index, place) for place in (second, first)]
         yield ArgumentWarning(
-            f"{'1 row is a copy' if copies == 1 else f'{copies:,} rows are copies'} of another row (first: row "
+            f"{copies_told(copies)} of another row (first: row "
             f"{rows[0]} of row {rows[1]}). They are used as they stand, and never divided "
             "between training and hold-out; remove them if they are the same patients."
         )

@@ -67,12 +67,3 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
     values = to_floats(frame[name])
     above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
     return above.mask(np.isnan(values))
-
-
-def codes_among(frame: pd.DataFrame, groups: Sequence[str]) -> tuple[str, ...]:
-    """Columns of `groups` that hold whole numbers of more than two kinds: categories, not amounts."""
-    return tuple(
-        name
-        for name in groups
-        if name in frame.columns and holds_numbers(frame[name]) and frame[name].nunique() > 2
-    )

@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
-from drosurv.tables.doubts import doubts
-from drosurv.tables.group_columns import codes_among, group_labels
+from drosurv.tables.doubts import copies_told, doubts
+from drosurv.tables.group_columns import group_labels
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
-from drosurv.tables.values import row_number, to_floats
+from drosurv.tables.values import holds_numbers, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 
@@ -36,8 +36,6 @@ class SurvivalTable:
         One column of labels per group wanted; without columns if none was.
     patients : (n,) int
         Equal for rows of the same patient, which must not be divided between training and testing.
-    codes : tuple of str
-        Columns of whole numbers that name groups: categories, not amounts.
     """
 
     frame: pd.DataFrame
@@ -46,7 +44,6 @@ class SurvivalTable:
     X: pd.DataFrame
     sensitive_features: pd.DataFrame
     patients: IntArray
-    codes: tuple[str, ...] = ()
 
     @staticmethod
     def parse(
@@ -82,7 +79,6 @@ class SurvivalTable:
             frame[used],
             group_labels(frame, groups),
             patient_numbers(frame, None if id is None else frame[id], columns.names),
-            codes_among(frame, groups),
         )
 
     @property
@@ -96,6 +92,14 @@ class SurvivalTable:
         return self.sensitive_features if self.sensitive_features.shape[1] else None
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """Columns of whole numbers that name groups: categories, not amounts."""
+        named = [name for name in self.sensitive_features.columns if name in self.frame.columns]
+        return tuple(
+            name for name in named if holds_numbers(self.frame[name]) and self.frame[name].nunique() > 2
+        )
+
+    @property
     def repeated(self) -> IntArray | None:
         """Who each row belongs to, (n,); None where every row is a patient of its own."""
         return self.patients if len(np.unique(self.patients)) < len(self) else None
@@ -104,14 +108,20 @@ class SurvivalTable:
         """Say so where rows are of the same patient: whoever judges a model by them takes each for another patient."""
         copies = len(self) - len(np.unique(self.patients))
         if copies:
-            told = "1 row is a copy" if copies == 1 else f"{copies:,} rows are copies"
             warnings.warn(
                 ArgumentWarning(
-                    f"{told} of another row, or of the same patient. Each counts as a patient of its own here, so that "
-                    "intervals are too narrow: keep one row for each patient."
+                    f"{copies_told(copies)} of another row, or of the same patient. Each counts as a patient of its "
+                    "own here, so that intervals are too narrow: keep one row for each patient."
                 ),
                 stacklevel=3,
             )
+
+    def refuse_entry(
+        self, who: str, remedy: str = "take patients who are observed from the beginning"
+    ) -> None:
+        """Raise if patients enter late, which `who` cannot allow for."""
+        if self.columns.entry is not None:
+            raise ArgumentError(Argument("entry"), f" is not understood by {who}: {remedy}.")
 
     def __len__(self) -> int:
         return len(self.frame)

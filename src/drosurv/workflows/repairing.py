@@ -31,12 +31,7 @@ def repair_from_table(
     `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
     named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
     """
-    if table.entry is not None:
-        raise ArgumentError(
-            Argument("entry"),
-            " is not understood by a repair, which counts events and expected events from time 0 on: take patients who "
-            "are observed from the beginning.",
-        )
+    table.refuse_entry("a repair, which counts events and expected events from time 0 on")
     options["clusters"] = table.repeated
     if opened is not None:
         return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)

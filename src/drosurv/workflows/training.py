@@ -114,30 +114,27 @@ class Trained:
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
         if self.is_plain or observed or self.table.columns.causes or isinstance(self.estimator, NullModel):
             return None, "nobody"
-        y = self.table.y
-        stretched = is_recalibrated(self.model)
+        table, cox = self.table, CoxPH(ties=self._ties)
         if held is not None and _can_judge(held):
-            cox = CoxPH(ties=self._ties)
-            own, other = (
-                (self.model, self._columns(held)),
-                (cox.fit(self.encoder.transform(self.table.X), y), self.encoder.transform(held.X)),
-            )
-            found = beside(own, other, held.y, held.groups, y_train=y, recalibrated=stretched)
-            return found, "On the patients held out"
-        if not _can_judge(self.table):
+            words, judges = "On the patients held out", held
+            cox.fit(self.encoder.transform(table.X), table.y)
+            model: tuple[Any, Any] = self.model, self._columns(held)
+            plain: tuple[Any, Any] = cox, self.encoder.transform(held.X)
+        elif _can_judge(table):
+            words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
+            recipe, parts = Pipeline([("table", self.encoder), ("cox", cox)]), table.folds(_FOLDS, seed)
+            with warnings.catch_warnings():
+                # Training on everybody has given these warnings already.
+                warnings.simplefilter("ignore")
+                other = cross_fitted_cox(recipe, table.X, table.y, parts, seed)
+                if other is None:
+                    return None, "nobody"
+                own = cross_fitted(self.model, self._columns(table), table.y, parts, seed, self.fit_options)
+            model, plain = (own, None), (other, None)
+        else:
             return None, "nobody"
-        parts = self.table.folds(_FOLDS, seed)
-        recipe = Pipeline([("table", self.encoder), ("cox", CoxPH(ties=self._ties))])
-        with warnings.catch_warnings():
-            # Training on everybody has given these warnings already.
-            warnings.simplefilter("ignore")
-            plain = cross_fitted_cox(recipe, self.table.X, y, parts, seed)
-            if plain is None:
-                return None, "nobody"
-            model = cross_fitted(self.model, self._columns(self.table), y, parts, seed, self.fit_options)
-        pairs = (model, None), (plain, None)
-        found = beside(*pairs, y, self.table.groups, y_train=y, recalibrated=stretched)
-        return found, f"In {_FOLDS} folds of these patients, by models trained without them"
+        stretched = is_recalibrated(self.model)
+        return beside(model, plain, judges.y, judges.groups, y_train=table.y, recalibrated=stretched), words
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""

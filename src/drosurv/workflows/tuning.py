@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.tables import SurvivalTable
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.workflows.training import Trained, fit_options, table_encoder
@@ -34,12 +34,10 @@ def tune(
     """
     if validation is not None and not 0 < validation < 1:
         raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)
-    if table.entry is not None:
-        raise ArgumentError(
-            Argument("entry"),
-            " is not understood by a search, which scores settings on patients seen from the beginning: fit each "
-            "setting by itself, and compare them on patients kept away.",
-        )
+    table.refuse_entry(
+        "a search, which scores settings on patients seen from the beginning",
+        "fit each setting by itself, and compare them on patients kept away",
+    )
     search = GridSearch(
         Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
         {name: list(values) for name, values in grid.items()},
