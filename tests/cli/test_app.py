@@ -38,6 +38,13 @@ def test_every_command_is_asked_for_help():
     assert list(get_command(app).commands) == COMMANDS
 
 
+def test_every_option_says_what_it_is_for():
+    commands = {name: command.params for name, command in get_command(app).commands.items()}
+    assert [
+        (name, option.name) for name, options in commands.items() for option in options if not option.help
+    ] == []
+
+
 def test_an_unknown_command_or_option_exits_2(drosurv):
     assert drosurv("fti").exit_code == 2
     assert drosurv("demo", "--alhpa", "1").exit_code == 2

@@ -69,7 +69,7 @@ def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hint) is not Annotated:
             flag = [f"--{name.replace('_', '-')}"] if default is False else []
             spelled = _SPELLING.get(name, flag)
-            option = typer.Option(*spelled, help=meaning[name], metavar=_METAVAR.get(name))
+            option = typer.Option(*spelled, help=meaning.get(name), metavar=_METAVAR.get(name))
             if hint == Names:
                 hint, default = Annotated[list[str] | None, option, Names], None
             else:

@@ -28,7 +28,7 @@ from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
 from drosurv.observation import ends_of_patients, with_offset
 from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
-from drosurv.tables.front_door import enter
+from drosurv.tables.encoder import enter
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
 # Curves of this many numbers are held at a time.

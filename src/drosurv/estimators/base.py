@@ -27,7 +27,7 @@ from drosurv.metrics import concordance_index
 from drosurv.networks import network_scores, network_state
 from drosurv.observation import with_offset
 from drosurv.solvers import Solution
-from drosurv.tables.front_door import enter
+from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
 
 

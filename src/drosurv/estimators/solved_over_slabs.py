@@ -15,7 +15,7 @@ from drosurv.estimators.over_slabs import fit_on_device
 from drosurv.estimators.tensors import checked_tensor, is_tensor
 from drosurv.estimators.training import Training
 from drosurv.objectives.tilted import FromSums
-from drosurv.tables.front_door import enter
+from drosurv.tables.encoder import enter
 from drosurv.target import BoolArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import Statement
-from drosurv.tables.front_door import enter
+from drosurv.tables.encoder import enter
 from drosurv.target import Target
 
 # The test costs n d^2 and d^4; beyond this it is left to check_proportional_hazards.

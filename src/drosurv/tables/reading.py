@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.files import whole_file
-from drosurv.tables.csv_text import read_csv, refuse_repeated
+from drosurv.tables.values import label, labels, shown
 
+# "None" is not among them: it is a level of many medical columns.
+MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "<NA>", "null", "NULL")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
 
 
@@ -59,9 +67,9 @@ def read_frame(
     if start == b"PAR1":
         frame = _parquet(path)
     else:
-        frame = read_csv(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+        frame = _read_csv(path, separator, decimal, encoding, missing)
     frame.columns = frame.columns.map(str)
-    refuse_repeated(list(frame.columns), path)
+    _refuse_repeated(list(frame.columns), path)
     if len(frame) == 0:
         raise ValueError(f"{path} has no rows.")
     return frame
@@ -110,3 +118,145 @@ def _parquet(path: Path) -> pd.DataFrame:
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
     return frame.reset_index(drop=frame.index.names == [None])
+
+
+def _read_csv(
+    path: Path, separator: str, decimal: str, encoding: str, missing: Sequence[str]
+) -> pd.DataFrame:
+    """Columns of floats or of text."""
+    for name, mark in (("separator", separator), ("decimal", decimal)):
+        if len(mark) != 1:
+            raise ArgumentError.must(name, "be one character", mark)
+    if separator == decimal:
+        raise ArgumentError(
+            Argument("separator", separator),
+            " and ",
+            Argument("decimal", decimal),
+            " are the same: change one.",
+        )
+    try:
+        # A byte order mark is no part of the first column's name.
+        codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    except LookupError:
+        raise ArgumentError.must("encoding", "be one that Python knows, such as cp1252", encoding) from None
+    try:
+        header = _checked_header(path, separator, codec)
+        everywhere, by_column = _missing_texts(missing, header)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            text = pd.read_csv(
+                path,
+                sep=separator,
+                dtype=str,
+                keep_default_na=False,
+                na_values=[*MISSING, *everywhere],
+                encoding=codec,
+                skipinitialspace=True,
+                index_col=False,
+                header=0,
+                names=header,
+            )
+    except UnicodeError as error:
+        raise _undecodable(path, encoding, error) from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
+        raise ValueError(
+            f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
+        ) from error
+    typed = text.apply(_typed, decimal=decimal)
+    for name, texts in by_column.items():
+        typed[name] = typed[name].mask(labels(typed[name]).isin([label(_number(text)) for text in texts]))
+    return typed
+
+
+def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:
+    with path.open("rb") as file:
+        other = "utf-16" if file.read(2) in _UTF_16 else "cp1252"
+    place = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
+    advice: tuple[str | Argument, ...] = ("save it as UTF-8 CSV, or pass ", Argument("encoding", other))
+    if other == "cp1252":
+        advice += (", which is usual for files from Windows",)
+    if codecs.lookup(other).name == codecs.lookup(encoding).name:
+        advice = ("save it as UTF-8 CSV",)
+    return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: ", *advice, ".")
+
+
+def _checked_header(path: Path, separator: str, encoding: str) -> list[str]:
+    """Names of the columns; every line must have as many fields, neither more nor fewer."""
+    with path.open(encoding=encoding, newline="") as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        names = _header(next(lines, []), path, separator)
+        for fields in lines:
+            if fields and len(fields) != len(names):
+                raise ValueError(
+                    f"{path} is not a regular table: line {lines.line_num:,} has {len(fields)} fields, the header "
+                    f"{len(names)}. Every line needs as many fields as the header."
+                )
+    return names
+
+
+def _header(fields: list[str], path: Path, separator: str) -> list[str]:
+    if not any(field.strip() for field in fields):
+        raise ValueError(f"{path} is empty: its first line must name the columns.")
+    names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
+    if len(names) == 1:
+        other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
+        if other is not None:
+            raise ArgumentError(
+                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass ",
+                Argument("separator", other),
+                ".",
+            )
+    _refuse_repeated(names, path)
+    return names
+
+
+def _refuse_repeated(names: Sequence[str], path: Path) -> None:
+    repeated = next((name for name in names if list(names).count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{path} has two columns named {repeated!r}: rename one.")
+
+
+def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Texts that are missing everywhere, and those written ``column=text``, which are so in one column."""
+    everywhere: list[str] = []
+    by_column: dict[str, list[str]] = {}
+    for entry in missing:
+        name, equals, text = (part.strip() for part in entry.rpartition("="))
+        if equals and name in columns:
+            by_column.setdefault(name, []).append(text)
+        else:
+            everywhere.append(entry)
+    return everywhere, by_column
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _typed(column: pd.Series[str], decimal: str) -> pd.Series[float] | pd.Series[str]:
+    text = column.str.strip()
+    present = text.dropna()
+    if present.str.match(r"[+-]?0\d").any():
+        return text
+    plain = present if decimal == "." else _with_point(present, decimal)
+    numbers = pd.to_numeric(plain, errors="coerce")
+    return text if numbers.isna().any() else numbers.astype(float).reindex(text.index)
+
+
+def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
+    """Numbers with another decimal mark, written with a point; points that separate thousands are removed."""
+    points = text[text.str.contains(".", regex=False)]
+    if len(points) and text.str.fullmatch(rf"[+-]?[\d.]*{re.escape(decimal)}?\d*(?:[eE][+-]?\d+)?").all():
+        thousands = points.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:{re.escape(decimal)}\d+)?")
+        if not thousands.all():
+            raise ArgumentError(
+                f"column {text.name!r} holds {shown(points[~thousands].unique(), 3)}, with a point that does not "
+                "separate thousands, although ",
+                Argument("decimal", decimal),
+                ": write all numbers with the same decimal mark.",
+            )
+        text = text.str.replace(".", "", regex=False)
+    return text.str.replace(decimal, ".", regex=False)

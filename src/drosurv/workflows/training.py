@@ -60,8 +60,7 @@ class Trained:
 
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
         """What the model takes of a table."""
-        repaired = isinstance(self.model, RepairedCox)
-        return table.X[list(self.model.feature_names_in_)] if repaired else table.X
+        return table.X[list(self.model.feature_names_in_)]
 
     def save(self, path: Path, data: Path, *, force: bool = False) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
