@@ -143,49 +143,31 @@ def _columns(groups: Any, name: str) -> list[Any]:
 
 
 def _coded(column: Any, name: str, missing: Missing) -> Groups:
-    import pandas as pd
-
-    codes, values = _factorized(column)
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        place = {label: k for k, label in enumerate(dtype.categories.tolist())}
-        order = sorted(range(len(values)), key=lambda k: place[values[k]])
-    else:
-        order = _sorted_positions(values)
-    labels = tuple(values[k] for k in order)
-    holes = bool(codes.min() < 0)
-    if order != [*range(len(order))] or (holes and missing == "group"):
-        # Code -1 marks a missing label, and indexes the last entry.
-        rank = np.full(len(labels) + 1, len(labels) if missing == "group" else -1)
-        rank[order] = np.arange(len(labels))
-        codes = rank[codes]
-    if not holes or missing == "drop":
+    codes, labels = _factorized(column)
+    if missing == "drop" or codes.min() >= 0:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:
         raise ValueError(
             f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
             "or pass missing='drop'."
         )
-    return Groups(codes, (*labels, MISSING_LABEL), name)
+    return Groups(np.where(codes < 0, len(labels), codes), (*labels, MISSING_LABEL), name)
 
 
-def _factorized(column: Any) -> tuple[IntArray, list[Any]]:
-    """Codes into the list of distinct labels; -1 for a missing label."""
+def _factorized(column: Any) -> tuple[IntArray, tuple[Any, ...]]:
+    """Codes into the distinct labels, sorted, categories in their own order; -1 for a missing label."""
     import pandas as pd
 
     if column.dtype.kind in "US":
         # Fixed-width strings have no missing value, and pandas would first make an object of every one.
         found, codes = np.unique(column, return_inverse=True)
-    else:
-        codes, found = pd.factorize(column)
-    return codes, found.tolist()
-
-
-def _sorted_positions(values: list[Any]) -> list[int]:
+        return codes, tuple(found.tolist())
     try:
-        return sorted(range(len(values)), key=lambda k: values[k])
+        codes, found = pd.factorize(column, sort=True)
     except TypeError:
-        return sorted(range(len(values)), key=lambda k: (type(values[k]).__name__, str(values[k])))
+        # Dates beside numbers, for one, have no order but that in which they come.
+        codes, found = pd.factorize(column)
+    return codes, tuple(found.tolist())
 
 
 def _intersections(columns: list[Groups], name: str) -> Groups:
