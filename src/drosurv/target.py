@@ -58,7 +58,7 @@ class Target:
         """Zero and each time of an event, (K,): where curves are given unless other times are asked for."""
         return np.unique(np.append(self.time[self.event], 0.0))
 
-    @property
+    @cached_property
     def compared(self) -> IntArray:
         """Stratum (n,) within which each patient is compared with others; -1 for who is not there at any event."""
         stratum = np.zeros(len(self), np.intp) if self.stratum is None else self.stratum

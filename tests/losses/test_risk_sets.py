@@ -3,6 +3,7 @@ import pytest
 from scipy.special import logsumexp
 
 from drosurv.losses.elementary import exponentials
+from drosurv.losses.risk_hessian import in_one_pass
 from drosurv.losses.risk_sets import RiskSets, distinct
 
 
@@ -79,6 +80,28 @@ def test_log_sums_means_and_pullback_follow_the_definition(spread, weighted):
             expected = pull[b] @ shares(time, at, scores[b], w)
             np.testing.assert_allclose(pulled[b], expected, rtol=1e-8, atol=1e-11)
         np.testing.assert_allclose(means, shares(time, at, scores[0], w) @ X, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("spread", [1.0, 300.0, 1e4])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("features", [3, 30])
+def test_second_derivatives_follow_the_definition(spread, weighted, features):
+    time, _, scores, weight, _ = sample(0, spread, n=250, latest=100)
+    rng = np.random.default_rng(1)
+    # Some times share a risk set, at the last ones nobody is at risk.
+    at, X = np.arange(10.0, 105.0), 5.0 + rng.normal(size=(250, features))
+    assert in_one_pass(len(time), features, len(at)) == (features > 24)
+    risk_sets = RiskSets(time, at, weight if weighted else None)
+    risk_sets.log_sums(scores[:1])
+    share = shares(time, at, scores[0], weight if weighted else np.ones(250))
+    pull = np.where(share.any(axis=1), rng.normal(size=len(at)), 0.0)
+    expected = sum(c * (X - p @ X).T @ (p[:, None] * (X - p @ X)) for c, p in zip(pull, share, strict=True))
+    for centre in (None, X.mean(axis=0)):
+        found = risk_sets.hessian(X, pull, centre)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    # Means that are known already serve as well.
+    risk_sets.means(X)
+    np.testing.assert_allclose(risk_sets.hessian(X, pull), found, rtol=1e-9, atol=1e-9)
 
 
 def test_nobody_at_risk_is_a_sum_of_nothing():

@@ -217,9 +217,9 @@ class ScoredHalf:
         """Second derivative (d, d) of the losses weighted by (E,) in those coefficients."""
         share = self._others_share[0]
         pull = block_sums((weights * share)[None, :], self.block, self._times)
-        inside = self.risk_sets.pullback(pull, np.zeros((1, len(X))))[0]
-        of_others = weighted_gram(X, inside) - weighted_gram(self.risk_sets.means(X), pull[0])
-        return of_others + weighted_gram(self._away(X), weights * share * (1.0 - share))
+        return self.risk_sets.hessian(X, pull[0]) + weighted_gram(
+            self._away(X), weights * share * (1.0 - share)
+        )
 
     def _away(self, X: FloatArray) -> FloatArray:
         """From each scored patient's features to the risk-weighted mean of its risk set."""

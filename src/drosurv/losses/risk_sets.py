@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses.elementary import exponentials, logarithms
-from drosurv.losses.weighted_gram import rows_at_a_time, weighted_gram
+from drosurv.losses.risk_hessian import in_one_pass, risk_hessian
+from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -116,30 +117,24 @@ class RiskSets:
         assert self._saved is not None, "log_sums comes before the means"
         if self._means is None:
             risks, levels, sums = (saved[0] for saved in self._saved)
-            self._means = np.zeros((len(self.first), X.shape[1]))
-            at = X, self.order, self.first, risks, levels, sums, np.ones(len(self.first)), None
-            _risk_means(*at, 0, len(self.first), len(self.order), np.zeros(X.shape[1]), self._means)
+            self._means = np.empty((len(self.first), X.shape[1]))
+            _risk_means(X, self.order, self.first, risks, levels, sums, self._means)
         return self._means
 
-    def mean_squares(
-        self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None
-    ) -> FloatArray:
-        """Sum (d, d) of the squares of these means, taken from a centre (d,), weighted by (K,)."""
-        if self._means is not None or self._saved is None or (weights < 0).any():
-            return weighted_gram(self.means(X), weights, centre)
-        # The means themselves are not wanted: a few at a time need no memory.
-        risks, levels, sums = (saved[0] for saved in self._saved)
-        d, end = X.shape[1], len(self.order)
-        rows = rows_at_a_time(d)
-        total, gram, held = np.zeros(d), np.zeros((d, d)), np.empty((min(rows, len(self.first)), d))
-        at = X, self.order, self.first, risks, levels, sums, np.sqrt(weights), centre
-        for high in range(len(self.first), 0, -rows):
-            low = max(high - rows, 0)
-            part = held[: high - low]
-            _risk_means(*at, low, high, end, total, part)
-            gram += part.T @ part
-            end = int(self.first[low])
-        return gram
+    def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+        """Second derivative (d, d) of the log sums weighted by (K,), in the coefficients of linear scores, for one row.
+
+        It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
+        lose digits in it: taken from a centre (d,) they do not, and the derivative is the same. Weights are zero where
+        nobody is at risk.
+        """
+        assert self._saved is not None, "log_sums comes before the second derivative"
+        inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
+        if self._means is None and in_one_pass(len(self.order), X.shape[1], len(self.first)):
+            risks, levels, sums = (saved[0] for saved in self._saved)
+            middle = np.zeros(X.shape[1]) if centre is None else centre
+            return risk_hessian(X, self.order, self.first, risks, levels, sums, weights, inside, middle)
+        return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -273,17 +268,12 @@ def _risk_means(
     risk: FloatArray,
     level: FloatArray,
     sums: FloatArray,
-    scale: FloatArray,
-    centre: FloatArray | None,
-    low: int,
-    high: int,
-    end: int,
-    total: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Scaled means at the times from low to high, the last first; total holds the sum over the patients from end on."""
-    at, d = level[high] if high < first.shape[0] else -np.inf, total.shape[0]
-    for k in range(high - 1, low - 1, -1):
+    """Kernel of :meth:`RiskSets.means`."""
+    d = X.shape[1]
+    total, at, end = np.zeros(d), -np.inf, order.shape[0]
+    for k in range(first.shape[0] - 1, -1, -1):
         if level[k] != at:
             total *= math.exp(at - level[k])
             at = level[k]
@@ -291,12 +281,11 @@ def _risk_means(
             # Read once, so that the loop over the features has nothing else to look up.
             row, own = order[i], risk[i]
             for j in range(d):
-                # The compiler drops the branch that does not apply.
-                total[j] += own * (X[row, j] if centre is None else X[row, j] - centre[j])
+                total[j] += own * X[row, j]
         end = first[k]
-        size = scale[k] / sums[k] if sums[k] > 0.0 else 0.0
+        size = 1.0 / sums[k] if sums[k] > 0.0 else 0.0
         for j in range(d):
-            out[k - low, j] = total[j] * size
+            out[k, j] = total[j] * size
 
 
 def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:

@@ -99,11 +99,10 @@ class RiskWindows:
             self._means /= np.where(sums > 0, sums, 1.0)[:, None]
         return self._means
 
-    def mean_squares(
-        self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None
-    ) -> FloatArray:
-        """Sum (d, d) of the squares of these means, taken from a centre (d,), weighted by (K,)."""
-        return weighted_gram(self.means(X), weights, centre)
+    def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+        """As :meth:`drosurv.losses.risk_sets.RiskSets.hessian`."""
+        inside = self.pullback(weights[None, :])[0]
+        return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
 
     def over_windows(self, values: FloatArray) -> FloatArray:
         """Sums (n, p) of values (K, p) of the slots over each patient's window: the transpose of counting."""

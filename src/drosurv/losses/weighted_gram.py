@@ -11,15 +11,11 @@ from drosurv.target import FloatArray
 _NARROW = 8
 
 
-def rows_at_a_time(d: int) -> int:
-    """Rows of d features worked through at a time: their numbers stay in a near cache."""
-    return max(1024, 65536 // max(d, 1))
-
-
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
     """X' diag(weights) X (d, d), with the features taken from a centre (d,)."""
     n, d = X.shape
-    rows, gram = rows_at_a_time(d), np.zeros((d, d))
+    # So many rows at a time, that their numbers stay in a near cache.
+    rows, gram = max(1024, 65536 // max(d, 1)), np.zeros((d, d))
     if centre is None and d <= _NARROW:
         for low in range(0, n, rows):
             own = X[low : low + rows]
