@@ -71,7 +71,7 @@ def test_the_document_tells_differences_ranks_settings_and_failures(tmp_path, mo
     def fail(train, seed):
         raise ValueError("nothing to learn")
 
-    monkeypatch.setitem(CONTENDERS, "dro", replace(CONTENDERS["dro"], fit=fail))
+    monkeypatch.setitem(CONTENDERS, "dro", replace(CONTENDERS["dro"], model=fail))
     found = run(tmp_path / "out", document=tmp_path / "benchmark.md")
     text = (tmp_path / "benchmark.md").read_text()
     assert "4 methods on 2 real datasets" in text

@@ -74,3 +74,12 @@ def test_cells_that_change_sides_with_the_choice_are_counted(document, tabulatio
         f"Of the {int((~before).sum())} cells that differ above, {gained} agree here; of the {int(before.sum())} that "
         f"agree above, {lost} differ here." in document
     )
+
+
+def test_a_document_of_no_finished_unit_tells_no_claim(random_grid, tmp_path):
+    nothing = tabulate(random_grid(["cox"], repeats=1).iloc[:0], find_experiments(["flc-age"]))
+    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ())
+    write_document(tmp_path / "made.md", tabulation=nothing, characteristics=table_1, diagnostic=nothing)
+    made = (tmp_path / "made.md").read_text(encoding="utf-8")
+    assert "## Data" in made
+    assert "claims" not in made

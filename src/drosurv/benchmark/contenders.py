@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from drosurv.benchmark.encoded_part import EncodedPart
-from drosurv.benchmark.learners import RIDGE, FittedModel, InteractionsCox, SurvivalForest
+from drosurv.benchmark.learners import RIDGE, InteractionsCox, SurvivalForest
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import (
     AdversarialReweighting,
@@ -29,45 +28,42 @@ REFERENCE = "cox"
 
 @dataclass(frozen=True)
 class Contender:
-    """A method as the benchmark runs it: its name on the command line, its label in tables, and how a part is fitted.
+    """A method as the benchmark runs it: its name on the command line, its label in tables, and what is fitted.
 
     `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
-    result depends on: change the text when the settings change.
+    result depends on: change the text when the settings change. The `model` is an estimator of the library, or makes
+    a fitted model of a part and a seed: one with log risks from ``predict`` and survival at times.
     """
 
     name: str
     label: str
     settings: str
-    fit: Callable[[EncodedPart, int], FittedModel]
+    model: Any
 
-
-def _plain(model: Any) -> Callable[[EncodedPart, int], FittedModel]:
-    """Fit a fresh copy of an estimator of the library; the seed is also that of a model inside it."""
-
-    def fit(train: EncodedPart, seed: int) -> FittedModel:
-        fresh = clone(model)
+    def fit(self, train: EncodedPart, seed: int) -> Any:
+        """A fitted model; the seed is also that of a model inside it."""
+        if not isinstance(self.model, BaseEstimator):
+            return self.model(train, seed)
+        fresh = clone(self.model)
         seeds = {name: seed for name in fresh.get_params() if name.split("__")[-1] == "random_state"}
-        fresh.set_params(**seeds)
-        fitted: FittedModel = fresh.fit(train.X, train.y)
-        return fitted
-
-    return fit
+        return fresh.set_params(**seeds).fit(train.X, train.y)
 
 
-def _group_dro(train: EncodedPart, seed: int) -> FittedModel:
+def _group_dro(train: EncodedPart, seed: int) -> GroupDROCox:
     return GroupDROCox(l2=RIDGE, random_state=seed).fit(train.X, train.y, sensitive_features=train.cells)
 
 
 # Trees and networks stop by patients that are kept away from them.
 STOPPED: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2}
 _STOPPED = "stopped early by a fifth of the training patients"
+_ADAM: dict[str, Any] = {"lr": 0.003, "batch_size": 256, "max_iter": 300}
 _RIDGE = f"ridge {RIDGE:g}"
 _CLEAR = "the library's defaults (everyone alone is recalibrated only if the gain is clear)"
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender("null", "no model", "the training patients' hazard for everybody", _plain(NullModel())),
-        Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", _plain(CoxPH(l2=RIDGE))),
+        Contender("null", "no model", "the training patients' hazard for everybody", NullModel()),
+        Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", CoxPH(l2=RIDGE)),
         Contender(
             "cox-interactions",
             "Cox with interactions",
@@ -79,31 +75,31 @@ CONTENDERS = {
             "dro-paper",
             "DRO-COX (paper)",
             f"alpha 0.2, the published ball, {_RIDGE}, no tuning",
-            _plain(DROCox(ball="paper", l2=RIDGE)),
+            DROCox(ball="paper", l2=RIDGE),
         ),
         Contender(
             "dro",
             "DRO-COX (tight)",
             f"alpha 0.2, the tight chi-square ball, {_RIDGE}, no tuning",
-            _plain(DROCox(l2=RIDGE)),
+            DROCox(l2=RIDGE),
         ),
         Contender(
             "dro-recalibrated",
             "DRO-COX (tight, recalibrated)",
             f"as above, scores then stretched by one number found on five folds; {_RIDGE}, no tuning",
-            _plain(DROCox(l2=RIDGE, recalibrate=True)),
+            DROCox(l2=RIDGE, recalibrate=True),
         ),
         Contender(
             "dro-cvar",
             "DRO-COX (CVaR)",
             f"alpha 0.2, {_RIDGE}, no tuning",
-            _plain(DROCox(ball="cvar", l2=RIDGE)),
+            DROCox(ball="cvar", l2=RIDGE),
         ),
         Contender(
             "subgroup-robust",
             "SubgroupRobustCox",
             f"the library's defaults (alpha 0.1, least group by size), {_RIDGE}, no tuning",
-            _plain(SubgroupRobustCox(l2=RIDGE)),
+            SubgroupRobustCox(l2=RIDGE),
         ),
         Contender(
             "group-dro",
@@ -115,69 +111,57 @@ CONTENDERS = {
             "regularized",
             "RegularizedCox",
             "penalty of Keya et al. on individuals, weight 1, the library's defaults, no tuning",
-            _plain(RegularizedCox()),
+            RegularizedCox(),
         ),
         Contender(
             "repair",
             "find and repair",
             f"RepairedCox on Cox with {_RIDGE}, {_CLEAR}, no tuning",
-            _plain(RepairedCox(CoxPH(l2=RIDGE))),
+            RepairedCox(CoxPH(l2=RIDGE)),
         ),
         Contender(
             "repair-trees",
             "find and repair on trees",
             f"RepairedCox on the boosted trees below, with their seed, {_CLEAR}; {_STOPPED}",
-            _plain(RepairedCox(CoxPH("trees", **STOPPED))),
+            RepairedCox(CoxPH("trees", **STOPPED)),
         ),
-        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", _plain(CoxPH("trees", **STOPPED))),
+        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", CoxPH("trees", **STOPPED)),
         Contender(
             "trees-dro",
             "boosted trees, DRO-COX",
             f"alpha 0.2, the tight chi-square ball, on trees; {_STOPPED}",
-            _plain(DROCox(network="trees", **STOPPED)),
+            DROCox(network="trees", **STOPPED),
         ),
         Contender(
             "trees-subgroup-robust",
             "boosted trees, subgroup-robust",
             f"as SubgroupRobustCox, on trees; {_STOPPED}",
-            _plain(SubgroupRobustCox(network="trees", **STOPPED)),
+            SubgroupRobustCox(network="trees", **STOPPED),
         ),
         Contender(
             "deepsurv",
             "DeepSurv",
             "layers of 32 and 32, dropout 0.1, weight decay 0.001, Adam at 0.003 on batches of 256, up to 300 passes; "
             + _STOPPED,
-            _plain(
-                CoxPH(
-                    "mlp",
-                    hidden=(32, 32),
-                    dropout=0.1,
-                    l2=1e-3,
-                    lr=0.003,
-                    batch_size=256,
-                    max_iter=300,
-                    device="cpu",
-                    **STOPPED,
-                )
-            ),
+            CoxPH("mlp", hidden=(32, 32), dropout=0.1, l2=1e-3, device="cpu", **_ADAM, **STOPPED),
         ),
         Contender(
             "arl",
             "ARL",
             f"adversarially reweighted learning, {_RIDGE}, the library's defaults (500 steps of Adam), no tuning",
-            _plain(AdversarialReweighting(l2=RIDGE)),
+            AdversarialReweighting(l2=RIDGE),
         ),
         Contender(
             "jtt",
             "JTT",
             f"just train twice: the worst fifth counts five times, {_RIDGE}, no tuning",
-            _plain(JustTrainTwice(l2=RIDGE)),
+            JustTrainTwice(l2=RIDGE),
         ),
         Contender(
             "doro",
             "DORO",
             f"CVaR at alpha 0.2 without the 5 % largest losses, {_RIDGE}, 500 steps of Adam, no tuning",
-            _plain(DroppedOutlierDRO(l2=RIDGE)),
+            DroppedOutlierDRO(l2=RIDGE),
         ),
         Contender(
             "forest",

@@ -20,6 +20,13 @@ from drosurv.runs import RunRecord
 
 DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
 _SIGNS = {"better": "+", "same": "=", "worse": "−"}
+_MEASURE = {measure.name: measure for measure in MEASURES}
+_DIFFERENCES = (
+    "Mean over datasets of each method less Cox on the same splits. The interval takes datasets as the sample "
+    "(t, 95 %). *Better*, *same* and *worse* count datasets whose own interval, with the variance of overlapping "
+    "splits (Nadeau and Bengio), leaves 0 on one side or holds it. Intervals are not widened for the number of "
+    "methods and measures, of which one in twenty would leave 0 by chance; the ranks below are."
+)
 
 
 def write_document(
@@ -47,20 +54,20 @@ def write_document(
         found = ranks[name]
         if found is not None:
             drawn[name] = path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg")
-            title = f"Mean rank by {_measure(name).label}, {found.datasets} datasets"
+            title = f"Mean rank by {_MEASURE[name].label}, {found.datasets} datasets"
             write_figure(rank_diagram(found, labels, title), drawn[name])
     sections = [
         "# Real data: which method, and for whom",
         _opening(results, contenders, splits, command),
         _incomplete(missing, unavailable),
         "## What came out",
-        *(_findings(results, ranks, labels)),
+        _findings(results, ranks, labels),
         "## Differences from Cox",
-        _differences_words(),
+        _DIFFERENCES,
         *(_difference_table(results, measure, labels) for measure in MEASURES if measure.better),
         "## Ranks",
         _rank_table(ranks, labels),
-        *(f"![Ranks by {_measure(name).label}]({file.name})" for name, file in drawn.items()),
+        *(f"![Ranks by {_MEASURE[name].label}]({file.name})" for name, file in drawn.items()),
         "## Wins and losses by dataset",
         _win_table(results, labels),
         "## Levels",
@@ -76,10 +83,6 @@ def write_document(
     ]
     write_file(path, "\n\n".join(section.strip() for section in sections if section.strip()) + "\n")
     return [path, *drawn.values()]
-
-
-def _measure(name: str) -> Measure:
-    return next(measure for measure in MEASURES if measure.name == name)
 
 
 def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int, command: str) -> str:
@@ -102,10 +105,10 @@ def _incomplete(missing: int, unavailable: Sequence[str]) -> str:
     return f"**Not complete.** {' '.join(told)}" if told else ""
 
 
-def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dict[str, str]) -> list[str]:
+def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
     lines = []
     for name in ("gain", "c_index", "ibs", "worst_named_gain", "found_gain", "found_oe"):
-        measure, found = _measure(name), ranks[name]
+        measure, found = _MEASURE[name], ranks[name]
         if found is None:
             continue
         first = alike(found.mean.to_list(), found.critical_difference)
@@ -118,7 +121,7 @@ def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dic
             f"- **{measure.label}** ({measure.meaning}): best mean ranks, not to be told apart from the first: {best}. "
             f"Better than Cox over datasets: {helped or 'none'}. Worse: {hurt or 'none'}."
         )
-    return ["\n".join(lines)]
+    return "\n".join(lines)
 
 
 def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
@@ -126,15 +129,6 @@ def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
     ends = summary["low"] if sign > 0 else -summary["high"]
     chosen = summary.index[ends > 0]
     return "; ".join(f"{labels[str(m)]} ({summary.loc[m, 'mean']:+.4f})" for m in chosen)
-
-
-def _differences_words() -> str:
-    return (
-        "Mean over datasets of each method less Cox on the same splits. The interval takes datasets as the sample "
-        "(t, 95 %). *Better*, *same* and *worse* count datasets whose own interval, with the variance of overlapping "
-        "splits (Nadeau and Bengio), leaves 0 on one side or holds it. Intervals are not widened for the number of "
-        "methods and measures, of which one in twenty would leave 0 by chance; the ranks below are."
-    )
 
 
 def _difference_table(results: pd.DataFrame, measure: Measure, labels: dict[str, str]) -> str:
@@ -165,7 +159,7 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
     found = {name: value for name, value in ranks.items() if value is not None}
     if not found:
         return "Fewer than two datasets, or three methods, are complete: there is nothing to rank."
-    header = ["method", *(_measure(name).label for name in found)]
+    header = ["method", *(_MEASURE[name].label for name in found)]
     order = next(iter(found.values())).mean.index
     rows = [
         [
@@ -185,8 +179,8 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
 
 def _win_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
     blocks = []
-    for name in ("gain", "found_gain"):
-        verdicts = differences(results, _measure(name)).pivot_table(
+    for measure in (_MEASURE["gain"], _MEASURE["found_gain"]):
+        verdicts = differences(results, measure).pivot_table(
             index="dataset", columns="method", values="verdict", aggfunc="first", sort=False
         )
         if verdicts.empty:
@@ -196,7 +190,6 @@ def _win_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
             [str(dataset), *(_SIGNS.get(str(verdict), "–") for verdict in row)]
             for dataset, row in zip(verdicts.index, verdicts.to_numpy(), strict=True)
         ]
-        measure = _measure(name)
         caption = f"Against Cox by {measure.label}: + better, = within chance, − worse"
         blocks.append(Table.of_cells(caption, header, rows).to_markdown(heading=True))
     return "\n".join(blocks)
@@ -235,28 +228,20 @@ def _protocol() -> str:
 
 
 def _method_table(contenders: Sequence[Contender]) -> str:
-    rows = [[c.label, c.name, c.settings] for c in contenders]
-    return Table.of_cells("Methods and their settings", ["method", "name", "settings"], rows).to_markdown(
-        heading=True
-    )
+    rows = [[contender.label, contender.name, contender.settings] for contender in contenders]
+    table = Table.of_cells("Methods and their settings", ["method", "name", "settings"], rows)
+    return table.to_markdown(heading=True)
 
 
 def _dataset_table(results: pd.DataFrame) -> str:
-    rows = []
-    for name in results["dataset"].unique():
-        told = card(str(name))
-        rows.append(
-            [
-                told.name,
-                told.about,
-                told.event,
-                f"{told.patients:,}",
-                f"{told.events:,}",
-                str(told.features),
-                ", ".join(told.sensitive_attributes),
-                told.source,
-            ]
-        )
+    cards = [card(str(name)) for name in results["dataset"].unique()]
+    rows = [
+        [
+            *(told.name, told.about, told.event, f"{told.patients:,}", f"{told.events:,}"),
+            *(str(told.features), ", ".join(told.sensitive_attributes), told.source),
+        ]
+        for told in cards
+    ]
     header = ["dataset", "who", "event", "patients", "events", "columns", "sensitive attributes", "source"]
     return Table.of_cells("Datasets", header, rows).to_markdown(heading=True)
 

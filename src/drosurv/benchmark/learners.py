@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,18 +18,6 @@ from drosurv.tuning.folds import parse_folds
 FOLDS = 3
 # Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
 RIDGE = 1e-4
-
-
-class FittedModel(Protocol):
-    """What a learner hands back."""
-
-    def predict(self, X: pd.DataFrame) -> FloatArray:
-        """Log risks (n,)."""
-        ...
-
-    def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
-        """Survival (n, k) at k times."""
-        ...
 
 
 class InteractionsCox:

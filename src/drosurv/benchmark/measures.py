@@ -141,28 +141,21 @@ def _brier(train: EncodedPart, test: EncodedPart, survival: FloatArray, times: F
 
 
 def _named(test: EncodedPart, risk: FloatArray, gains: FloatArray, expected: FloatArray) -> dict[str, float]:
-    rows: list[tuple[float, float, float]] = []
+    # Without a group to judge there is no number.
+    rows = [(np.nan, np.nan, np.nan)]
+    event = test.target.event
     for attribute in test.attributes.columns:
         labels = test.attributes[attribute].to_numpy()
         for label in np.unique(labels.astype(str)):
-            members = labels == label
-            events = int(test.target.event[members].sum())
-            if label == "unknown" or members.sum() < FEWEST_PATIENTS or events < FEWEST_EVENTS:
-                continue
-            rows.append(
-                (
-                    float(gains[members].mean()),
-                    concordance_index(test.y[members], risk[members]),
-                    _distance(test.target.event[members], expected[members]),
-                )
-            )
-    if not rows:
-        return dict.fromkeys(("worst_named_gain", "worst_named_c_index", "worst_named_oe"), float("nan"))
-    gain, c_index, distance = np.array(rows).T
+            own = labels == label
+            if label != "unknown" and own.sum() >= FEWEST_PATIENTS and event[own].sum() >= FEWEST_EVENTS:
+                c_index = concordance_index(test.y[own], risk[own])
+                rows.append((float(gains[own].mean()), c_index, _distance(event[own], expected[own])))
+    gain, c_indices, distance = np.array(rows).T
     return {
-        "worst_named_gain": float(gain.min()),
-        "worst_named_c_index": float(np.nanmin(c_index)),
-        "worst_named_oe": float(distance.max()),
+        "worst_named_gain": float(np.nanmin(gain)),
+        "worst_named_c_index": float(np.nanmin(c_indices)),
+        "worst_named_oe": float(np.nanmax(distance)),
     }
 
 

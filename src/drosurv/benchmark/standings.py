@@ -43,22 +43,18 @@ def differences(results: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     )
     paired["difference"] = paired[measure.name] - paired[f"{measure.name}_of_cox"]
     rows: list[dict[str, Any]] = []
-    for name in paired["dataset"].unique():
-        for method in paired["method"].unique():
-            chosen = (paired["dataset"] == name) & (paired["method"] == method)
-            values = paired.loc[chosen, "difference"].dropna().to_numpy(dtype=float)
-            if len(values):
-                rows.append({"dataset": name, "method": method, **_difference(values, measure)})
+    for (name, method), found in paired.groupby(["dataset", "method"], sort=False)["difference"]:
+        values = found.dropna().to_numpy(dtype=float)
+        if len(values):
+            rows.append({"dataset": name, "method": method, **_difference(values, measure)})
     columns = ["dataset", "method", "difference", "low", "high", "splits", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _difference(values: FloatArray, measure: Measure) -> dict[str, Any]:
     """Mean and interval of one method's differences on the splits of one dataset."""
-    mean, half = float(values.mean()), float("nan")
-    if len(values) > 1:
-        overlap = TEST_SHARE / (1 - TEST_SHARE)
-        half = _half_width(values, np.sqrt(1 / len(values) + overlap))
+    overlap = TEST_SHARE / (1 - TEST_SHARE)
+    mean, half = float(values.mean()), _half_width(values, np.sqrt(1 / len(values) + overlap))
     verdict = "same"
     if half < abs(mean):
         verdict = "better" if mean * measure.better > 0 else "worse"
@@ -67,6 +63,9 @@ def _difference(values: FloatArray, measure: Measure) -> dict[str, Any]:
 
 
 def _half_width(values: FloatArray, scale: float) -> float:
+    """Of the interval of a mean; NaN for one value alone."""
+    if len(values) < 2:
+        return float("nan")
     return float(t.ppf(0.5 + LEVEL / 2, len(values) - 1) * values.std(ddof=1) * scale)
 
 
@@ -75,7 +74,7 @@ def over_datasets(by_dataset: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for method, found in by_dataset.groupby("method", sort=False):
         values = found["difference"].to_numpy()
-        half = _half_width(values, 1 / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+        half = _half_width(values, 1 / np.sqrt(len(values)))
         mean, counts = float(values.mean()), found["verdict"].value_counts()
         rows.append(
             {

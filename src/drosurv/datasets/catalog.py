@@ -96,8 +96,8 @@ def list_datasets() -> pd.DataFrame:
     >>> list_datasets()["name"].tolist()[:3]
     ['flc', 'support', 'seer']
     """
-    facts = ("name", "patients", "features", "censoring", "sensitive_attributes")
-    facts += ("event", "time_unit", "source", "cached")
+    facts = ["name", "patients", "features", "censoring", "sensitive_attributes"]
+    facts += ["event", "time_unit", "source", "cached"]
     listed = pd.DataFrame([{fact: getattr(card, fact) for fact in facts} for card in CARDS.values()])
     return listed.assign(sensitive_attributes=listed["sensitive_attributes"].str.join(", "))
 
