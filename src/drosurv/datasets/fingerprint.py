@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
+from drosurv.target import parse_target
 
 
 def data_fingerprint(dataset: Dataset) -> str:
@@ -26,8 +27,9 @@ def data_fingerprint(dataset: Dataset) -> str:
     for name in dataset.X.columns:
         add(str(name).encode())
         add(_content(dataset.X[name]))
-    add(dataset.target.event.astype(np.uint8).tobytes())
-    add(dataset.target.time.astype("<f8").tobytes())
+    target = parse_target(dataset.y, require_event=False)
+    add(target.event.astype(np.uint8).tobytes())
+    add(target.time.astype("<f8").tobytes())
     for name in dataset.sensitive_features.columns:
         add(str(name).encode())
         add("\0".join(map(str, dataset.sensitive_features[name])).encode())
