@@ -114,7 +114,7 @@ def test_a_method_that_fails_says_why_and_hides_nothing(small_data, monkeypatch)
     def fail(train, seed):
         raise ValueError("nothing to learn")
 
-    monkeypatch.setitem(CONTENDERS, "cox", replace(CONTENDERS["cox"], fit=fail))
+    monkeypatch.setitem(CONTENDERS, "cox", replace(CONTENDERS["cox"], model=fail))
     assert evaluate_match(Match("small", "cox", 0, 0, "f" * 64)) == {"error": "ValueError: nothing to learn"}
 
 
