@@ -1,21 +1,34 @@
+import re
 from dataclasses import replace
 
 import pytest
+from jinja2 import Environment, PackageLoader
 
 from drosurv.audit.charts.chart import Axis
 from drosurv.audit.charts.forest import Strip, StripColumn, calibration_forests, group_forests
 
-COLUMN = StripColumn("", Axis.over("", [0.0, 1.0], margin=0), 0.1)
+AXIS = Axis.over("", [0.0, 1.0], margin=0)
+
+
+def drawn(strip, guide=0.1):
+    """Class and style of what the page draws of a strip."""
+    loader = PackageLoader("drosurv.audit")
+    macros = Environment(loader=loader, autoescape=True).get_template("macros.html.jinja").module
+    html = str(macros.strip(strip, StripColumn("", AXIS, guide)))
+    return re.findall(r'<i class="(\w+)" style="([^"]*)"', html)
 
 
 def test_a_strip_is_in_percent_of_its_axis():
-    strip = COLUMN.strip("", "", 0.5, 0.25, 1.0)
-    assert (strip.dot, strip.start, strip.length) == (50, 25, 75)
-    assert COLUMN.axis.percent(COLUMN.guide) == 10
+    assert drawn(Strip("", "", 0.5, 0.25, 1.0)) == [
+        ("guide", "left:10.0%"),
+        ("reach", "left:25.0%;width:75.0%"),
+        ("dot", "left:50.0%"),
+    ]
 
 
-def test_a_strip_without_values_draws_nothing():
-    assert COLUMN.strip("", "", None, None, None) == Strip()
+def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_no_dot():
+    assert drawn(Strip("–")) == [("guide", "left:10.0%")]
+    assert drawn(Strip("2", "", 2.0, 0.5, 3.0), None) == [("reach", "left:50.0%;width:50.0%")]
 
 
 def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
@@ -49,9 +62,7 @@ def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(r
     _, strips = forest.blocks[0][1][0]
     # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
     assert strips[0].text == "+3.0"
-    axis = forest.measures[0].axis
-    assert strips[0].start == pytest.approx(100 * axis.share(0.0), abs=0.01)
-    assert strips[0].length == pytest.approx(100 * (axis.share(6.0) - axis.share(0.0)), abs=0.01)
+    assert strips[0][2:] == pytest.approx((3.0, 0.0, 6.0))
 
 
 def test_nobody_is_called_served_worst_where_calibration_is_shown(report):

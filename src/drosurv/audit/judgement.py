@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from drosurv.audit.evidence import Evidence
@@ -27,16 +28,21 @@ from drosurv.repairs import Repair
 from drosurv.tables.spellings import spellings
 
 EVERY_GROUP = "every group"
+LAST_STEPS = {
+    "untested": "Audit again with bootstrap replicates, which tell a difference from noise.",
+    "no_groups": "Name groups, such as sex and age, and audit again.",
+    "clear": "Nothing on this page speaks against use for these groups. It says nothing about other patients.",
+}
 
 
 class Grounds(NamedTuple):
     """What the verdict is reached from: how all patients stand, and each group.
 
     The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
-    slope is there only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules are of
-    groups that nobody named, found and confirmed to be served worse than by no model. Those repaired are whom a repair
-    is for that passed. Labels are `alike` that may be spellings of one. Without
-    survival curves only ranks are judged. Of competing `causes`, those are named whose predicted incidence is off.
+    slope is given only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules
+    describe groups that nobody named and that are confirmed to be served worse than by no model. Repaired are those
+    for whom a repair passed. Labels that may be spellings of one are `alike`. Without survival curves only ranks are
+    judged. Of competing `causes`, those are named whose predicted incidence is off.
     """
 
     everybody: Standing
@@ -156,10 +162,9 @@ def verdict(found: Grounds) -> tuple[str, str]:
             "miscalibrated",
             f"The predicted probabilities are off for {listing([*off, *found.causes, *found.repaired], 3)}.",
         )
-    unclear = found.stand("not shown")
-    if unclear or everybody.no_model == "not shown":
-        if everybody.no_model == "not shown":
-            return "unclear", f"No harm is shown, but patients as a whole are not shown to be {found.better}."
+    if everybody.no_model == "not shown":
+        return "unclear", f"No harm is shown, but patients as a whole are not shown to be {found.better}."
+    if unclear := found.stand("not shown"):
         judged = len(named) - len(found.stand("too few"))
         whom = "any single group" if len(unclear) == judged > 1 else listing(unclear, 3)
         return "unclear", (
@@ -173,48 +178,46 @@ def verdict(found: Grounds) -> tuple[str, str]:
 
 def next_steps(found: Grounds, status: str) -> list[str]:
     """At most four things to do, and to audit again."""
-    steps = []
+    return [
+        *islice(_steps(found, status), 4),
+        "Audit again when the model, the patients or their care change.",
+    ]
+
+
+def _steps(found: Grounds, status: str) -> Iterator[str]:
+    """What could be done, the most urgent first."""
+    against, lost = found.against, listing(found.lost, 3)
     if found.alike:
         each = "each " if len(found.alike) > 1 else ""
-        steps.append(
-            f"Check the table: {listing(found.alike, 3)} may {each}be one group in several spellings."
-        )
+        yield f"Check the table: {listing(found.alike, 3)} may {each}be one group in several spellings."
     if found.harmed:
-        steps.append(
+        yield (
             f"Do not use the predictions for {listing(found.harmed, 3)} as they are. Correct the model there, then "
             "audit it again on other patients."
         )
-    if found.against is not None and found.against.dominated:
-        steps.append(f"Use {found.against.reference}, or write down what this model is preferred for.")
-    elif found.lost and found.against is not None:
-        steps.append(
-            f"Decide whether {listing(found.lost, 3)} may be served worse than by {found.against.reference} for what "
-            "others gain."
-        )
+    if against is not None and against.dominated:
+        yield f"Use {against.reference}, or write down what this model is preferred for."
+    elif against is not None and lost:
+        yield f"Decide whether {lost} may be served worse than by {against.reference} for what others gain."
     if found.repaired:
-        steps.append(
-            f"Repair the model for {listing(found.repaired, 3)} (see Remedy): patients not used for that gain by it."
-        )
+        whom = listing(found.repaired, 3)
+        yield f"Repair the model for {whom} (see Remedy): patients not used for that gain by it."
     if found.off:
         whom = _some([number.who for number in found.off], found.named)
         most = "" if whom == EVERY_GROUP else f", above all for {whom}"
-        steps.append(f"Recalibrate before anybody is told a probability{most}.")
+        yield f"Recalibrate before anybody is told a probability{most}."
     if found.causes:
-        steps.append(f"Look at Cause by cause: predicted incidence is off for {listing(found.causes, 3)}.")
+        yield f"Look at Cause by cause: predicted incidence is off for {listing(found.causes, 3)}."
     if found.slope is not None:
-        steps.append(
-            f"Rescale the risk scores, which are too {_way(found.slope)} on the whole (slope "
-            f"{written(found.slope.value)}; 1 is right)."
-        )
+        slope = f"(slope {written(found.slope.value)}; 1 is right)"
+        yield f"Rescale the risk scores, which are too {_way(found.slope)} on the whole {slope}."
     if found.gap is not None and found.gap.beyond_chance:
         worst = group_name(found.gap.attribute, found.gap.worst[0])
-        steps.append(
-            f"Find out why {worst} is ranked less well: what is not measured there, or measured otherwise?"
-        )
-    if found.against is not None and found.against.only_alike:
-        steps.append(
-            f"Prefer {found.against.reference}, which does as well for every group, unless something else speaks for "
-            "this model."
+        yield f"Find out why {worst} is ranked less well: what is not measured there, or measured otherwise?"
+    if against is not None and against.only_alike:
+        yield (
+            f"Prefer {against.reference}, which does as well for every group, unless something else speaks for this "
+            "model."
         )
     # Nobody can collect patients of whom something is not known.
     unsure = [
@@ -223,17 +226,9 @@ def next_steps(found: Grounds, status: str) -> list[str]:
         if group.no_model in ("not shown", "too few") and group.group != MISSING_LABEL
     ]
     if unsure:
-        whom = _some(unsure, found.named)
-        steps.append(f"Collect more patients of {whom}: no benefit is shown for them yet.")
-    if status == "untested":
-        steps.append("Audit again with bootstrap replicates, which tell a difference from noise.")
-    if status == "no_groups":
-        steps.append("Name groups, such as sex and age, and audit again.")
-    if status == "clear":
-        steps.append(
-            "Nothing on this page speaks against use for these groups. It says nothing about other patients."
-        )
-    return [*steps[:4], "Audit again when the model, the patients or their care change."]
+        yield f"Collect more patients of {_some(unsure, found.named)}: no benefit is shown for them yet."
+    if status in LAST_STEPS:
+        yield LAST_STEPS[status]
 
 
 def _way(slope: Row) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
-from drosurv.presentation import GroupNumber, against_nothing, group_name, plain, plain_rows
+from drosurv.presentation import GroupNumber, against_nothing, group_name
+from drosurv.presentation.sentences import by_group
 
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]
 # Of a patient's groups the first of these that holds is the patient's own.
@@ -57,16 +58,17 @@ def standings(evidence: Evidence) -> list[Standing]:
     result = evidence.audited
     gains = _gains(result)
     unknown: Against = "too few" if result.settings.n_bootstrap else "not tested"
-    came = {
-        (row["attribute"], row["group"]): row
-        for row in plain_rows(result.calibration)
-        if row["horizon"] == plain(result.settings.horizon)
+    came: dict[tuple[Any, Any], tuple[Any, Any]] = {
+        (row.attribute, row.group): (row.predicted, row.observed)
+        for row in result.calibration.itertuples()
+        if row.horizon == result.settings.horizon
     }
     found = []
     for row in result.select(metric="concordance_index"):
         key = row.attribute, row.group
         if row.kind == "gap":
             continue
+        expected, observed = came.get(key, (np.nan, np.nan))
         found.append(
             Standing(
                 *key,
@@ -77,8 +79,8 @@ def standings(evidence: Evidence) -> list[Standing]:
                 reference_c_index=evidence.ranked_by_reference.get(key, np.nan),
                 no_model=against_nothing(gains[key]) if key in gains else unknown,
                 reference="" if evidence.against is None else evidence.against.served(*key),
-                expected=_known(came.get(key, {}).get("predicted")),
-                observed=_known(came.get(key, {}).get("observed")),
+                expected=expected,
+                observed=observed,
             )
         )
     return found
@@ -119,11 +121,4 @@ def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]
         row for row in result.select(kind="overall") if row.metric in metrics and not np.isnan(row.low)
     )
     numbers = [*(number_of(row, zero) for row in overall), *judged_gains(result, metrics, zero)]
-    found: dict[tuple[str, str], list[GroupNumber]] = {}
-    for number in numbers:
-        found.setdefault((number.attribute, number.group), []).append(number)
-    return found
-
-
-def _known(value: float | None) -> float:
-    return np.nan if value is None else value
+    return by_group(numbers)

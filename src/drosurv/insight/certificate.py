@@ -201,13 +201,10 @@ class Certificate:
 
     def guarantee(self, alpha: ArrayLike) -> FloatArray:
         """Upper bound (...), at most 1, on the loss of every subpopulation of mass alpha (...) or more."""
-        return np.minimum(self._bound_on_weighted_loss(alpha), 1.0)
-
-    def _bound_on_weighted_loss(self, alpha: ArrayLike) -> FloatArray:
         sizes, n = _shares("alpha", alpha), len(self.losses)
         counted = np.maximum(sizes - self.margin, 0)
         top = np.interp(counted, np.arange(n + 1) / n, self._tops)
-        return (np.minimum(self.margin, sizes) * self.bound + top) / sizes
+        return np.minimum((np.minimum(self.margin, sizes) * self.bound + top) / sizes, 1.0)
 
     def smallest_alpha(
         self, tolerance: float, which: Literal["guarantee", "estimate"] = "guarantee"

@@ -71,14 +71,12 @@ class EffectColumns:
         """From the patients at hand: numbers as they are, each frequent category as a flag, constants left out."""
         found = [EffectColumn.learn(RISK, None, log_risk) or EffectColumn(RISK, None, 0.0, 0.0, 0.0, 1.0)]
         for name in table.columns:
-            column = table[name]
-            if pd.api.types.is_numeric_dtype(column):
-                learnt = [EffectColumn.learn(str(name), None, _numbers(column))]
-            else:
+            column, levels = table[name], [None]
+            if not pd.api.types.is_numeric_dtype(column):
                 # The most frequent category is what the others are compared with.
                 counts = column.value_counts()[1:]
-                levels = counts.index[counts >= LEAST_PATIENTS][:MOST_LEVELS]
-                learnt = [EffectColumn.learn(str(name), level, _flags(column, level)) for level in levels]
+                levels = list(counts.index[counts >= LEAST_PATIENTS][:MOST_LEVELS])
+            learnt = (EffectColumn.learn(str(name), level, _values(column, level)) for level in levels)
             found += [one for one in learnt if one is not None]
         return EffectColumns(tuple(found))
 
@@ -86,21 +84,14 @@ class EffectColumns:
         """The columns (n, p) of patients: ones, then scaled values."""
         out = np.ones((len(table), 1 + len(self.columns)))
         for j, column in enumerate(self.columns, start=1):
-            if j == 1:
-                values = log_risk
-            elif column.level is None:
-                values = _numbers(table[column.name])
-            else:
-                values = _flags(table[column.name], column.level)
+            values = log_risk if j == 1 else _values(table[column.name], column.level)
             out[:, j] = column.scaled(values)
         return out
 
 
-def _numbers(column: pd.Series) -> FloatArray:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _flags(column: pd.Series, level: Any) -> FloatArray:
-    """1 for the category, 0 for others, also ones never seen before, and NaN where missing."""
+def _values(column: pd.Series, level: Any) -> FloatArray:
+    """Numbers; or 1 for the category, 0 for others, also ones never seen before, and NaN where missing."""
+    if level is None:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     equal = np.array([value == level for value in column.astype(object).where(column.notna(), None)])
     return np.where(column.isna().to_numpy(), np.nan, equal.astype(np.float64))

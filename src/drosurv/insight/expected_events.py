@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.evaluation.predictions import take
 from drosurv.insight.curves import predicted_curves, survival_steps
-from drosurv.insight.prediction_grid import LARGEST_HAZARD, SMALLEST_HAZARD, PredictionGrid
+from drosurv.insight.prediction_grid import LARGEST_HAZARD, PredictionGrid, log_mean_hazard
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -52,8 +52,7 @@ def reference_times(target: Target) -> FloatArray:
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Log of each patient's mean cumulative hazard at the times, (n,)."""
-    found: FloatArray = np.log(np.maximum(_hazard(curves.at(times)).mean(axis=1), SMALLEST_HAZARD))
-    return found
+    return log_mean_hazard(_hazard(curves.at(times)))
 
 
 def _hazard(survival: FloatArray) -> FloatArray:

@@ -77,8 +77,13 @@ class PredictionGrid:
 
         Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
         """
-        risk: FloatArray = np.log(np.maximum(self.at(times).mean(axis=1), SMALLEST_HAZARD))
-        return risk
+        return log_mean_hazard(self.at(times))
+
+
+def log_mean_hazard(hazard: FloatArray) -> FloatArray:
+    """Log of each patient's mean of cumulative hazards (n, k), (n,)."""
+    risk: FloatArray = np.log(np.maximum(hazard.mean(axis=1), SMALLEST_HAZARD))
+    return risk
 
 
 def _wrong(what: str) -> ArgumentError:

@@ -7,7 +7,7 @@ all of them. A sentence decides by the second pair, shows it, and names the p-va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal
@@ -163,6 +163,14 @@ def chance_text(gap: GroupGap) -> str:
     return f"That {verdict} ({tested})."
 
 
+def by_group(numbers: Iterable[GroupNumber]) -> dict[tuple[str, str], list[GroupNumber]]:
+    """The numbers of each group, by attribute and label."""
+    groups: dict[tuple[str, str], list[GroupNumber]] = {}
+    for number in numbers:
+        groups.setdefault((number.attribute, number.group), []).append(number)
+    return groups
+
+
 def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:
     """How a group stands by its gains over no model: worse or better if any of them shows it beyond chance."""
     if any(number.high_adjusted < 0 for number in numbers):
@@ -172,10 +180,7 @@ def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not sh
 
 def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
     """Who is worse served than by no model; numbers are gains over no model, below 0 is harm."""
-    groups: dict[tuple[str, str], list[GroupNumber]] = {}
-    for number in gains:
-        if not isnan(number.low):
-            groups.setdefault((number.attribute, number.group), []).append(number)
+    groups = by_group(number for number in gains if not isnan(number.low))
     if not groups:
         return []
     harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.high_adjusted < 0])]

@@ -15,16 +15,13 @@ AGAINST_NOTHING = ("brier_skill", "likelihood_gain")
 
 
 class Strip(NamedTuple):
-    """A value and its interval on a line across a table's cell; the text, and small below it the detail, are read.
+    """A value and its interval on a line across a table's cell; the text, and small below it the detail, are read."""
 
-    Places are in percent of the width; there is no dot where the value is not known or beyond the axis.
-    """
-
-    text: str = ""
+    text: str
     detail: str = ""
-    dot: float | None = None
-    start: float | None = None
-    length: float | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 class StripColumn(NamedTuple):
@@ -33,16 +30,6 @@ class StripColumn(NamedTuple):
     label: str
     axis: Axis
     guide: float | None
-
-    def strip(
-        self, text: str, detail: str, value: float | None, low: float | None, high: float | None
-    ) -> Strip:
-        """The strip of a value with the interval low to high; None where not known."""
-        start, end = self.axis.percent(low), self.axis.percent(high)
-        length = round(end - start, 2) if start is not None and end is not None else None
-        # A dot at the end of the axis would say a value that is not the group's.
-        inside = value is not None and self.axis.low <= value <= self.axis.high
-        return Strip(text, detail, self.axis.percent(value) if inside else None, start, length)
 
 
 Block = tuple[str, list[tuple[Row, list[Strip]]]]
@@ -77,13 +64,7 @@ def group_forests(tables: Sequence[Table]) -> list[Forest]:
             for c, axis in zip(columns, axes, strict=True)
         )
         rows = [
-            (
-                row,
-                [
-                    measure.strip(c.value(row), c.interval_of(row), *map(row.get, c.keys))
-                    for measure, c in zip(measures, columns, strict=True)
-                ],
-            )
+            (row, [Strip(c.value(row), c.interval_of(row), *map(row.get, c.keys)) for c in columns])
             for row in table.rows
         ]
         forests.append(Forest(table.caption, True, measures, _blocks(rows)))
@@ -122,23 +103,20 @@ def calibration_forests(tables: Sequence[Table], time_unit: str) -> list[Forest]
         for row in table.rows:
             groups.setdefault((row["attribute"], row["group"]), {})[row["horizon"]] = row
         rows = [
-            (
-                next(iter(at.values())),
-                [_calibration(column, at.get(horizon, {})) for horizon, column in measures.items()],
-            )
+            (next(iter(at.values())), [_calibration(at.get(horizon, {})) for horizon in measures])
             for at in groups.values()
         ]
         forests.append(Forest(table.caption, False, tuple(measures.values()), _blocks(rows)))
     return forests
 
 
-def _calibration(column: StripColumn, row: Row) -> Strip:
+def _calibration(row: Row) -> Strip:
     value, low, high = (_difference(row, end) for end in ("observed", "high", "low"))
     if value is None:
         return Strip(NOTHING)
     text = written(value, "points")
     signed = f"+{text}" if value > 0 and text != "0.0" else text
-    return column.strip(signed, f"observed {written(row['observed'], 'share')}", value, low, high)
+    return Strip(signed, f"observed {written(row['observed'], 'share')}", value, low, high)
 
 
 def _difference(row: Row, end: str) -> float | None:

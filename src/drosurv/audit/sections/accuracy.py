@@ -94,8 +94,8 @@ significant may be chance.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
-  {{ m.folded(part.of(k, "accuracy")) }}
-  {{ m.folded(part.of(k, "fairness")) }}
+  {{ m.folded(part.table("accuracy", k)) }}
+  {{ m.folded(part.table("fairness", k)) }}
 {% endcall %}
 """,
 )

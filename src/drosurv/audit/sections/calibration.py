@@ -128,9 +128,9 @@ judge the difference, and allow for all groups.</p>
   <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
 {% else %}
   {{ m.panels(charts) }}
-  {{ m.downloads(part.of(k, "survival")) }}
+  {{ m.downloads(part.table("survival", k)) }}
   {{ m.forest(forest) }}
-  {{ m.downloads(part.of(k, "calibration")) }}
+  {{ m.downloads(part.table("calibration", k)) }}
 {% endif %}
 {% endcall %}
 """,

@@ -37,13 +37,10 @@ class Part:
         """What is said of one model."""
         return self.said_by_model[model] if self.said_by_model else ()
 
-    def of(self, model: int, key: str) -> Table:
-        """A table of one model."""
-        return next(table for table in self.by_model[model] if table.key == key)
-
-    def table(self, key: str) -> Table | None:
-        """A table that all models share, or None."""
-        return next((table for table in self.tables if table.key == key), None)
+    def table(self, key: str, model: int | None = None) -> Table | None:
+        """A table of one model, or one that all models share; None where there is none."""
+        tables = self.tables if model is None else self.tables_of(model)
+        return next((table for table in tables if table.key == key), None)
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ its {{ report.level }} intervals.</p>
 {% endif %}
 {% if report.models | length > 1 %}{{ m.folded(trade_off, below=true) }}{% endif %}
 {% call(shown, k) m.each_model() %}
-  {% set shrinkage = part.of(k, "shrinkage") %}
+  {% set shrinkage = part.table("shrinkage", k) %}
   {% if shrinkage | length %}<h3>Has the model only shrunk?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
 {% endcall %}
 {% if control %}{{ m.folded(control, name="The shrinking reference, factor by factor") }}{% endif %}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 from typing import Any
@@ -80,44 +81,33 @@ def _terms(evidence: Evidence) -> str:
     return " ".join([*told, "Better and worse: by more than chance explains."])
 
 
-def _effects(evidence: Evidence, everybody: Standing, at: str) -> list[Statement]:
+def _effects(evidence: Evidence, everybody: Standing, at: str) -> Iterator[Statement]:
     """What the model does on the whole, in numbers per 100."""
+    ranked, low, high = map(_per_100, everybody.c_index)
+    sure = "" if isnan(everybody.c_index[1]) else f" ({low} to {high})"
     theirs = everybody.reference_c_index
     reference = "" if isnan(theirs) else f"{evidence.reference_name} {_per_100(theirs)}, "
-    ranked, low, high = everybody.c_index
-    sure = "" if isnan(low) else f" ({_per_100(low)} to {_per_100(high)})"
-    found = [
-        Statement(
-            "ranking",
-            f"Of 100 pairs of patients, the model puts {_per_100(ranked)}{sure} in the right order ({reference}a coin "
-            "50).",
-        )
-    ]
+    pairs = f"Of 100 pairs of patients, the model puts {ranked}{sure} in the right order"
+    yield Statement("ranking", f"{pairs} ({reference}a coin 50).")
     if not isnan(everybody.expected) and not isnan(everybody.observed):
-        found.append(
-            Statement(
-                "expectation",
-                f"Of 100 patients, it expects {_per_100(everybody.expected)} to be free of the event at {at}"
-                f"{in_years(evidence.audited.settings.horizon, evidence.time_unit)}; "
-                f"{_per_100(everybody.observed)} were.",
-            )
-        )
-    return found
+        years = in_years(evidence.audited.settings.horizon, evidence.time_unit)
+        expected = f"it expects {_per_100(everybody.expected)} to be free of the event at {at}{years}"
+        told = f"Of 100 patients, {expected}; {_per_100(everybody.observed)} were."
+        yield Statement("expectation", told)
 
 
-def _certainty(evidence: Evidence, found: Grounds) -> list[Statement]:
+def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
     text = f"Judged on {len(evidence.target):,} patients with {evidence.target.n_events:,} events"
     if found.named and found.everybody.no_model != "not tested":
         judged = len(found.named) - len(found.stand("too few"))
         text += f"; {judged} of {len(found.named)} groups are large enough to be judged"
-    said = [Statement("size", f"{text}.")]
+    yield Statement("size", f"{text}.")
     if found.against is not None:
-        said += found.against.statements
+        yield from found.against.statements
     if (gap := found.gap) is not None:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
         told = f"{first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
-        said.append(Statement("gap", told, gap.beyond_chance))
-    return said
+        yield Statement("gap", told, gap.beyond_chance)
 
 
 def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: bool) -> Table:
