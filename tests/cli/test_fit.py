@@ -75,6 +75,16 @@ def test_the_user_is_told_what_was_done_to_which_column(drosurv, data, target, t
     assert f"Saved to {tmp_path / 'model'}." in output.replace("\n", " ").replace("  ", " ")
 
 
+def test_the_report_marks_columns_that_are_mostly_filled_in(drosurv, target, tmp_path, patients):
+    patients.assign(kappa=patients["kappa"].where(patients.index < 150)).to_csv(
+        tmp_path / "d.csv", index=False
+    )
+    told = drosurv.ok("fit", tmp_path / "d.csv", *target, "-o", tmp_path / "model")
+    assert "more than half of the values of 'kappa' are missing" in told.stderr
+    assert "--drop" in told.stderr
+    assert told.stdout.count("(most rows)") == 1
+
+
 def test_parquet_and_csv_give_the_same_model(drosurv, data, target, tmp_path, patients):
     patients.to_parquet(tmp_path / "patients.parquet")
     for source, name in ((data, "a"), (tmp_path / "patients.parquet", "b")):

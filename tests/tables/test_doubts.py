@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sksurv.datasets import load_gbsg2, load_whas500
 
+from drosurv import CoxPH, Surv
 from drosurv.tables import read_survival_table
 from drosurv.tables.doubts import doubts
 from drosurv.tables.spellings import alike
@@ -38,6 +39,16 @@ def test_real_tables_are_only_asked_about_their_codes(load):
     X, y = load()
     frame = X.assign(days=y[y.dtype.names[1]], died=y[y.dtype.names[0]])
     assert all(text.startswith("codes or amounts?") for text in said(frame))
+
+
+def test_columns_mostly_missing_are_named_and_empty_ones_are_not(clean):
+    gaps = clean.assign(marker=clean["marker"].where(clean.index < 90), sex=None)
+    (told,) = said(gaps)
+    assert told.startswith("more than half of the values of 'marker' are missing")
+    assert said(clean.assign(marker=clean["marker"].where(clean.index < 110))) == []
+    y = Surv.from_arrays(clean["died"] == 1, clean["days"])
+    with pytest.warns(UserWarning, match="more than half of the values of 'marker'"):
+        CoxPH().fit(gaps[["age", "marker"]], y)
 
 
 def test_copies_of_rows_are_counted_and_the_first_is_named(clean):

@@ -12,8 +12,9 @@ from sksurv.metrics import concordance_index_censored
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox
+from drosurv.evaluation import SmallGroupWarning
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.metrics import integrated_brier_score
+from drosurv.metrics import concordance_imparity, integrated_brier_score
 from drosurv.tuning import (
     AccuracyBudget,
     BestScore,
@@ -281,15 +282,34 @@ def test_an_unregularised_model_that_cannot_be_trained_is_named(adam, data, monk
 def test_a_fold_without_a_group_is_named_where_the_rule_needs_it(data):
     groups = np.where(np.arange(len(data)) < 3, "rare", "common")
     folds = [(np.arange(100, 300), np.arange(100)), (np.arange(200), np.arange(200, 300))]
-    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds)
+    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, min_group=1, min_events=1)
     with pytest.raises(
         ValueError, match="patients or events of a group are missing where settings are scored"
     ):
         search.fit(data.X, data.y, sensitive_features=groups)
-    tuned = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, rule=BestScore())
+    tuned = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, rule=BestScore(), min_group=1, min_events=1)
     results = tuned.fit(data.X, data.y, sensitive_features=groups).results_
     for name in ("group_disparity", "intersectional_disparity", "concordance_imparity"):
         assert results[name].isna().all()
+
+
+def test_groups_too_small_to_be_judged_are_left_out_of_the_disparities(data, groups):
+    side = groups["side"].astype(object).to_numpy()
+    few = np.where(np.arange(len(data)) < 20, "few", side)
+    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=3, random_state=0)
+    with pytest.warns(SmallGroupWarning, match=r"side few: 20 patients.*fewer than 50.*left out"):
+        search.fit(data.X, data.y, sensitive_features={"side": few})
+    expected = []
+    for train, held in folds_of(data):
+        model = DROCox(alpha=0.5).fit(data.X.iloc[train], data.y[train])
+        large = held[few[held] != "few"]
+        expected.append(concordance_imparity(data.y[large], model.predict(data.X.iloc[large]), few[large]))
+    assert search.results_["concordance_imparity"].iloc[0] == pytest.approx(np.mean(expected), abs=1e-6)
+    # With nothing left to compare, the best c-index decides.
+    rare = np.where(np.arange(len(data)) < 20, "few", "others")
+    with pytest.warns(SmallGroupWarning):
+        search.fit(data.X, data.y, sensitive_features=rare)
+    assert search.rule_ == BestScore()
 
 
 def test_parameters_round_trip_and_nothing_happens_before_fit(adam):

@@ -157,6 +157,8 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     import pandas as pd
 
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
+    # The number alone does not say that it is most of them.
+    shown.loc[shown["missing"] > summary["rows"] / 2, "filled with"] += " (most rows)"
     print_frame(shown, "What was done to each column")
     if summary["coefficients"] is not None:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))

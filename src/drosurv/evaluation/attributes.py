@@ -178,9 +178,13 @@ def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.D
 
 
 def warn_of_small_groups(
-    counts: Mapping[tuple[str, str], Count], *, min_group: int, min_events: int
+    counts: Mapping[tuple[str, str], Count],
+    *,
+    min_group: int,
+    min_events: int,
+    then: str = "read their intervals, or merge groups",
 ) -> frozenset[tuple[str, str]]:
-    """Groups below either minimum, after one warning that names them all."""
+    """Groups below either minimum, after one warning that names them all, and what then."""
     small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
     if small:
         named = "; ".join(
@@ -189,7 +193,7 @@ def warn_of_small_groups(
         )
         warnings.warn(
             f"small groups, whose numbers say little ({named}). They have fewer than {min_group:,} "
-            f"patients or {min_events:,} events: read their intervals, or merge groups.",
+            f"patients or {min_events:,} events: {then}.",
             SmallGroupWarning,
             stacklevel=3,
         )

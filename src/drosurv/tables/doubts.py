@@ -133,6 +133,7 @@ def doubts(
     yield from _copies(frame, target)
     if id is None:
         yield from _repeated_ids(frame, features)
+    yield from mostly_missing(frame[list(features)])
     yield from _codes(frame, [name for name in features if name not in (*categorical, *numeric)])
     for name in [*features, *target]:
         if name not in categorical:
@@ -144,6 +145,18 @@ def doubts(
 def copies_told(n: int) -> str:
     """How many rows are copies, in words."""
     return "1 row is a copy" if n == 1 else f"{n:,} rows are copies"
+
+
+def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
+    """One warning that names the columns of which more than half, but not all, would be filled in."""
+    share = frame.isna().mean()
+    if named := ", ".join(f"{name!r}" for name in frame.columns[(share > 0.5) & (share < 1)]):
+        yield ArgumentWarning(
+            f"more than half of the values of {named} are missing, and one and the same value stands in for all of "
+            "them. Name such columns in ",
+            Argument("drop"),
+            ", unless what is there is worth it.",
+        )
 
 
 def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarning]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
-from drosurv.tables.doubts import LeakWarning, find_leaks
+from drosurv.tables.doubts import LeakWarning, find_leaks, mostly_missing
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import holds_numbers
 from drosurv.target import FloatArray
@@ -275,6 +275,8 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
         model.__dict__.pop("encoder_", None)
         if _needs_encoding(X):
             model.encoder_ = TableEncoder(standardize=False).fit(X, y)
+            for doubt in mostly_missing(X):
+                warn_caller(doubt)
     encoder = getattr(model, "encoder_", None)
     return X if encoder is None else encoder.transform(X)
 

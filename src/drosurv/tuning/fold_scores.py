@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,8 @@ def attribute_metrics() -> tuple[str, ...]:
 class Trials:
     """What a search measures, on what data.
 
-    The preparation, if any, makes features of X, and is fitted anew on the training patients of each fold. Where there
+    The preparation, if any, makes features of X, and is fitted anew on the training patients of each fold. Small
+    groups, by attribute and label, train penalties but are left out of disparities. Where there
     are bootstrap replicates, those of the compared metrics are kept.
     """
 
@@ -55,6 +56,7 @@ class Trials:
     y: Any
     sensitive_features: pd.DataFrame | None
     preparation: Any
+    small: Collection[tuple[str, str]]
     metrics: tuple[str, ...]
     compared: tuple[str, ...]
     replicates: int
@@ -75,7 +77,7 @@ class Trials:
         sample = Sample(X, self.y[train], sensitive_features=groups[0])
         (errors,) = fit_grids([estimators], [sample])
         _, features = standardise(np.asarray(X, dtype=np.float64), np.asarray(X_held, dtype=np.float64))
-        held_out = HeldOut(self.y[train], features, self.y[validation], groups[1])
+        held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
         out = []
         for estimator, error in zip(estimators, errors, strict=True):
             scores = None if error is not None else (estimator.predict(X_held), estimator.predict(X))

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.attributes import intersection_of, parse_attributes
+from drosurv.evaluation.attributes import Count, intersection_of, parse_attributes, warn_of_small_groups
 from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
 
 class HeldOut:
     """Held-out patients with everything that scoring them needs of the training patients.
 
     Features are standardised by the training patients' mean and deviation. Without labels, disparities between
-    groups have no value.
+    groups have no value. Groups that are too small to be compared, by attribute and label, are left out of them.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class HeldOut:
         y: Any,
         sensitive_features: Any = None,
         *,
+        small: Collection[tuple[str, str]] = (),
         convention: Convention = "paper",
     ) -> None:
         self.train_target = parse_target(y_train, name="y_train")
@@ -42,7 +45,9 @@ class HeldOut:
         self.target = parse_target(y, require_event=False)
         self.convention = convention
         # A fold may have lost all but one group of an attribute.
-        self.attributes = parse_attributes(sensitive_features, len(self.target), at_least=1)
+        parsed = parse_attributes(sensitive_features, len(self.target), at_least=1)
+        large = (own.without([label for name, label in small if name == own.name]) for own in parsed)
+        self.attributes = [own for own in large if own.labels]
         self.intersection = intersection_of(self.attributes) if self.attributes else None
 
     def measure(
@@ -85,6 +90,22 @@ def interval_columns(metric: str, number: Number) -> dict[str, float]:
         f"{metric}_low": found.low,
         f"{metric}_high": found.high,
     }
+
+
+def small_groups(
+    labels: pd.DataFrame | None, target: Target, min_group: int, min_events: int
+) -> tuple[frozenset[tuple[str, str]], bool]:
+    """Groups too small to be compared, after a warning, and whether an attribute has two that are not."""
+    attributes = parse_attributes(labels, len(target))
+    counts = {
+        (attribute.name, label): Count.of(target.take(rows))
+        for attribute in attributes
+        for label, rows in zip(attribute.labels, attribute.rows, strict=True)
+    }
+    then = "they are left out of the disparities"
+    small = warn_of_small_groups(counts, min_group=min_group, min_events=min_events, then=then)
+    large = Counter(name for name, label in counts if (name, label) not in small)
+    return small, any(number > 1 for number in large.values())
 
 
 @dataclass(frozen=True, eq=False)

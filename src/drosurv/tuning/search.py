@@ -25,6 +25,7 @@ from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
+from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.plots import plot_front, plot_shrinkage
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
@@ -68,6 +69,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     metrics : sequence of str, optional
         Measured beside those that the rule reads, such as ``integrated_brier_score``, ``dynamic_auc``,
         ``individual_disparity``.
+    min_group, min_events : int
+        Groups with fewer patients or events are left out of the disparities.
     bootstrap : int
         Replicates behind the standard errors of the c-index and of concordance imparity when there is only
         one validation part; folds give theirs by themselves.
@@ -124,6 +127,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         rule: SelectionRule | None = None,
         cv: Any = 5,
         metrics: Sequence[str] | None = None,
+        min_group: int = 50,
+        min_events: int = 10,
         bootstrap: int = 200,
         refit: bool = True,
         n_jobs: int | None = None,
@@ -135,6 +140,8 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.rule = rule
         self.cv = cv
         self.metrics = metrics
+        self.min_group = min_group
+        self.min_events = min_events
         self.bootstrap = bootstrap
         self.refit = refit
         self.n_jobs = n_jobs
@@ -162,9 +169,10 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         """
         target = parse_target(y)
         labels = label_frame(sensitive_features, len(target))
+        small, comparable = small_groups(labels, target, self.min_group, self.min_events)
         rule = self.rule
         if rule is None:
-            rule = BestScore() if labels is None else CarefulBudget()
+            rule = CarefulBudget() if comparable else BestScore()
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
@@ -174,7 +182,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         replicates = self.bootstrap if len(folds) == 1 else 0
         wanted = dict.fromkeys(["concordance_index", "concordance_imparity", getattr(rule, "minimise", "")])
         compared = tuple(name for name in wanted if name in metrics)
-        trials = Trials(X, target.to_structured(), labels, preparation, metrics, compared, replicates)
+        trials = Trials(X, target.to_structured(), labels, preparation, small, metrics, compared, replicates)
         scored = self._score([*candidates, *references], trials, folds, len(candidates))
         self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
         self.results_ = setting_table(self.fold_results_, metrics)
