@@ -11,7 +11,7 @@ import typer
 from drosurv.cli.messages import printable, say
 from drosurv.cli.options import FileOptions, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
@@ -72,32 +72,27 @@ def audit(
     check_outputs([output, summary], [model, data, train, predictions])
     shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
     shown |= {"random_state": seed, "time_title": time_unit}
-    instead = Argument("predictions")
     if predictions is not None:
         if any(given is not None for given in (model, folds, train)) or alphas:
-            raise ArgumentError(
-                instead, " is audited without a model, folds, training patients or alphas: leave them out."
+            raise ValueError(
+                "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
         if strata is not None or target.entry is not None:
-            raise ArgumentError(
-                instead,
-                " hold survival from time 0 on at a few times, whatever the stratum: leave out ",
-                Argument("strata" if strata is not None else "entry"),
-                ", and predict for the patient's stratum. Late entries can be audited with a model alone.",
+            raise ValueError(
+                "--predictions hold survival from time 0 on at a few times, whatever the stratum: leave out "
+                f"{'--entry' if strata is None else '--strata'}, and predict for the patient's stratum. Late entries "
+                "can be audited with a model alone."
             )
         report = _of_predictions(predictions, file, target, groups, survival, risk, shown)
     else:
         if model is None or data is None:
-            raise ArgumentError(
-                "name a model and a table, as in `drosurv audit model test.csv`, or pass ", instead, " FILE."
+            raise ValueError(
+                "name a model and a table, as in `drosurv audit model test.csv`, or pass --predictions FILE."
             )
         if survival or risk:
-            raise ArgumentError(
-                Argument("survival"), " and ", Argument("risk"), " name columns of ", instead, " FILE."
-            )
+            raise ValueError("--survival and --risk name columns of --predictions FILE.")
         if alphas and train is None:
-            trained = " names models to train: pass ", Argument("train"), " FILE with the training patients."
-            raise ArgumentError(Argument("alphas"), *trained)
+            raise ValueError("--alphas names models to train: pass --train FILE with the training patients.")
         shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": [_share(text) for text in alphas] or None}
         report = _of_model(model, data, train, file, target, groups, strata, folds, shown)
     getattr(report, view)(output)
@@ -126,8 +121,7 @@ def _of_predictions(
 
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
-        both = Argument("time"), " and ", Argument("event")
-        raise ArgumentError(Argument("predictions"), " needs to know what happened: pass ", *both, ".")
+        raise ValueError("--predictions needs to know what happened: pass --time and --event.")
     columns = TargetColumns(target.time, target.event, target.event_value, target.start, target.end)
     table = SurvivalTable.parse(
         frame, columns, groups=groups, id=target.id, drop_missing_target=target.drop_missing_target
@@ -175,10 +169,9 @@ def _of_model(
         opened.warn_if_trained_on(data)
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
-            raise ArgumentError(
-                Argument("folds"),
-                " trains on rows, of which a patient has several here: audit a model that was fitted to other "
-                "patients.",
+            raise ValueError(
+                "--folds trains on rows, of which a patient has several here: audit a model that was fitted to other "
+                "patients."
             )
         # The table is encoded anew in every fold, as it would be for new patients.
         recipe, features = opened.model, opened.readable(table.frame)

@@ -77,7 +77,7 @@ def _show(story: Story, attribute: str) -> None:
         f"2. Plain Cox fails them. On {hidden.n_test:,} patients kept away its c-index is "
         f"{hidden.number('plain Cox', 'c_index'):.2f} overall, but "
         f"{hidden.number('plain Cox', 'group_c_index'):.2f} in the hidden group, where its predictions are "
-        f"{_than_no_model(loss)}.\n\n"
+        f"{100 * abs(loss):.0f} % {'worse' if loss < 0 else 'better'} than those of no model at all.\n\n"
         f"3. Who they are. {_found(hidden)} (The truth is x5 > 1.04.)\n\n"
         "4. What each remedy does for them, and what it costs everybody:\n"
     )
@@ -90,10 +90,6 @@ def _show(story: Story, attribute: str) -> None:
     )
     print_frame(_shown(real, group))
     typer.echo(f"\n{story.advice}")
-
-
-def _than_no_model(skill: float) -> str:
-    return f"{100 * abs(skill):.0f} % {'worse' if skill < 0 else 'better'} than those of no model at all"
 
 
 def _found(part: Chapter) -> str:

@@ -59,7 +59,8 @@ class PlainMessages(TyperGroup):
                 # The reader stopped, as in `drosurv predict ... | head`: nothing to complain of.
                 raise
             except OSError as error:
-                say("Error", _os_message(error))
+                named = error.filename and error.strerror
+                say("Error", f"{error.filename}: {error.strerror}." if named else error)
             except MemoryError as error:
                 say("Error", f"not enough memory ({error}): use fewer rows, columns or categories.")
             except ValueError as error:
@@ -86,10 +87,13 @@ class Spelling:
             option = self.options[name]
             if isinstance(argument.value, bool):
                 return option if argument.value else f"--no-{option.removeprefix('--')}"
-            return option if argument.value is ... else f"{option} {_shown(argument.value)}"
+            shown = repr(argument.value) if isinstance(argument.value, str) else str(argument.value)
+            return option if argument.value is ... else f"{option} {shown}"
         if "set_" in self.options and _is_parameter(name):
-            value = "" if argument.value is ... else f"={_setting(argument.value)}"
-            return f"{self.options['set_']} {name}{value}"
+            value = (
+                argument.value if isinstance(argument.value, str) else json.dumps(argument.value, default=str)
+            )
+            return f"{self.options['set_']} {name}{'' if argument.value is ... else f'={value}'}"
         return str(argument)
 
 
@@ -104,14 +108,6 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 
-def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else str(value)
-
-
-def _setting(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
 def _is_parameter(name: str) -> bool:
     """Whether an estimator has a parameter of this name, which ``--set`` can give."""
     from drosurv.cli.models import model_classes
@@ -119,16 +115,11 @@ def _is_parameter(name: str) -> bool:
     return any(name in cls().get_params() for cls in model_classes().values())
 
 
-def _os_message(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error)
-
-
 def tell_recalibration(factor: float | None, how: str) -> None:
     """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
     if factor is None:
         return
-    text = f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how})."
-    typer.echo(text)
+    typer.echo(f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how}).")
     if factor < _LITTLE_HELD:
         say(
             "Warning",

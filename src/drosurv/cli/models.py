@@ -25,7 +25,7 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     cls = classes.get(_plain(name))
     if cls is None:
         known = ", ".join(sorted(found.__name__ for found in classes.values()))
-        raise ArgumentError(Argument("model"), f" {name!r} is not one of {known}.")
+        raise ValueError(f"--model {name!r} is not one of {known}.")
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
     check_parameters(cls(), wanted)
     drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}

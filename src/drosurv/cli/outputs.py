@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.errors import Argument, ArgumentError
 from drosurv.presentation import plain
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None])
 def check_picture(path: Path | None) -> None:
     """Raise if a picture's name does not say which kind it is."""
     if path is not None and path.suffix.lower() not in _PICTURES:
-        raise ArgumentError(
-            Argument("plot", str(path)), f" must end in {', '.join(_PICTURES)}, which says what to draw."
-        )
+        raise ValueError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drosurv.cli.messages import say
-from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.benchmark import Benchmark
@@ -35,8 +34,8 @@ def units(doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
     from drosurv.presentation.progress import bar
 
     if output.exists() and not output.is_dir():
-        raise ArgumentError(
-            Argument("output", str(output)), " is a file: name a folder, which is made if it is not there."
+        raise ValueError(
+            f"--output {str(output)!r} is a file: name a folder, which is made if it is not there."
         )
     shown, last = sys.stderr.isatty(), 0.0
     before, warned = signal.signal(signal.SIGINT, lambda *_: _stop(output)), os.environ.get("PYTHONWARNINGS")

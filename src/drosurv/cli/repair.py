@@ -12,7 +12,6 @@ from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import TrainingTable, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.presentation import Table
@@ -54,13 +53,11 @@ def repair(
     saved = Path(model) if Path(model).is_file() else None
     check_outputs([output, corrected], [source.data, predictions, saved])
     if corrected is not None and predictions is None:
-        raise ArgumentError(Argument("corrected"), " goes with ", Argument("predictions"), ".")
+        raise ValueError("--corrected goes with --predictions.")
     if saved is not None and predictions is not None:
-        raise ArgumentError(
-            Argument("predictions"), " takes the place of ", Argument("model"), ": pass one of them."
-        )
+        raise ValueError("--predictions takes the place of --model: pass one of them.")
     if set_ and (saved is not None or predictions is not None):
-        raise ArgumentError(Argument("set_"), " is for a model that is trained here: leave it out.")
+        raise ValueError("--set is for a model that is trained here: leave it out.")
     table = source.read()
     opened = None if saved is None else OpenedModel.open(saved)
     if opened is not None:

@@ -10,7 +10,6 @@ import typer
 from drosurv.cli.options import Names, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.cli.progress import computed, run_summary, tell_of_trouble, units
-from drosurv.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from drosurv.paper import Reproduction
@@ -46,9 +45,7 @@ def reproduce(
     """
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
-        raise ArgumentError(
-            Argument("seer_file", str(seer_file)), " is not a file: check its name and folder."
-        )
+        raise ValueError(f"--seer-file {str(seer_file)!r} is not a file: check its name and folder.")
     with units("reproducing", output) as report:
         from drosurv.paper import reproduce as run
 

@@ -13,7 +13,7 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import Names, TrainingTable, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
@@ -64,18 +64,13 @@ def tune(
     check_outputs([output, table, plot], [source.data])
     check_picture(plot)
     if plot is not None and not groups:
-        raise ArgumentError(
-            Argument("plot"), " shows a disparity between groups: pass ", Argument("groups"), " COLUMNS."
-        )
+        raise ValueError("--plot shows a disparity between groups: pass --groups COLUMNS.")
     if rule in ("careful", "budget", "one-se", "pareto") and not groups:
-        raise ArgumentError(
-            f"--rule {rule} compares groups: pass ", Argument("groups"), " COLUMNS, or --rule best."
-        )
+        raise ValueError(f"--rule {rule} compares groups: pass --groups COLUMNS, or --rule best.")
     if folds < 2:
-        raise ArgumentError(
-            Argument("folds"), f" must be at least 2, got {folds}; for a single part pass ", Argument("validation"),
-            " SHARE.",
-        )  # fmt: skip
+        raise ValueError(
+            f"--folds must be at least 2, got {folds}; for a single part pass --validation SHARE."
+        )
     if jobs == 0:
         raise ArgumentError.must("jobs", "be at least 1, or -1 for one per processor core", jobs)
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
