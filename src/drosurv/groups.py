@@ -109,7 +109,7 @@ def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArra
 def _of_length(groups: Groups, n: int | None) -> Groups:
     if n is not None and len(groups.codes) != n:
         raise ValueError(
-            f"{groups.name} has {len(groups.codes)} labels for {n} patients: give one label per row."
+            f"{groups.name} has {len(groups.codes)} labels for {n} patients: give one row per patient."
         )
     return groups
 

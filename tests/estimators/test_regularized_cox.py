@@ -259,10 +259,10 @@ def test_groups_that_would_not_be_used_are_refused(name):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (np.zeros(7), "one row per patient, got 7 rows for 60 patients"),
-        ("age", "Series, a DataFrame or an array.*got str"),
-        (np.zeros((60, 2, 2)), "Series, a DataFrame or an array.*got ndarray"),
-        (np.zeros((60, 0)), "no column"),
+        (np.zeros(7), "7 labels for 60 patients: give one row per patient"),
+        ("age", "Series.*or one column per attribute.*got str"),
+        (np.zeros((60, 2, 2)), "must be one- or two-dimensional"),
+        (np.zeros((60, 0)), "with at least one column"),
     ],
 )
 def test_labels_that_fit_nobody_are_refused(groups, message):

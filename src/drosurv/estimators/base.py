@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
-from drosurv.estimators.group_labels import with_groups
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe
@@ -183,7 +182,7 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         given_names = getattr(self, "feature_names_in_", None)
         names = None if given_names is None else [str(name) for name in given_names]
         training = Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
-        return training if sensitive_features is None else with_groups(training, sensitive_features)
+        return training if sensitive_features is None else training.with_groups(sensitive_features)
 
     def _forget_the_last_fit(self) -> None:
         """The last fit may have been of another network. A fit that fails leaves no model behind."""

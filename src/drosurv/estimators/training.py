@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp
 from drosurv.observation import Observation
 from drosurv.target import FloatArray, IntArray, Target
@@ -59,6 +61,12 @@ class Training:
         weight = self.weight if self.observation.patient is None else None
         seen = self.observation.patients(self.target)
         return FollowUp.of(seen, weight, entry=seen.entry)
+
+    def with_groups(self, sensitive_features: Any) -> Training:
+        """The data with the groups of the caller's rows; several columns define them by their combinations."""
+        groups = parse_groups(sensitive_features, self.n_rows, name="sensitive_features", at_least=1)
+        _, codes = np.unique(groups.codes[self.kept], return_inverse=True)
+        return replace(self, codes=codes.astype(np.intp), n_groups=int(codes.max()) + 1)
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of the kept patients put back among all rows, zero elsewhere."""
