@@ -17,17 +17,9 @@ def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
 
     A setting that has no finite value in one fold has none on average: it is not judged by its lucky folds.
 
-    Parameters
-    ----------
-    results : DataFrame, (settings x folds) rows
-        Columns ``candidate`` (which setting), ``fold``, the metrics, and any others, which keep the
-        value of the setting's first fold.
-    metrics : sequence of str
-        Columns to average.
-
-    Returns
-    -------
-    DataFrame, one row per setting, indexed by ``candidate`` in order of first appearance.
+    `results` have a row per setting and fold with the columns ``candidate`` (which setting), ``fold``, the metrics, and
+    any others, which keep the value of the setting's first fold. What comes back has one row per setting, indexed by
+    ``candidate`` in order of first appearance.
 
     Examples
     --------

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
 from drosurv.tuning.candidates import candidates, numbers
-from drosurv.tuning.rules import Choice, lowest
+from drosurv.tuning.rules import Choice, check_share, lowest
 
 #: Column of a search's table that marks the plain model's row.
 PLAIN = "plain"
@@ -65,10 +64,8 @@ class CarefulBudget:
 
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the plain row, or the fairest of those that are surely fairer and cost little."""
-        for name in ("tolerance", "likelihood_tolerance"):
-            share = getattr(self, name)
-            if not 0 <= share < 1:
-                raise ArgumentError.must(name, "be in [0, 1)", share, "it is the share to give up")
+        check_share("tolerance", self.tolerance)
+        check_share("likelihood_tolerance", self.likelihood_tolerance)
         if PLAIN not in results.columns or int(results[PLAIN].sum()) != 1:
             raise ValueError(
                 f"results must mark the plain model's row in a column {PLAIN!r}; a GridSearch with this rule does."

@@ -80,13 +80,15 @@ class Trials:
         held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
         out = []
         for estimator, error in zip(estimators, errors, strict=True):
-            scores = None if error is not None else (estimator.predict(X_held), estimator.predict(X))
-            problem = str(error or "") or _runaway(scores)
-            if scores is None or problem:
+            problem = str(error or "")
+            if not problem:
+                risk, train_risk = estimator.predict(X_held), estimator.predict(X)
+                problem = _runaway(np.concatenate([risk, train_risk]))
+            if problem:
                 out.append([{"error": problem, **dict.fromkeys(self.metrics, float("nan"))} for _ in factors])
                 continue
             # Risks are relative: where the features' origin puts their level must not change a disparity.
-            risk, train_risk = (part - scores[1].mean() for part in scores)
+            risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
             own = predict_curves(estimator, X_held, len(risk))
             rows = []
             for factor in factors:
@@ -98,7 +100,7 @@ class Trials:
 
     def _row(self, held_out: HeldOut, risk: FloatArray, curves: Any) -> dict[str, Any]:
         measured = held_out.measure(risk, curves, metrics=self.metrics)
-        found = {metric: _value(_of_all(measured, metric)) for metric in self.metrics}
+        found: dict[str, Any] = {metric: _value(_of_all(measured, metric)) for metric in self.metrics}
         if len(held_out.attributes) > 1:
             found |= {
                 f"{metric}_{attribute.name}": _value(measured.get((attribute.name, metric)))
@@ -106,19 +108,14 @@ class Trials:
                 if metric in self.metrics
                 for attribute in held_out.attributes
             }
-        if not self.replicates:
-            return found
-        drawn = held_out.measure(risk, curves, metrics=self.compared, replicates=self.replicates)
-        return found | self._intervals(drawn)
-
-    def _intervals(self, drawn: Mapping[Key, Number]) -> dict[str, Any]:
-        """Standard error, interval and replicates of what settings are compared by."""
-        found: dict[str, Any] = {DRAWS: {}}
-        for metric in self.compared:
-            number = _of_all(drawn, metric)
-            if number is not None:
-                found |= interval_columns(metric, number)
-                found[DRAWS][metric] = number.draws
+        if self.replicates:
+            drawn = held_out.measure(risk, curves, metrics=self.compared, replicates=self.replicates)
+            found[DRAWS] = {}
+            for metric in self.compared:
+                number = _of_all(drawn, metric)
+                if number is not None:
+                    found |= interval_columns(metric, number)
+                    found[DRAWS][metric] = number.draws
         return found
 
 
@@ -138,7 +135,7 @@ def _of_all(measured: Mapping[Key, Number], metric: str) -> Number | None:
     )
 
 
-def _runaway(scores: tuple[FloatArray, FloatArray] | None) -> str:
+def _runaway(scores: FloatArray) -> str:
     """What to say of log hazards that no population has; empty for others."""
-    largest = 0.0 if scores is None else max(float(np.abs(part).max()) for part in scores)
+    largest = float(np.abs(scores).max())
     return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."

@@ -24,15 +24,6 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
     The learning rate is left out where the convex solver finds the optimum, which does not depend on it. Trees have
     rates of their own.
 
-    Parameters
-    ----------
-    estimator : estimator
-        What will be tuned.
-
-    Returns
-    -------
-    dict of parameter to values
-
     Examples
     --------
     >>> from drosurv import DROCox

@@ -18,17 +18,9 @@ def pareto_front(
 ) -> pd.DataFrame:
     """Rows that no other row beats in one column without losing in the other.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per setting, or per setting and fold (averaged first).
-    maximise, minimise : str
-        Accuracy column (higher is better) and disparity column (lower is better).
-
-    Returns
-    -------
-    DataFrame, the front from the most accurate setting to the one with the least disparity.
-    Rows equal in both columns are all kept.
+    `results` have one row per setting, or per setting and fold (averaged first); of an accuracy higher is better, of a
+    disparity lower. The front goes from the most accurate setting to the one with the least disparity, and keeps all
+    rows that are equal in both columns.
 
     Examples
     --------

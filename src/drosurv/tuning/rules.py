@@ -151,10 +151,7 @@ class AccuracyBudget:
 
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the row with the lowest disparity inside the budget."""
-        if not 0 <= self.tolerance < 1:
-            raise ArgumentError.must(
-                "tolerance", "be in [0, 1)", self.tolerance, "it is the share of accuracy to give up"
-            )
+        check_share("tolerance", self.tolerance)
         usable = candidates(results, [self.metric, self.minimise])
         reference = self._reference(usable)
         bar = (1 - self.tolerance) * reference
@@ -247,6 +244,12 @@ class OneStandardError:
             f"settings with {self.metric} within one standard error ({error:.4g}) of the best, "
             f"{accuracy[best]:.4f}",
         )
+
+
+def check_share(name: str, share: float) -> None:
+    """Refuse a budget that is no share."""
+    if not 0 <= share < 1:
+        raise ArgumentError.must(name, "be in [0, 1)", share, "it is the share to give up")
 
 
 def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:

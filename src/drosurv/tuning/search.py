@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -304,31 +305,27 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> FloatArray:
         """Log risk (n,) by the chosen setting; higher means sooner."""
-        model, features = self._chosen(X)
-        return model.predict(features)
+        return np.asarray(self._chosen.predict(X))
 
     def predict_survival_function(self, X: Any, return_array: bool = False, times: Any = None) -> Any:
         """Survival curves by the chosen setting."""
-        model, features = self._chosen(X)
-        return model.predict_survival_function(features, return_array, times)
+        return self._chosen.predict_survival_function(X, return_array=return_array, times=times)
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False, times: Any = None
     ) -> Any:
         """Cumulative hazards by the chosen setting."""
-        model, features = self._chosen(X)
-        return model.predict_cumulative_hazard_function(features, return_array, times)
+        return self._chosen.predict_cumulative_hazard_function(X, return_array=return_array, times=times)
 
     def score(self, X: Any, y: Any) -> float:
         """Harrell's c-index of the chosen setting."""
-        model, features = self._chosen(X)
-        return model.score(features, y)
+        return float(self._chosen.score(X, y))
 
-    def _chosen(self, X: Any) -> tuple[NetworkEstimator, Any]:
-        """The chosen model and its features of X."""
+    @property
+    def _chosen(self) -> Any:
         check_is_fitted(self, "best_estimator_")
-        best = self.best_estimator_
-        return (best[-1], best[:-1].transform(X)) if isinstance(best, Pipeline) else (best, X)
+        # Of a Pipeline, scikit-survival passes curves on as well.
+        return self.best_estimator_
 
     plot_front = plot_front
     plot_shrinkage = plot_shrinkage
