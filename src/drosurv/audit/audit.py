@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.audit.cross_fit import (
-    CROSS_FITTED,
-    Folds,
-    cross_fitted,
-    cross_fitted_cox,
-    cross_fitted_from_entry,
-)
+from drosurv.audit.cross_fit import CROSS_FITTED, Folds, cross_fitted_cox, cross_fitted_from_entry
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
@@ -22,7 +16,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, seen_from_entry
+from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
     gives_curves,
@@ -246,10 +240,7 @@ def _cross_fitted(
     """A recipe, and plain Cox, trained on folds of the audited patients."""
     estimator = final_step(recipe)
     cox = cross_fitted_cox(recipe, X, y, folds, seed, given)
-    if given:
-        seen = cross_fitted_from_entry(recipe, X, y, given, folds, seed)
-    else:
-        seen = Seen(cross_fitted(recipe, X, y, folds, seed), y, y, ())
+    seen = cross_fitted_from_entry(recipe, X, y, given, folds, seed)
     return {
         "stops": (Stop(f"{type(estimator).__name__}, cross-fitted", None, seen.predictions),),
         "y": seen.y,

@@ -67,10 +67,12 @@ def cross_fitted(
 def cross_fitted_from_entry(
     recipe: Any, X: Any, y: Any, given: Mapping[str, Any], folds: Folds, random_state: int
 ) -> Seen:
-    """The same for patients whose entry, strata or offset, each (n,), are given: to training and to prediction.
+    """The same for patients of whom entry, strata or offset, each (n,), may be given: to training and to prediction.
 
-    They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
+    They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says; without any of these, as they are.
     """
+    if not given:
+        return Seen(cross_fitted(recipe, X, y, folds, random_state), y, y, ())
     scale = time_scale(y, given.get("entry"))
     prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
     understood = signature(final_step(recipe).fit).parameters
@@ -105,9 +107,7 @@ def cross_fitted_cox(
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None
-    if given:
-        return cross_fitted_from_entry(plain, X, y, given, folds, random_state).predictions
-    return cross_fitted(plain, X, y, folds, random_state)
+    return cross_fitted_from_entry(plain, X, y, given or {}, folds, random_state).predictions
 
 
 def _trained(

@@ -7,7 +7,7 @@ all of them. A sentence decides by the second pair, shows it, and names the p-va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal
@@ -99,48 +99,37 @@ def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statem
         f"ranks {written(gap.worst[1], 'share')} rightly, against {written(gap.best[1], 'share')} in "
         f"{group_name(gap.attribute, gap.best[0])}: a gap of {gap_text(gap)}. {chance_text(gap)}"
     )
-    more = _each_or_together("gap", others, _between_groups, "The gaps between groups of")
+    each = "Between groups of {attribute}, the gap is {gap}; lowest is {worst}."
+    more = _each_or_together("gap", others, each, "The gaps between groups of")
     return [Statement("worst_group", worst, gap.beyond_chance), *more]
 
 
 def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     """Concordance imparity by attribute: pairs with patients of any group."""
-    lead = "Against patients of all groups, the differences in ranking (concordance imparity) by"
-    return _each_or_together("imparity", gaps, _against_all, lead)
+    each = "Against patients of all groups, {worst} is ranked least well: concordance imparity {gap}."
+    together = "Against patients of all groups, the differences in ranking (concordance imparity) by"
+    return _each_or_together("imparity", gaps, each, together)
 
 
-def _between_groups(gap: GroupGap) -> str:
-    lowest = group_name(gap.attribute, gap.worst[0])
-    return (
-        f"Between groups of {attribute_name(gap.attribute)}, the gap is {gap_text(gap)}; lowest is {lowest}."
-    )
-
-
-def _against_all(gap: GroupGap) -> str:
-    return (
-        f"Against patients of all groups, {group_name(gap.attribute, gap.worst[0])} is ranked least well: concordance "
-        f"imparity {gap_text(gap)}."
-    )
-
-
-def _each_or_together(
-    code: str, gaps: Sequence[GroupGap], sentence: Callable[[GroupGap], str], lead: str
-) -> list[Statement]:
+def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: str) -> list[Statement]:
     """A sentence for each gap, but one for all that may be chance: they are no news one by one."""
     calm = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p_value)]
     calm = calm if len(calm) > 1 else []
-    found = [
-        Statement(code, f"{sentence(gap)} {chance_text(gap)}", gap.beyond_chance)
-        for gap in gaps
-        if gap not in calm
-    ]
+    found = []
+    for gap in gaps:
+        if gap not in calm:
+            attribute, worst = attribute_name(gap.attribute), group_name(gap.attribute, gap.worst[0])
+            sentence = each.format(attribute=attribute, worst=worst, gap=gap_text(gap))
+            found.append(Statement(code, f"{sentence} {chance_text(gap)}", gap.beyond_chance))
     if calm:
         told = [
             f"{attribute_name(gap.attribute)} ({written(100 * gap.size, 'points')} percentage points, "
             f"{p_text(gap.p_value)})"
             for gap in calm
         ]
-        text = f"{lead} {listing(told, MOST_NAMED)} may be chance, allowing for {calm[0].looks} attributes."
+        text = (
+            f"{together} {listing(told, MOST_NAMED)} may be chance, allowing for {calm[0].looks} attributes."
+        )
         found.append(Statement(code, text))
     return found
 
