@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from drosurv.datasets import make_hidden_minority
+from drosurv.tuning.folds import parse_folds
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,24 @@ def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):
 )
 def test_bad_input_is_one_line(tune, options, message):
     assert message in tune("fails", *options)
+
+
+@pytest.mark.parametrize("how", [(), ("--validation", "0.3")])
+def test_rows_of_one_patient_are_never_both_trained_on_and_scored(drosurv, table, tmp_path, monkeypatch, how):
+    rows = pd.read_csv(table).assign(patient=[place // 2 for place in range(200)])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    taken = []
+
+    def spied(*arguments):
+        taken.extend(parse_folds(*arguments))
+        return taken
+
+    monkeypatch.setattr("drosurv.tuning.search.parse_folds", spied)
+    common = ("--time", "days", "--event", "died", "--id", "patient", "--folds", "2")
+    drosurv.ok("tune", tmp_path / "rows.csv", *common, "--model", "cox", "--grid", "l2=0.1", *how)
+    assert len(taken) == (1 if how else 2)
+    for train, scored in taken:
+        assert set(rows["patient"].iloc[train]).isdisjoint(rows["patient"].iloc[scored])
 
 
 def test_the_data_are_never_overwritten(tune, table):

@@ -132,7 +132,7 @@ def doubts(
     """
     yield from _copies(frame, target)
     if id is None:
-        yield from _repeated_ids(frame, features)
+        yield from _repeated_ids(frame)
     yield from mostly_missing(frame[list(features)])
     yield from _codes(frame, [name for name in features if name not in (*categorical, *numeric)])
     for name in [*features, *target]:
@@ -173,7 +173,7 @@ def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarn
         )
 
 
-def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+def _repeated_ids(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
     n = len(frame)
     for name in frame.columns:
         different = frame[name].nunique()

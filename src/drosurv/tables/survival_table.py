@@ -127,7 +127,7 @@ class SurvivalTable:
         return len(self.frame)
 
     def take(self, rows: NDArray[Any]) -> SurvivalTable:
-        """The given rows, by position."""
+        """The given rows, by position or by a mask."""
         return replace(
             self,
             frame=self.frame.iloc[rows],
@@ -137,8 +137,11 @@ class SurvivalTable:
             patients=self.patients[rows],
         )
 
-    def divided(self, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
-        """Rows to train on and rows to keep away, by position, as :meth:`hold_out` takes them."""
+    def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
+        """Split the patients at random into a part to train on and a share to keep away, with equal event rates.
+
+        All rows of a patient go to the same part.
+        """
         from sklearn.model_selection import train_test_split
 
         if not 0 < share < 1:
@@ -155,15 +158,7 @@ class SurvivalTable:
                 f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
             ) from error
         held = np.isin(own, away)
-        return np.flatnonzero(~held), np.flatnonzero(held)
-
-    def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
-        """Split the patients at random into a part to train on and a share to keep away, with equal event rates.
-
-        All rows of a patient go to the same part.
-        """
-        kept, away = self.divided(share, seed)
-        return self.take(kept), self.take(away)
+        return self.take(~held), self.take(held)
 
     def folds(self, n_folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
         """Rows to train on and rows to score, fold by fold, with equal event rates and patients kept together."""

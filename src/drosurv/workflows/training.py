@@ -302,10 +302,9 @@ def _plain_cox(features: pd.DataFrame, table: SurvivalTable, ties: str) -> dict[
 def _coefficients(estimator: Any) -> dict[str, float] | None:
     if not hasattr(estimator, "coef_"):
         return None
-    if np.ndim(estimator.coef_) == 2:
-        return {
-            f"cause {k + 1}: {name}": value
-            for k, row in enumerate(estimator.coef_.tolist())
-            for name, value in zip(estimator.feature_names_in_.tolist(), row, strict=True)
-        }
-    return dict(zip(estimator.feature_names_in_.tolist(), estimator.coef_.tolist(), strict=True))
+    by_cause = np.ndim(estimator.coef_) == 2
+    return {
+        f"cause {k}: {name}" if by_cause else name: value
+        for k, row in enumerate(np.atleast_2d(estimator.coef_).tolist(), start=1)
+        for name, value in zip(estimator.feature_names_in_.tolist(), row, strict=True)
+    }

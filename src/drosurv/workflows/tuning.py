@@ -42,19 +42,12 @@ def tune(
         Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
         {name: list(values) for name, values in grid.items()},
         rule=rule,
-        cv=_parts(table, folds, validation, random_state),
+        cv=folds if validation is None else validation,
         metrics=metrics,
         n_jobs=n_jobs,
         random_state=random_state,
         verbose=verbose,
     )
-    search.fit(table.X, table.y, sensitive_features=table.groups)
+    search.fit(table.X, table.y, sensitive_features=table.groups, groups=table.repeated)
     best = search.best_estimator_
     return search, Trained(best, best[0], table, fit_options(best[-1], table))
-
-
-def _parts(table: SurvivalTable, folds: int, validation: float | None, seed: int) -> Any:
-    """How to divide the patients: by row unless some have several."""
-    if validation is None:
-        return folds if table.repeated is None else table.folds(folds, seed)
-    return validation if table.repeated is None else [table.divided(validation, seed)]
