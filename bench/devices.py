@@ -159,8 +159,8 @@ def optimum_rows():
 def equality_rows():
     """How far the coefficients of the two devices are apart.
 
-    Those of CVaR are known less well for its kinks: at the default precision two optima, both certified, were 2e-4
-    apart. Its gap is asked to fall to 1e-9; below about 5e-10 it is lost in the rounding of float32.
+    Those of CVaR are known less well for its kinks: with relative gaps below 1e-7 two optima were still 2e-4 apart.
+    Its gap is asked to fall to 1e-9; below about 5e-10 it is lost in the rounding of float32.
     """
     if not on_accelerator():
         yield missing("devices", "coefficients of the two devices", "1e-6 apart", "no accelerator here")

@@ -36,11 +36,15 @@ def picked(data, **setting):
 
 
 def seeds_of(data, word="seeds"):
-    """How many seeds each method has, in words."""
-    counts = data.groupby("method", sort=False).seed.nunique()
+    """How many seeds each method has, in words; a method may have fewer of the largest data."""
+    by = ["method", *(["n"] if "n" in data and data.n.notna().all() else [])]
+    counts = data.groupby(by, sort=False).seed.nunique()
     most = counts.max()
-    fewer = [f"{method}: {count}" for method, count in counts.items() if count < most]
-    return f"{most} {word}" + (f" ({', '.join(fewer)})" if fewer else "") + "."
+    fewer = []
+    for place, count in counts[counts < most].items():
+        method, *size = place if isinstance(place, tuple) else (place,)
+        fewer.append(", ".join([method, *(f"n = {int(n):,}" for n in size)]) + f": {count}")
+    return f"{most} {word}" + (f" ({'; '.join(fewer)})" if fewer else "") + "."
 
 
 def methods_of(data):
