@@ -6,19 +6,20 @@ import copy
 import ctypes
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.fitted import Solved
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.steps import stepped, take_steps
 from drosurv.estimators.training import Training
-from drosurv.networks import DeviceLinear, ModuleBatch, coefficients, seeded
-from drosurv.presentation.progress import bar
-from drosurv.solvers import TorchCriterion, Watch, adam
+from drosurv.networks import DeviceLinear, ModuleBatch, coefficients
+from drosurv.solvers import TorchCriterion
 from drosurv.solvers.arrays import in_numpy
-from drosurv.solvers.replay import beside_the_default_stream
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -162,33 +163,10 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
 
 
-class DeviceResult(NamedTuple):
-    """The B models of one training set, and what training said of them.
-
-    Attributes
-    ----------
-    networks : list of (d,) float64 or torch.nn.Module
-        Coefficients, or modules on the processor.
-    extra : (B, K) float64 or None
-    history : (B, steps) float64
-        Objectives before each step.
-    values : (B,) float64
-        Objectives after the last one.
-    best_pass : (B,) int or None
-        The step that was kept, where watched patients chose it.
-    """
-
-    networks: list[Any]
-    extra: FloatArray | None
-    history: FloatArray
-    values: FloatArray
-    best_pass: IntArray | None = None
-
-
 def train_on_device(
     recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule, device: str
-) -> list[DeviceResult]:
-    """Train B models on each of R training sets of the same size, all at once, by a schedule of Adam's."""
+) -> list[tuple[list[Solved], FloatArray]]:
+    """Train B models on each of R training sets of one size, all at once: the models of each and their objectives."""
     sizes = {training.X.shape for training in trainings}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
@@ -196,46 +174,27 @@ def train_on_device(
         # Each draws its own watched patients, and stops when it is time for it.
         pairs = zip(recipes, trainings, strict=True)
         return [train_on_device([one], [training], schedule, device)[0] for one, training in pairs]
-    settings, seed = len(schedule.lr), trainings[0].seed
+    settings = len(schedule.lr)
     criteria = [one.criterion(training) for one, training in zip(recipes, trainings, strict=True)]
-
-    def criterion_of(rows: IntArray | None) -> TorchCriterion:
-        """The criterion among some of the patients, or all."""
-        among = criteria if rows is None else [criterion.take(rows) for criterion in criteria]
-        return TorchCriterion(among, settings, device)
-
-    everybody = minimised = criterion_of(None)
-    network = trainee = device_network(trainings, schedule, device)
-    extra, watch = everybody.first_extra(network.parameters[0].dtype), None
-    if schedule.stopping and (parts := schedule.stopping.divided(trainings[0].target.event, seed)):
-        rows, held = parts
-        trainee, minimised = network.take(rows), criterion_of(rows)
-        watch = Watch(network.take(held), criterion_of(held), schedule.stopping.patience, extra=extra)
-    rates, steps = np.tile(schedule.lr, len(recipes)), schedule.max_iter
-    with (
-        bar(schedule.name, steps, shown=schedule.verbose) as told,
-        seeded(seed),
-        beside_the_default_stream(device),
-    ):
-        on_step = told if watch is None else watch.after(told)
-        history = adam(trainee, minimised, rates, steps, schedule.l2, on_step, extra)
-    if watch is not None:
-        watch.restore()
-    values = everybody.values(network.evaluated(), extra)
+    criterion, network = (
+        TorchCriterion(criteria, settings, device),
+        device_network(trainings, schedule, device),
+    )
+    extra = criterion.first_extra(network.parameters[0].dtype)
+    tiled = replace(schedule, lr=np.tile(schedule.lr, len(recipes)))
+    history, best_pass = take_steps(network, criterion, extra, tiled, trainings[0], device)
+    values = criterion.values(network.evaluated(), extra)
     if schedule.l2 > 0:
         values = values + schedule.l2 / 2 * sum((p * p).sum(-1) for p in network.parameters)
-    final, found = in_numpy(values), None if extra is None else in_numpy(extra)
-    trained = network.trained()
-    return [
-        DeviceResult(
-            trained[part],
-            None if found is None else found[part],
-            history[part],
-            final[part],
-            None if watch is None else watch.best_pass,
-        )
-        for part in (slice(r * settings, (r + 1) * settings) for r in range(len(recipes)))
-    ]
+    final, trained = in_numpy(values), network.trained()
+    found = None if extra is None else in_numpy(extra)
+    out = []
+    for r, training in enumerate(trainings):
+        part = slice(r * settings, (r + 1) * settings)
+        own = None if found is None else found[part]
+        models = stepped(trained[part], training, 1, schedule, own, history[part], best_pass)
+        out.append((models, final[part]))
+    return out
 
 
 def device_network(

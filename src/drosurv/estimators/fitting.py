@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,26 +15,14 @@ from drosurv.estimators.device import cuda_started, resolve_device, train_on_dev
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.steps import stepped, take_steps
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
-from drosurv.networks import Linear, ModuleBatch, coefficients, network_scores, seeded, squared_norm
+from drosurv.networks import Linear, ModuleBatch, coefficients, squared_norm
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
-from drosurv.solvers import (
-    Criterion,
-    Growth,
-    LinearProblem,
-    MiniBatches,
-    Watch,
-    adam,
-    best_round,
-    boost,
-    compiled_adam,
-    compiles,
-    held_out,
-    minimise,
-)
-from drosurv.target import FloatArray, IntArray
+from drosurv.solvers import Criterion, Growth, LinearProblem, best_round, boost, held_out, minimise
+from drosurv.target import FloatArray
 
 
 def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> list[list[Fitted]]:
@@ -56,12 +43,8 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
     if results is None:
         return [_train_here(recipe, training, schedule) for recipe, training in pairs]
     out = []
-    for (recipe, training), result in zip(pairs, results, strict=True):
-        criterion = recipe.criterion(training)
-        found = _by_steps(
-            training, criterion, schedule, result.networks, result.extra, result.history, result.best_pass
-        )
-        out.append(_evaluated(found, recipe, training, criterion, schedule, result.values))
+    for (recipe, training), (found, values) in zip(pairs, results, strict=True):
+        out.append(_evaluated(found, recipe, training, recipe.criterion(training), schedule, values))
     return out
 
 
@@ -133,39 +116,15 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
     assert schedule.module is not None, "Adam trains a network"
     d, loss = training.X.shape[1], criterion.loss
     modules = [schedule.module(d, training.seed) for _ in schedule.lr]
-    network: Any
-    is_linear = schedule.linear and loss.n_outputs == 1
-    if is_linear:
+    network: Linear | ModuleBatch
+    if schedule.linear and loss.n_outputs == 1:
         network = Linear(training.X, np.stack([coefficients(module) for module in modules]))
     else:
         network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
     extra = np.tile(loss.start, (len(modules), 1)) if loss.n_extra else None
-    trainee: Any = network
-    minimised: Any = criterion
-    steps, watch = schedule.max_iter, None
-    stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible
-    if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
-        rows, held = parts
-        trainee, minimised = network.take(rows), criterion.take(rows)
-        theirs = held_out(criterion, rows, held, trainee.evaluated)
-        watch = Watch(network.take(held), theirs, stopping.patience, extra=extra)
-    n = minimised.loss.n
-    if schedule.batch_size is not None and schedule.batch_size < n:
-        trainee = minimised = MiniBatches(trainee, minimised.take, n, schedule.batch_size, training.seed)
-        steps *= trainee.n_batches
-        if watch is not None:
-            watch.every = trainee.n_batches
-    if is_linear and trainee is network and compiles(criterion):
-        history = compiled_adam(network, criterion, schedule.lr, steps, schedule.l2)
-    else:
-        with bar(schedule.name, steps, shown=schedule.verbose) as told, seeded(training.seed):
-            on_step = told if watch is None else watch.after(told)
-            history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
-    if watch is not None:
-        watch.restore()
-    trained = [row.copy() for row in network.parameters[0]] if is_linear else network.trained()
-    best_pass = None if watch is None else watch.best_pass
-    return _by_steps(training, criterion, schedule, trained, extra, history, best_pass)
+    ended = take_steps(network, criterion, extra, schedule, training)
+    trained = list(network.parameters[0].copy()) if isinstance(network, Linear) else network.trained()
+    return stepped(trained, training, loss.n_outputs, schedule, extra, *ended)
 
 
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
@@ -183,34 +142,6 @@ def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> l
         grown = boost(growth(X, criterion, weight=weight), rounds, on_round)
     rest = (len(grown.history), status, np.nan, np.array(grown.history))
     return [Solved(grown.trees(), grown.scores(), grown.extra, *rest)]
-
-
-def _by_steps(
-    training: Training,
-    criterion: Criterion,
-    schedule: Schedule,
-    networks: Sequence[Any],
-    extra: FloatArray | None,
-    history: FloatArray,
-    best_pass: IntArray | None,
-) -> list[Solved]:
-    """Models whose coefficients (d,) or modules come from a number of steps, or from the best pass of a watch."""
-    out = []
-    for b, network in enumerate(networks):
-        scores = network_scores(network, training.X, criterion.loss.n_outputs)
-        if not np.isfinite(scores).all():
-            raise ArgumentError(
-                "training diverged to infinite scores; lower ",
-                Argument("lr"),
-                f" (now {schedule.lr[b]}) or standardise the features.",
-            )
-        own = np.zeros(0) if extra is None else extra[b]
-        steps = (
-            (schedule.max_iter, "steps_done") if best_pass is None else (int(best_pass[b]), "stopped_early")
-        )
-        rest = (*steps, np.nan, history[b])
-        out.append(Solved(network, scores, own, *rest))
-    return out
 
 
 def _evaluated(

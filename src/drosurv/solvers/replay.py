@@ -50,12 +50,12 @@ class Replay:
 @contextmanager
 def beside_the_default_stream(device: Any) -> Iterator[None]:
     """On CUDA a stream of its own, as the default one cannot be recorded; elsewhere nothing changes."""
+    if not str(device).startswith("cuda"):
+        yield
+        return
     import torch
 
     place = torch.device(device)
-    if place.type != "cuda":
-        yield
-        return
     with torch.cuda.device(place):
         outer, own = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         own.wait_stream(outer)

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.errors import OnProcessorOnly
 from drosurv.losses.stacked_targets import stack
 from drosurv.solvers.criterion import Criterion
-from drosurv.target import BoolArray
+from drosurv.target import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -22,10 +22,12 @@ class TorchCriterion:
     The objective of the first is that of all.
     """
 
+    neighborhoods, divisible = None, True
+
     def __init__(self, criteria: Sequence[Criterion], settings: int, device: str) -> None:
         import torch
 
-        lead = criteria[0]
+        self._given, lead = (criteria, settings, device), criteria[0]
         found = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
         if found is None or any(criterion.neighborhoods is not None for criterion in criteria):
             raise OnProcessorOnly.must(
@@ -45,6 +47,11 @@ class TorchCriterion:
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
         weight = np.ones(1) if lead.penalty_weight is None else lead.penalty_weight
         self.penalty_weight = torch.as_tensor(weight, device=device)
+
+    def take(self, rows: IntArray) -> TorchCriterion:
+        """The same among fewer patients of each training set."""
+        criteria, settings, device = self._given
+        return TorchCriterion([criterion.take(rows) for criterion in criteria], settings, device)
 
     def first_extra(self, kind: dtype) -> Tensor | None:
         """The extra parameters (R * B, K) that training starts from, None where there are none."""

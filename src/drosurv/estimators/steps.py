@@ -1,0 +1,81 @@
+"""Models trained by steps of Adam, on the processor or on an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.fitted import Solved
+from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.training import Training
+from drosurv.networks import Linear, network_scores, seeded
+from drosurv.presentation.progress import bar
+from drosurv.solvers import MiniBatches, Watch, adam, compiled_adam, compiles, held_out
+from drosurv.solvers.replay import beside_the_default_stream
+from drosurv.target import FloatArray, IntArray
+
+
+def take_steps(
+    network: Any, criterion: Any, extra: Any, schedule: Schedule, training: Training, device: str = "cpu"
+) -> tuple[FloatArray, IntArray | None]:
+    """Train a batch of models, and the loss's extra parameters (B, K) where there are any, in place.
+
+    What comes back is the objective (B, steps) before each step and, where watched patients chose it, the pass (B,)
+    that was kept of each model.
+    """
+    trainee, minimised, steps, watch = network, criterion, schedule.max_iter, None
+    stopping, event, seed = schedule.stopping, training.target.event, training.seed
+    if stopping and (parts := stopping.divided(event, seed, divisible=criterion.divisible)):
+        rows, held = parts
+        trainee, minimised = network.take(rows), criterion.take(rows)
+        theirs = held_out(criterion, rows, held, trainee.evaluated)
+        watch = Watch(network.take(held), theirs, stopping.patience, extra=extra)
+    size = schedule.batch_size
+    if size is not None and size < (n := minimised.loss.n):
+        trainee = minimised = MiniBatches(trainee, minimised.take, n, size, seed)
+        steps *= trainee.n_batches
+        if watch is not None:
+            watch.every = trainee.n_batches
+    if isinstance(trainee, Linear) and watch is None and compiles(criterion):
+        return compiled_adam(trainee, criterion, schedule.lr, steps, schedule.l2), None
+    with (
+        bar(schedule.name, steps, shown=schedule.verbose) as told,
+        seeded(seed),
+        beside_the_default_stream(device),
+    ):
+        on_step = told if watch is None else watch.after(told)
+        history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
+    if watch is None:
+        return history, None
+    watch.restore()
+    return history, watch.best_pass
+
+
+def stepped(
+    networks: Sequence[Any],
+    training: Training,
+    n_outputs: int,
+    schedule: Schedule,
+    extra: FloatArray | None,
+    history: FloatArray,
+    best_pass: IntArray | None,
+) -> list[Solved]:
+    """The models of one training set, coefficients (d,) or modules, as :func:`take_steps` left them."""
+    out = []
+    for b, network in enumerate(networks):
+        scores = network_scores(network, training.X, n_outputs)
+        if not np.isfinite(scores).all():
+            raise ArgumentError(
+                "training diverged to infinite scores; lower ",
+                Argument("lr"),
+                f" (now {schedule.lr[b]}) or standardise the features.",
+            )
+        own = np.zeros(0) if extra is None else extra[b]
+        kept = (schedule.max_iter, "steps_done")
+        if best_pass is not None:
+            kept = (int(best_pass[b]), "stopped_early")
+        out.append(Solved(network, scores, own, *kept, np.nan, history[b]))
+    return out
