@@ -136,7 +136,7 @@ def test_a_clone_and_a_grid_train_to_the_same_model():
     [
         ({}, None, "pass sensitive_features to fit"),
         ({}, np.zeros(len(X)), "single group"),
-        ({}, GROUPS.iloc[:-1], f"has {len(X) - 1} labels for {len(X)} patients: give one label per row"),
+        ({}, GROUPS.iloc[:-1], "one row per patient"),
         ({"alpha": 0.0}, GROUPS, "alpha"),
         ({"alpha": "a"}, GROUPS, r"alpha must lie in \(0, 1\]"),
         ({"alpha": [0.1, 0.2]}, GROUPS, r"alpha must lie in \(0, 1\]"),

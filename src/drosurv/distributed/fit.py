@@ -17,8 +17,7 @@ from drosurv.distributed.columns import Columns
 from drosurv.distributed.shelf import ParquetParts
 from drosurv.distributed.sorting import Layout, Outline, cut_times
 from drosurv.errors import ArgumentError
-from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
-from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
+from drosurv.estimators.over_slabs import SlabCohort, SolvedOverSlabs, train_over_slabs
 
 Estimator = TypeVar("Estimator")
 

@@ -12,7 +12,6 @@ from sksurv.functions import StepFunction
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
-from drosurv.losses.baseline_hazard import log_hazard_jumps
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -63,18 +62,15 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Cumulative baseline hazard on a grid of times, in logs.
+    """Cumulative baseline hazard on a grid of times, in logs; one for each stratum where there are strata.
 
-    Attributes
-    ----------
-    times : (K,) float64
-        Zero (unless someone had the event then), and each time of an event.
-    log_cumulative : (K,) float64
-        Log of the cumulative baseline hazard; minus infinity where it is still zero.
+    `times` (K,) are zero (unless someone had the event then) and each time of an event. `log_cumulative` (K,), or (S,
+    K) of the S `strata`, is minus infinity where the hazard is still zero, and NaN for a stratum without events.
     """
 
     times: FloatArray
     log_cumulative: FloatArray
+    strata: tuple[Any, ...] = ()
 
     @staticmethod
     def breslow(target: Target, scores: FloatArray, weight: FloatArray | None = None) -> Baseline:
@@ -83,7 +79,7 @@ class Baseline:
         Everything stays in logs, so that scores of any size give a baseline.
         """
         loss = CoxPartial(Target(target.event, target.time), weight=weight)
-        return Baseline.through(loss.at, log_hazard_jumps(loss, scores))
+        return Baseline.through(loss.at, loss.log_hazard_jumps(scores))
 
     @staticmethod
     def through(at: FloatArray, log_jumps: FloatArray) -> Baseline:
@@ -94,34 +90,18 @@ class Baseline:
             log_cumulative = np.concatenate([[-np.inf], log_cumulative])
         return Baseline(at, log_cumulative)
 
-    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+    def cumulative_hazard(
+        self, scores: FloatArray, times: ArrayLike | None = None, stratum: IntArray | None = None
+    ) -> FloatArray:
+        """Cumulative hazards (n, T) of patients with the given scores and strata, at the given or its own times."""
         log_base = self.log_cumulative
         if times is not None:
             place = np.searchsorted(self.times, checked_times(times), side="right") - 1
-            log_base = np.where(place >= 0, self.log_cumulative[np.maximum(place, 0)], -np.inf)
+            log_base = np.where(place >= 0, log_base[..., np.maximum(place, 0)], -np.inf)
+        log_base = log_base if stratum is None else log_base[stratum]
         with np.errstate(over="ignore"):
-            hazard: FloatArray = np.exp(log_base[None, :] + np.asarray(scores)[:, None])
+            hazard: FloatArray = np.exp(log_base + np.asarray(scores)[:, None])
         return hazard
-
-
-@dataclass(frozen=True, eq=False)
-class StratifiedBaseline:
-    """Cumulative baseline hazards of several strata on one grid of times, in logs.
-
-    Attributes
-    ----------
-    times : (K,) float64
-        Zero (unless someone had the event then), and each time of an event in any stratum.
-    strata : tuple
-        Labels of the S strata.
-    log_cumulative : (S, K) float64
-        Log of the cumulative baseline hazards; NaN for a stratum without events.
-    """
-
-    times: FloatArray
-    strata: tuple[Any, ...]
-    log_cumulative: FloatArray
 
     def codes(self, labels: Any, n: int) -> IntArray:
         """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
@@ -147,23 +127,10 @@ class StratifiedBaseline:
             )
         return found
 
-    def cumulative_hazard(
-        self, scores: FloatArray, times: ArrayLike | None = None, stratum: IntArray | None = None
-    ) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores and strata, at the given or its own times."""
-        assert stratum is not None, "codes() comes first"
-        out = np.empty((len(scores), len(self.times) if times is None else len(np.asarray(times))))
-        for k in np.unique(stratum):
-            own = np.flatnonzero(stratum == k)
-            out[own] = Baseline(self.times, self.log_cumulative[k]).cumulative_hazard(scores[own], times)
-        return out
 
-
-def cox_baseline(
-    loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray
-) -> Baseline | StratifiedBaseline:
+def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
-    jumps = log_hazard_jumps(loss, scores)
+    jumps = loss.log_hazard_jumps(scores)
     if loss.slots is None or training.target.stratum is None:
         return Baseline.through(loss.at, jumps)
     strata, stratum = training.observation.strata, loss.slots.stratum
@@ -173,18 +140,16 @@ def cox_baseline(
         own = stratum == k
         steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
         log_cumulative[k] = steps[np.searchsorted(loss.at[own], times, side="right")]
-    return StratifiedBaseline(times, strata, log_cumulative)
+    return Baseline(times, log_cumulative, strata)
 
 
-def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline | StratifiedBaseline:
+def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
     """Breslow's baseline of the training patients, for losses of scores alone."""
     loss = CoxPartial(training.target, weight=training.weight, offset=training.observation.offset)
     return cox_baseline(loss, training, scores, extra)
 
 
-def piecewise(
-    loss: ConvexLoss, training: Training, scores: FloatArray, extra: FloatArray
-) -> Baseline | StratifiedBaseline:
+def piecewise(loss: ConvexLoss, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The piecewise-constant hazard whose logs are the full likelihood's extra parameters, one for each stratum.
 
     It is read at zero and every event time.
@@ -197,7 +162,7 @@ def piecewise(
         # Held after the stratum's own last event, as every curve is.
         last = training.target.take(part.rows).curve_times[-1]
         log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
-    return StratifiedBaseline(times, strata, log_cumulative)
+    return Baseline(times, log_cumulative, strata)
 
 
 def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> FloatArray:

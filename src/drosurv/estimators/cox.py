@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
+from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 from drosurv.objectives import Mean
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
+from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.solved_over_slabs import SolvedOverSlabs
 from drosurv.estimators.training import Training
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -62,6 +63,7 @@ def _device(trainings: Sequence[Training], schedule: Schedule) -> str:
 
 
 def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:
+    find: Any = recipe.neighborhoods
     if not recipe.finds_neighborhoods:
         return recipe
     plain = recipe.plain()
@@ -69,7 +71,7 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
         # The plain model is only used to find neighbourhoods: do not warn the user about its training.
         warnings.simplefilter("ignore", ConvergenceWarning)
         (model, *_) = _train_here(plain, training, replace(schedule, lr=schedule.lr[:1], verbose=False))
-    return recipe.found(model.entries[0])
+    return replace(recipe, neighborhoods=find(model.entries[0]))
 
 
 def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[Fitted]:

@@ -54,14 +54,9 @@ class Recipe:
         """The recipe of the plain model, from whose regrets neighbourhoods are found."""
         return replace(self, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
 
-    def found(self, regrets: FloatArray) -> Recipe:
-        """The recipe with its neighbourhoods, given the plain model's regrets (n,)."""
-        find: Any = self.neighborhoods
-        return replace(self, neighborhoods=find(regrets))
-
     def criterion(self, training: Training) -> Criterion:
         """The criterion on a training set."""
-        assert not self.finds_neighborhoods, "found() comes first"
+        assert not self.finds_neighborhoods, "they are found first"
         around: Any = self.neighborhoods
         return Criterion(
             self.loss,

@@ -46,7 +46,11 @@ def take_steps(
         seeded(seed),
         beside_the_default_stream(device),
     ):
-        on_step = told if watch is None else watch.after(told)
+
+        def on_step(step: int) -> bool:
+            told(step)
+            return watch is not None and watch.look(step)
+
         history = adam(trainee, minimised, schedule.lr, steps, schedule.l2, on_step, extra)
     if watch is None:
         return history, None

@@ -16,7 +16,7 @@ from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
-from drosurv.losses.tie_blocks import EfronTies, block_sums
+from drosurv.losses.tie_blocks import EfronTies, block_sums, tie_shares
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -128,6 +128,26 @@ class CoxPartial(ConvexLoss):
         inside = self.risk_sets.pullback(pull)[0]
         inside[self.rows] += own[0]
         return weighted_gram(X, inside, centre) - weighted_gram(terms, shares, centre)
+
+    def log_hazard_jumps(self, scores: FloatArray) -> FloatArray:
+        """Log of the jumps (K,) of the cumulative baseline hazard at the event times, stratum by stratum.
+
+        .. math:: dH_k = sum_{l=0}^{m-1} wbar / (S_k - l/m D_k)
+
+        with the risk S_k of all at risk, the risk D_k and the mean weight wbar of the m events; Breslow's form leaves
+        out D_k. Everything stays in logs, so that scores (n,), which do not hold the loss's offset, have a baseline
+        whatever their size.
+        """
+        scores = scores if self.offset is None else scores + self.offset
+        log_risk: FloatArray = self.risk_sets.log_sums(scores[None, :])[0]
+        rows, block = self.rows, self.block
+        own = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        total = np.bincount(block, own)
+        if self.ties == "breslow":
+            return np.log(total) - log_risk
+        part = np.bincount(block, own * np.exp(scores[rows] - log_risk[block]))
+        left = 1.0 - tie_shares(block) * part[block]
+        return np.log(total / np.bincount(block) * np.bincount(block, 1.0 / left)) - log_risk
 
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.loss import NOTHING, ConvexLoss
-from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr, logit, ndtri
 
 from drosurv.errors import ArgumentError
-from drosurv.losses.loss import NOTHING, ConvexLoss
-from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
 from drosurv.target import FloatArray, IntArray, Target
 
 DISTRIBUTIONS = ("weibull", "lognormal", "loglogistic")

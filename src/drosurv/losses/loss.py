@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from copy import copy
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from drosurv.losses.risk_sets import RiskSets
@@ -117,6 +118,31 @@ class Loss(ABC):
     def risk_parts(self) -> list[RiskPart] | None:
         """The loss as events against risk sets, for the compiled solver; None where it is anything else."""
         return None
+
+
+class OnePerPatient(Loss):
+    """Base of losses that every patient has; under a partial likelihood the censored have none."""
+
+    # Attributes with an entry for each patient.
+    _by_patient: ClassVar[tuple[str, ...]] = ("target",)
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.n, self.rows = len(target), np.arange(len(target))
+
+    @property
+    def event_share(self) -> float:
+        """Share of the patients who had the event."""
+        return float(self.target.event.mean())
+
+    def take(self, rows: IntArray) -> Self:
+        """The same loss, with the same intervals and null model where it has any, among fewer patients."""
+        part = copy(self)
+        part.n, part.rows = len(rows), np.arange(len(rows))
+        for name in self._by_patient:
+            whole = getattr(self, name)
+            setattr(part, name, None if whole is None else whole.take(rows))
+        return part
 
 
 class ConvexLoss(Loss):

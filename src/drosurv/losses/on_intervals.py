@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from drosurv.losses.intervals import Intervals
-from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.loss import OnePerPatient
 from drosurv.losses.stacked_targets import InTorch
 from drosurv.target import FloatArray, IntArray, Target
 

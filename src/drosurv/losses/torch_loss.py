@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from drosurv.losses.loss import NOTHING
-from drosurv.losses.one_per_patient import OnePerPatient
+from drosurv.losses.loss import NOTHING, OnePerPatient
 from drosurv.losses.stacked_targets import InTorch
 from drosurv.target import FloatArray, Target
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.replay import Replay
-from drosurv.solvers.stopping import Enough
 from drosurv.target import FloatArray
 
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
@@ -53,26 +52,23 @@ def adam(
     lr: FloatArray,
     steps: int,
     l2: float = 0.0,
-    on_step: Callable[[int], None] | None = None,
+    on_step: Callable[[int], bool | None] | None = None,
     extra: Any = None,
 ) -> FloatArray:
     """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
 
     The parameters of B models, and the loss's extra parameters (B, K) where it has any, are updated in place. `l2` adds
     l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it. `on_step` is told the number
-    of each finished step, and may raise :class:`~drosurv.solvers.stopping.Enough`. What comes back is the objective
-    (B, steps) before each step.
+    of each finished step, and ends the training where it says True. What comes back is the objective (B, steps) before
+    each step.
     """
     step = make_step(network, criterion, lr, l2, extra)
     take = Replay(step) if network.recordable and criterion.recordable else step
     history: list[Any] = []
     for number in range(1, steps + 1):
         history.append(take())
-        if on_step is not None:
-            try:
-                on_step(number)
-            except Enough:
-                break
+        if on_step is not None and on_step(number):
+            break
     return _stacked(history) if history else np.empty((len(lr), 0))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +53,6 @@ class Stopping:
         return np.flatnonzero(~watched), np.flatnonzero(watched)
 
 
-class Enough(Exception):
-    """Raised to stop training early."""
-
-
 class Watch:
     """The watched patients' criterion pass by pass for B networks, and each network where it was best.
 
@@ -80,19 +75,10 @@ class Watch:
         self.best_pass: IntArray = np.zeros(batch, dtype=np.intp)
         self.kept: list[Any] = []
 
-    def after(self, told: Callable[[int], None]) -> Callable[[int], None]:
-        """What a solver tells of each step: the bar first, then this watch."""
-
-        def on_step(step: int) -> None:
-            told(step)
-            self.look(step)
-
-        return on_step
-
-    def look(self, step: int) -> None:
-        """After a step: remember what is best, and raise :class:`Enough` when nothing gets better."""
+    def look(self, step: int) -> bool:
+        """After a step: remember what is best; whether nothing gets better any more."""
         if step % self.every:
-            return
+            return False
         value: FloatArray = in_numpy(self._value())
         better = value < self.best
         if not self.kept:
@@ -102,8 +88,7 @@ class Watch:
                 kept[b] = p[b]
         now = step // self.every
         self.best, self.best_pass = np.where(better, value, self.best), np.where(better, now, self.best_pass)
-        if (now - self.best_pass >= self.patience).all():
-            raise Enough
+        return bool((now - self.best_pass >= self.patience).all())
 
     def restore(self) -> None:
         """Put every network back to where it was best."""
