@@ -18,7 +18,7 @@ from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
 from drosurv.losses.tie_blocks import EfronTies, block_sums, tie_shares
 from drosurv.losses.weighted_gram import weighted_gram
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,21 +34,11 @@ class CoxPartial(ConvexLoss):
     Censored patients have loss zero and are left out: the losses are those of ``rows``, the events in order of time
     (within strata, stratum by stratum). Efron's form averages, over the m events of a tie block with summed risk D,
     the terms log(S - k/m D), k = 0..m-1, in place of log S. Where the target has entry times or strata, a risk set
-    holds the patients of the event's stratum with V_j < Y_i <= Y_j.
-
-    Parameters
-    ----------
-    target : Target
-        n patients.
-    ties : {"breslow", "efron"}
-        How equal event times share a risk set.
-    weight : (n,) float64 or None
-        Weights inside the risk sets.
-    offset : (n,) float64 or None
-        Added to every model's scores.
+    holds the patients of the event's stratum with V_j < Y_i <= Y_j. Weights w (n,) are those inside the risk sets; an
+    offset (n,) is added to every model's scores.
     """
 
-    convex, signed = True, False
+    signed = False
 
     def __init__(
         self,
@@ -59,17 +49,7 @@ class CoxPartial(ConvexLoss):
     ) -> None:
         self.target, self.ties, self.weight, self.offset = target, ties, weight, offset
         self.n = len(target)
-        self.rows: IntArray
-        self.risk_sets: RiskSets | RiskWindows
-        self.slots: Slots | None = None
-        if target.is_plain:
-            self.rows = target.order[target.event[target.order]]
-            self.at, self.block = distinct(target.time[self.rows])
-            self.risk_sets = RiskSets(target.time, self.at, weight, target.order)
-        else:
-            self.slots = slots = Slots.of(target)
-            self.rows, self.at, self.block = slots.rows, slots.time, slots.block
-            self.risk_sets = RiskWindows(slots, weight)
+        self.rows, self.at, self.block, self.risk_sets, self.slots = events_at_risk(target, weight)
         self._efron: EfronTies | None = None
         if ties == "efron" and len(self.at) < len(self.rows):
             self._efron = EfronTies(self.rows, self.block, weight)
@@ -164,9 +144,9 @@ class CoxPartial(ConvexLoss):
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """The losses in torch, in order of time; none for entry times, strata and offsets."""
-        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
+        at = StackedTargets.of(losses, device)
+        if at is None:
             return None
-        at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         ties, inside = losses[0].ties, TorchRiskSets.of(at.event, at.time)
         return InTorch(lambda scores, extra: inside.losses(scores, at.weight, ties), inside.order)
 
@@ -175,6 +155,25 @@ class CoxPartial(ConvexLoss):
         if self._efron is not None or self.offset is not None or not isinstance(self.risk_sets, RiskSets):
             return None
         return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
+
+
+def events_at_risk(
+    target: Target, weight: FloatArray | None, scored: BoolArray | None = None
+) -> tuple[IntArray, FloatArray, IntArray, RiskSets | RiskWindows, Slots | None]:
+    """Events (E,) by stratum and time, their distinct times (K,), which of them each has (E,), and the risk sets there.
+
+    Slots come with them where there are entry times or strata. With `scored` (n,) the events are those of the scored
+    patients, and the risk sets hold all others.
+    """
+    if not target.is_plain:
+        slots = Slots.of(target, scored)
+        return slots.rows, slots.time, slots.block, RiskWindows(slots, weight), slots
+    event, order = target.event[target.order], target.order
+    inside = np.ones_like(event) if scored is None else scored[order]
+    rows = order[event & inside]
+    at, block = distinct(target.time[rows])
+    others = order if scored is None else order[~inside]
+    return rows, at, block, RiskSets(target.time, at, weight, others), None
 
 
 @numba.njit(cache=True, nogil=True)

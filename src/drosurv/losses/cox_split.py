@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import subtract_at
+from drosurv.losses.cox_partial import events_at_risk, subtract_at
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
-from drosurv.losses.risk_windows import RiskWindows
-from drosurv.losses.slots import Slots
+from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
 from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
 from drosurv.losses.tie_blocks import block_sums
 from drosurv.losses.weighted_gram import weighted_gram
@@ -29,31 +27,12 @@ class CoxSplit(ConvexLoss):
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
 
     Where the target has entry times or strata, the sum is over those of the event's stratum with V_j < Y_i <= Y_j.
-
-    Parameters
-    ----------
-    target : Target
-        n patients.
-    in_first : (n,) bool
-        True for the patients of the first half, D1.
-    weight : (n,) float64 or None
-        Weights inside the risk sets.
-    both : bool
-        False: only D1 is scored (against D2).
-    offset : (n,) float64 or None
-        Added to every model's scores.
-
-    Attributes
-    ----------
-    rows : (E,) int
-        The patients the losses belong to: the events of D1 by stratum and time, then those of D2.
-    sides : list of ScoredHalf
-        The scored halves.
-    halves : list of (m,) int
-        Their patients.
+    Weights w (n,) are those inside the risk sets; an offset (n,) is added to every model's scores. `in_first` (n,) are
+    the patients of the first half, D1; `both` tells whether D2 is scored too. The losses belong to ``rows``, the events
+    of D1 by stratum and time, then those of D2. ``sides`` are the scored halves, ``halves`` their patients.
     """
 
-    convex, signed = True, False
+    signed = False
 
     def __init__(
         self,
@@ -127,11 +106,11 @@ class CoxSplit(ConvexLoss):
 
         None for entry times, strata and offsets.
         """
-        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
+        at = StackedTargets.of(losses, device)
+        if at is None:
             return None
         import torch
 
-        at = StackedTargets.of([loss.target for loss in losses], [loss.weight for loss in losses], device)
         members = (loss.in_first for loss in losses), (~loss.in_first for loss in losses)
         halves = [stack([np.flatnonzero(own) for own in of], device) for of in members]
         # In order of time: then risk sets begin with the first, and what belongs together lies together.
@@ -175,17 +154,7 @@ class ScoredHalf:
     """The events of one half, by stratum and time, scored against the other half."""
 
     def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:
-        self.rows: IntArray
-        self.risk_sets: RiskSets | RiskWindows
-        if target.is_plain:
-            order, inside = target.order, own[target.order]
-            self.rows = order[inside & target.event[order]]
-            at, self.block = distinct(target.time[self.rows])
-            self.risk_sets = RiskSets(target.time, at, weight, order[~inside])
-        else:
-            slots = Slots.of(target, own)
-            self.rows, at, self.block = slots.rows, slots.time, slots.block
-            self.risk_sets = RiskWindows(slots, weight)
+        self.rows, at, self.block, self.risk_sets, _ = events_at_risk(target, weight, own)
         self._times = len(at)
         self._others_share: FloatArray = np.empty(0)
         self._shape: tuple[int, ...] = ()

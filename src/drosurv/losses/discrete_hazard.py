@@ -20,23 +20,9 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
     with k(i) the interval that holds Y_i, and g the logit or the complementary log-log link. The extra parameters are
     the a_m. It is the likelihood of a binary regression on one row per patient and interval, and convex like that. The
     sum begins at the interval of a late entry, in which the patient counts as at risk throughout, as those do who are
-    censored within one.
-
-    Parameters
-    ----------
-    target : Target
-        n patients, with entry times or without.
-    n_intervals : int
-        How many quantile intervals of the event times; ties or few events give fewer.
-    link : {"logit", "cloglog"}
-        Of the hazard; with the second, risks are proportional hazards of the continuous time behind the intervals.
-    weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model. Losses themselves are never weighted.
-
-    Attributes
-    ----------
-    intervals : Intervals
-        The K intervals.
+    censored within one. Intervals are cut at quantiles of the event times; ties or few events give fewer. With the link
+    "cloglog", risks are proportional hazards of the continuous time behind the intervals. The weights (n,) count in the
+    quantiles and in the null model; losses themselves are never weighted.
     """
 
     # So small that the levels of a plain model are those of the binary regression to six digits.

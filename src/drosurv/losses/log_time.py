@@ -28,19 +28,7 @@ class LogTime(OnePerPatient, ConvexLoss):
     Y: the two differ by log Y_i, which no parameter moves but which a robust objective would weigh, and which depends
     on the unit of time.
 
-    Parameters
-    ----------
-    target : Target
-        n patients; no time may be zero.
-    distribution : {"weibull", "lognormal", "loglogistic"}
-        Of the times.
-    weight : (n,) float64, optional
-        Weights of patients in the null model, where training starts. Losses themselves are never weighted.
-
-    Attributes
-    ----------
-    centre : float
-        Mean log time.
+    No time may be zero. The weights (n,) count in the null model, where training starts; losses are never weighted.
     """
 
     shift = np.array([1.0, 0.0])

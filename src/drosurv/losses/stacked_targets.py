@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from drosurv.target import FloatArray, Target
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -34,19 +32,16 @@ class StackedTargets:
     weight: Tensor | None
 
     @classmethod
-    def of(
-        cls, targets: Sequence[Target], weights: Sequence[FloatArray | None], device: str
-    ) -> StackedTargets:
-        """Targets of one size, and weights inside risk sets where there are any, on the device."""
-        filled = [
-            np.ones(len(target)) if weight is None else weight
-            for target, weight in zip(targets, weights, strict=True)
-        ]
-        weighted = any(weight is not None for weight in weights)
+    def of(cls, losses: Sequence[Any], device: str) -> StackedTargets | None:
+        """Of losses of one size, with weights inside risk sets; None where there are entry times, strata or offsets."""
+        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
+            return None
+        weights = [np.ones(loss.n) if loss.weight is None else loss.weight for loss in losses]
+        weighted = any(loss.weight is not None for loss in losses)
         return cls(
-            stack([target.event for target in targets], device),
-            stack([target.time for target in targets], device),
-            stack(filled, device).float() if weighted else None,
+            stack([loss.target.event for loss in losses], device),
+            stack([loss.target.time for loss in losses], device),
+            stack(weights, device).float() if weighted else None,
         )
 
 

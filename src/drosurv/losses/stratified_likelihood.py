@@ -19,23 +19,8 @@ class StratifiedLikelihood(SummedParts):
     cut at quantiles of the stratum's own event times. So each of them holds an event, also where strata live on
     different scales of time or have few events; under cuts common to all strata, a stratum without an event in some
     interval would have no finite log hazard there. A stratum without any event has no hazard: its patients lose nothing
-    under any model, and say nothing about the scores.
-
-    Parameters
-    ----------
-    target : Target
-        Events, times, entry times and strata of n patients.
-    n_intervals, sample_weight, offset
-        As in :class:`~drosurv.losses.on_intervals.OnIntervals`; the quantile intervals are of each stratum.
-
-    Attributes
-    ----------
-    parts : list of LossPart
-        Strata with an event.
-    strata : list of int
-        Their numbers.
-    start : (K,) float64
-        Log baseline hazards of the null model, one stratum after the other.
+    under any model, and say nothing about the scores: ``parts`` are the strata with an event, ``strata`` their numbers.
+    Parameters are as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
 
     Examples
     --------

@@ -31,14 +31,8 @@ _LIBRARIES = ("numpy", "scikit-learn", "scikit-survival", "torch")
 class SavedModel:
     """What a model's file holds.
 
-    Attributes
-    ----------
-    model : estimator or Pipeline
-        The fitted model.
-    versions : dict
-        Of drosurv, Python and the libraries that wrote the file.
-    notes : dict
-        What the caller of :func:`save` wrote down beside the model.
+    `model` is the fitted estimator or Pipeline, `versions` are those of drosurv, Python and the libraries that wrote
+    the file, `notes` what the caller of :func:`save` wrote down beside the model.
     """
 
     model: Any

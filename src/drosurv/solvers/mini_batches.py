@@ -51,5 +51,5 @@ class MiniBatches:
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
         """The criterion of the current batch."""
         assert self._criterion is not None, "scores come before the criterion"
-        value, by_score, by_extra = self._criterion(scores, extra)
-        return value, by_score, by_extra
+        found: tuple[Any, Any, Any] = self._criterion(scores, extra)
+        return found
