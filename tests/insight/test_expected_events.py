@@ -5,14 +5,13 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import PredictionGrid, predicted_curves
 from drosurv.insight.expected_events import (
     Expected,
     expected_of_fitted,
     expected_of_frozen,
     reference_times,
 )
-from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.target import parse_target
 
 DATA = make_hidden_minority(n_samples=300, random_state=0)

@@ -14,7 +14,7 @@ from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
-from drosurv.insight.prediction_grid import PredictionGrid
+from drosurv.insight.curves import PredictionGrid
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, Target, parse_target
 

@@ -1,8 +1,13 @@
-"""Survival curves of any fitted model, or predictions made elsewhere, and the follow-up of its training patients."""
+"""Survival curves of any fitted model, or predictions made elsewhere, and the follow-up of its training patients.
+
+Predictions made elsewhere, at common times, are read in two ways: as steps, which is what metrics take curves for, or
+with cumulative hazards that run straight from one time to the next, which is what such a model means.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,11 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
 from drosurv.target import FloatArray, Target
 
+# A model that is certain of death is followed until its cumulative hazard reaches this, and no further.
+LARGEST_HAZARD = 23.0
+SMALLEST_HAZARD = 1e-10
+_ROUNDING = 1e-6
+
 
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     """Predicted survival of n patients, to be read at any time.
@@ -23,11 +33,8 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     at them.
     """
     if isinstance(model, tuple):
-        if len(model) != 2:
-            raise ArgumentError(
-                Argument("predictions"), f" must be a pair (times, survival), got {len(model)} items."
-            )
-        return parse_survival(model[1], n, model[0])
+        times, survival = _pair(model)
+        return parse_survival(survival, n, times)
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
@@ -60,3 +67,80 @@ def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
     if y_train is None:
         y_train = training_follow_up(model)
     return FollowUp.parse(target if y_train is None else y_train)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionGrid:
+    """Cumulative hazards (n, m) of n patients, straight lines between common times (m,), which increase from 0."""
+
+    times: FloatArray
+    hazard: FloatArray
+
+    @staticmethod
+    def parse(pair: tuple[Any, ...], n: int) -> PredictionGrid:
+        """From a pair (times, survival) for n patients."""
+        times, survival = (np.asarray(part, dtype=np.float64) for part in _pair(pair))
+        if times.ndim != 1 or survival.shape != (n, len(times)) or len(times) == 0:
+            raise _wrong(
+                f" must have one row per patient ({n}) and one column for each of the {times.size} times; got shape "
+                f"{survival.shape}."
+            )
+        if not np.isfinite(times).all() or times[0] < 0 or not (np.diff(times) > 0).all():
+            raise ArgumentError.must("times", "be finite, not negative and increasing", times.tolist())
+        wrong = ~((survival >= -_ROUNDING) & (survival <= 1 + _ROUNDING))
+        if wrong.any():
+            row, column = (int(place) for place in np.argwhere(wrong)[0])
+            raise _wrong(
+                f" must be survival probabilities from 0 to 1, got {survival[row, column]:g} for row {row} at time "
+                f"{times[column]:g}: percentages are to be divided by 100, and a cumulative hazard H is the "
+                "probability exp(-H)."
+            )
+        rising = np.diff(survival, axis=1) > _ROUNDING
+        if rising.any():
+            row, column = (int(place) for place in np.argwhere(rising)[0])
+            raise _wrong(
+                f": survival cannot rise with time, but does for {int(rising.any(axis=1).sum()):,} patients, the first "
+                f"in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+                f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
+            )
+        hazard = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
+        hazard = np.maximum.accumulate(hazard, axis=1)
+        if times[0] > 0:
+            times, hazard = np.concatenate([[0.0], times]), np.column_stack([np.zeros(n), hazard])
+        return PredictionGrid(times, hazard)
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n,) at a time of each patient's own; beyond the last time, that of the last."""
+        last = len(self.times) - 1
+        before = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, last)
+        after = np.minimum(before + 1, last)
+        rows, width = np.arange(len(times)), self.times[after] - self.times[before]
+        share = np.where(width > 0, (times - self.times[before]) / np.where(width > 0, width, 1.0), 0.0)
+        return (1 - share) * self.hazard[rows, before] + share * self.hazard[rows, after]
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n, k) at common times."""
+        return np.stack([self.at_own(np.full(len(self.hazard), time)) for time in times], axis=1)
+
+    def log_risk(self, times: FloatArray) -> FloatArray:
+        """Log of each patient's mean cumulative hazard at common times, (n,).
+
+        Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
+        """
+        return log_mean_hazard(self.at(times))
+
+
+def log_mean_hazard(hazard: FloatArray) -> FloatArray:
+    """Log of each patient's mean of cumulative hazards (n, k), (n,)."""
+    risk: FloatArray = np.log(np.maximum(hazard.mean(axis=1), SMALLEST_HAZARD))
+    return risk
+
+
+def _pair(predictions: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(predictions) != 2:
+        raise _wrong(f" must be a pair (times, survival), got {len(predictions)} items.")
+    return predictions
+
+
+def _wrong(what: str) -> ArgumentError:
+    return ArgumentError(Argument("predictions"), what)

@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 
 from drosurv.evaluation.predictions import take
-from drosurv.insight.curves import predicted_curves, survival_steps
-from drosurv.insight.prediction_grid import LARGEST_HAZARD, PredictionGrid, log_mean_hazard
+from drosurv.insight.curves import (
+    LARGEST_HAZARD,
+    PredictionGrid,
+    log_mean_hazard,
+    predicted_curves,
+    survival_steps,
+)
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 

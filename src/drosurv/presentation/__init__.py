@@ -14,8 +14,11 @@ from drosurv.presentation.numbers import (
     NOTHING,
     Kind,
     counted,
+    in_years,
+    moment,
     p_text,
     plain,
+    unit_in,
     with_interval,
     written,
 )
@@ -37,7 +40,6 @@ from drosurv.presentation.sentences import (
 )
 from drosurv.presentation.table import Column, Table, plain_rows
 from drosurv.presentation.text import Text, literal, text
-from drosurv.presentation.times import in_years, moment, unit_in
 
 __all__ = [
     "AND",

@@ -15,10 +15,9 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import PredictionGrid, predicted_curves
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import log_risk
-from drosurv.insight.prediction_grid import PredictionGrid
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.repair import Repair
