@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
@@ -53,6 +53,20 @@ class Findings:
     endless: BoolArray | None = None
     degrees: int | None = None
     ties: str = ""
+
+
+def beside_plain(
+    findings: Findings,
+    X: FloatArray,
+    share: FloatArray,
+    plain_coef: FloatArray,
+    worst_case: FloatArray | None = None,
+) -> Findings:
+    """The findings of a robust model with plain Cox beside it; shares (n,) and worst-case weights (n,) sum to one."""
+    mean = share @ X
+    deviation = np.sqrt(share @ (X - mean) ** 2)
+    worst_mean = None if worst_case is None else worst_case @ X
+    return replace(findings, plain_coef=plain_coef, mean=mean, deviation=deviation, worst_mean=worst_mean)
 
 
 def findings_table(

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from drosurv.coefficients import CoxTable
-from drosurv.coefficients.findings import Findings, findings_table
-from drosurv.competing.cause_findings import beside_plain, bootstrap_of_causes
+from drosurv.coefficients.bootstrap import bootstrap_coefficients
+from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.estimators import CoxPH
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.training import Training
@@ -66,12 +67,12 @@ class CauseInference(BaseEstimator):
             known = self._known()
             if method == "bootstrap":
                 with bar("bootstrap", n_boot, shown=verbose) as tell:
-                    covariances, refits = bootstrap_of_causes(
-                        self._coefficients, *self._training(), **how, threads=n_jobs, on_done=tell
-                    )
+                    draws = self._bootstrap(**how, threads=n_jobs, on_done=tell)
                 known = self._findings = [
-                    replace(own, covariances={"bootstrap": covariance}, n_boot=refits)
-                    for own, covariance in zip(known, covariances, strict=True)
+                    replace(
+                        own, covariances={"bootstrap": np.atleast_2d(np.cov(of_cause.T))}, n_boot=len(draws)
+                    )
+                    for own, of_cause in zip(known, np.split(draws, len(known), axis=1), strict=True)
                 ]
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
             used = "bootstrap" if "bootstrap" in known[row].covariances else None
@@ -95,8 +96,26 @@ class CauseInference(BaseEstimator):
                 # The robust fit has told what there is to tell of the rows.
                 warnings.simplefilter("ignore")
                 plain.fit(training.X, y, training.weight, **rows)
-            self._findings = beside_plain(training, target, plain.coef_, self.worst_case_weights_)
+            found = []
+            for k, coef in enumerate(plain.coef_, start=1):
+                n_events = replace(training, target=target.of_cause(k)).n_events
+                own = Findings(float(training.n_patients), float(n_events), {})
+                found.append(beside_plain(own, training.X, training.mass, coef, self.worst_case_weights_))
+            self._findings = found
         return self._findings
+
+    def _bootstrap(self, **how: Any) -> FloatArray:
+        """Coefficients (R, causes * d) of refits to patients drawn anew."""
+        training, target = self._training()
+
+        def refit(counts: FloatArray) -> FloatArray | None:
+            drawn = target.take(np.flatnonzero(counts))
+            # A cause that did not happen has no coefficients.
+            if len(np.unique(drawn.cause[drawn.cause > 0])) < target.n_causes:
+                return None
+            return self._coefficients(training.drawn(counts), drawn).ravel()
+
+        return bootstrap_coefficients(refit, training.together, **how)
 
     def _training(self) -> tuple[Training, CompetingTarget]:
         if self._kept_training is None:

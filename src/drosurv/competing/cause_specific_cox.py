@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +37,7 @@ _HELD = 2_000_000
 _NOTHING = 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class CauseSpecificCox(CauseInference):
     """Linear Cox models of competing causes.
 
@@ -87,28 +88,18 @@ class CauseSpecificCox(CauseInference):
     True
     """
 
+    alpha: float = 1.0
+    ball: str = "chi2"
+    _: KW_ONLY
+    n_intervals: int = 20
+    l2: float = 0.0
+    ties: str = "breslow"
+    max_iter: int = 500
+    tol: float | None = None
+
     _per_patient = ("worst_case_weights_",)
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        ball: str = "chi2",
-        *,
-        n_intervals: int = 20,
-        l2: float = 0.0,
-        ties: str = "breslow",
-        max_iter: int = 500,
-        tol: float | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.ball = ball
-        self.n_intervals = n_intervals
-        self.l2 = l2
-        self.ties = ties
-        self.max_iter = max_iter
-        self.tol = tol
 
     def __sklearn_tags__(self) -> Any:
         """Targets are structured arrays, which scikit-learn has no tag for."""

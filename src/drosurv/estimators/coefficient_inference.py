@@ -26,7 +26,7 @@ from drosurv.coefficients import (
     score,
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.coefficients.findings import Findings, findings_table
+from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
@@ -220,18 +220,12 @@ class CoefficientInference(SurvivalEstimator):
             training = self._required("summary")
             self._findings = Findings(float(training.n_patients), float(training.n_events), {})
             if not self._maximises_likelihood:
-                share = training.weight if training.weight is not None else np.ones(len(training.X))
-                mean = share @ training.X / share.sum()
+                X, counts = training.X, training.weight
+                share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
                 weights = getattr(self, "worst_case_weights_", None)
-                self._findings = replace(
-                    self._findings,
-                    plain_coef=self._plain_coefficients(training),
-                    mean=mean,
-                    deviation=np.sqrt(share @ (training.X - mean) ** 2 / share.sum()),
-                    worst_mean=None
-                    if weights is None
-                    else weights[training.kept] @ training.X / weights.sum(),
-                )
+                worst_case = None if weights is None else weights[training.kept] / weights.sum()
+                plain = self._plain_coefficients(training)
+                self._findings = beside_plain(self._findings, X, share, plain, worst_case)
         return self._findings
 
     def _covariance(self, fit: FittedCox, method: str) -> FloatArray:

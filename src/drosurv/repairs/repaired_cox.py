@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 EVENTS_PER_FEATURE = 10
 
 
+@dataclass(eq=False, repr=False)
 class RepairedCox(RepairedPredictions):
     """A survival model that finds the groups it is wrong about, and corrects itself there.
 
@@ -106,32 +108,19 @@ class RepairedCox(RepairedPredictions):
     ['x5 > 1.08']
     """
 
+    base: Any = None
+    max_repairs: int = 5
+    max_conditions: int = 2
+    min_group: int | str = "auto"
+    min_events: int = 10
+    folds: int = 5
+    evidence: float = 20.0
+    tau: float = 0.5
+    random_state: Any = None
+    verbose: bool = False
+
     # Fitted attributes that speak of single training patients.
     _per_patient = ("checked_", "held_out_")
-
-    def __init__(
-        self,
-        base: Any = None,
-        max_repairs: int = 5,
-        max_conditions: int = 2,
-        min_group: int | str = "auto",
-        min_events: int = 10,
-        folds: int = 5,
-        evidence: float = 20.0,
-        tau: float = 0.5,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.base = base
-        self.max_repairs = max_repairs
-        self.max_conditions = max_conditions
-        self.min_group = min_group
-        self.min_events = min_events
-        self.folds = folds
-        self.evidence = evidence
-        self.tau = tau
-        self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         """Survival targets are structured arrays, which scikit-learn has no tag for."""
