@@ -90,8 +90,7 @@ def cross_fitted_from_entry(
         check_takes(model, told)
         entry = None if scale.entry is None else scale.entry[test]
         survival[test] = survival_from_entry(model, take(X, test), entry, told, scale.times)
-    y = scale.target.to_structured()
-    return Seen(scale.ranked(survival), y, scale.follow_up, (*scale.notes, scale.rank_note))
+    return scale.seen(survival)
 
 
 def cross_fitted_cox(

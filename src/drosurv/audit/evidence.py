@@ -183,7 +183,7 @@ class Evidence:
                 wanted=("concordance_index",),
             )
             sheet = panel.sheet()
-        return {(place.attribute, place.group): sheet[place].estimate for place in sheet.places}
+        return {(place.attribute, place.group): number.estimate for place, number in sheet.numbers.items()}
 
     @cached_property
     def worst_off(self) -> WorstOff | str:

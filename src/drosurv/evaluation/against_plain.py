@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel, Place, Sheet, replicates_of
+from drosurv.evaluation.engine import Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.inference import Draws, Interval, differences_together
@@ -268,20 +269,17 @@ def beside(
     ]
     # One seed draws the same patients for both, whatever it is made from.
     replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
-    sheets = [panel.sheet(replicates, random_state=streams, threads=threads) for panel in panels]
-    places = _compared(panels[0], sheets[0], sheets[1], min_group)
-    numbers = [(sheets[0][place], sheets[1][place]) for place in places]
+    own, other = (panel.sheet(replicates, random_state=streams, threads=threads).numbers for panel in panels)
+    places = _compared(panels[0], own, other, min_group)
+    numbers = [(own[place], other[place]) for place in places]
     found = differences_together(numbers, level)
     rows = [_row(place, *pair, one) for place, pair, one in zip(places, numbers, found, strict=True)]
     table = pd.DataFrame(rows, columns=_COLUMNS)
     # Curves without scores have no slope.
-    unknown = Draws(float("nan"), np.empty(0))
-    own, other = (
-        panel.numbers(sheet).get((EVERYONE, "calibration_slope"), unknown)
-        for panel, sheet in zip(panels, sheets, strict=True)
-    )
-    interval = own.interval(level)
-    return AgainstPlain(table, own.estimate, interval.low, interval.high, other.estimate, name, recalibrated)
+    slope, unknown = Place(EVERYONE, ALL, "calibration_slope"), Draws(float("nan"), np.empty(0))
+    interval, plain_slope = own.get(slope, unknown).interval(level), other.get(slope, unknown).estimate
+    ends = interval.low, interval.high
+    return AgainstPlain(table, interval.estimate, *ends, plain_slope, name, recalibrated)
 
 
 def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[str, Any]:
@@ -301,12 +299,14 @@ def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[s
     }
 
 
-def _compared(panel: Panel, model: Sheet, plain: Sheet, min_group: int) -> list[Place]:
+def _compared(
+    panel: Panel, model: Mapping[Place, Draws], plain: Mapping[Place, Draws], min_group: int
+) -> list[Place]:
     """What is compared: everybody, and groups that are large enough and have a value."""
     large = [key for key, count in panel.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
     places = [Place(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
     return [
         place
         for place in places
-        if all(place in sheet and np.isfinite(sheet[place].estimate) for sheet in (model, plain))
+        if all(place in known and np.isfinite(known[place].estimate) for known in (model, plain))
     ]

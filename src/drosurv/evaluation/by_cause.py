@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import gen_batches
 
 from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.observed import HELD, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
@@ -23,8 +25,6 @@ from drosurv.target import FloatArray, parse_competing_target
 EVERYBODY = "everybody"
 # A group with fewer events of a cause says little of it.
 _FEWEST_EVENTS = 10
-# Curves of this many numbers are held at a time.
-_HELD = 2_000_000
 
 
 def evaluate_by_cause(
@@ -84,7 +84,7 @@ def evaluate_by_cause(
     """
     target, final = parse_competing_target(y, complete=False), final_step(model)
     features, follow_up = prepared(model, X), final.follow_up_
-    given = {name: value for name, value in (("strata", strata), ("offset", offset)) if value is not None}
+    given = given_of(strata=strata, offset=offset)
     since = None if entry is None else entry_times(entry, target.of_any_cause())
     if since is not None:
         target = replace(target, time=target.time - since)
@@ -144,15 +144,11 @@ def _incidence(
         return found
     jumps = model.unique_times_
     out = np.empty((len(X), len(times)))
-    size = max(1, _HELD // len(jumps))
-    for start in range(0, len(X), size):
-        part = slice(start, start + size)
+    for part in gen_batches(len(X), max(1, HELD // len(jumps))):
         own = {name: np.asarray(value)[part] for name, value in given.items()}
         by = model.predict_cumulative_incidence(take(X, part), cause=cause, **own)
         left = model.predict_survival_function(take(X, part), **own)
-        before = np.maximum(np.searchsorted(jumps, entry[part, None], side="right") - 1, 0)
-        then = np.searchsorted(jumps, entry[part, None] + times, side="right") - 1
-        gained = np.take_along_axis(by, then, axis=1) - np.take_along_axis(by, before, axis=1)
-        alive = np.take_along_axis(left, before, axis=1)
-        out[part] = np.divide(gained, alive, out=np.zeros_like(gained), where=alive > 0)
+        before, then = since_entry(by, 0.0, jumps, entry[part], times)
+        alive, _ = since_entry(left, 1.0, jumps, entry[part], times)
+        out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)
     return out

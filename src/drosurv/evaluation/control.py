@@ -71,10 +71,14 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
             }
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
-    by_model = (disparities(panel, scores) for scores in (risk, reference, factor * reference))
+    own, full_size, shrunken = (
+        disparities(panel, scores) for scores in (risk, reference, factor * reference)
+    )
+    columns = ["attribute", "metric", "model", "reference", "shrunken"]
+    beside = pd.DataFrame([(*key, own[key], full_size[key], shrunken[key]) for key in own], columns=columns)
     sampled = panel.everyone.scoring.features is not None and _pairs(panel) != "all"
     note = f"the shrinkage control estimates F_I from {SAMPLED_PAIRS:,} random pairs of patients."
-    return ShrinkageControl(pd.DataFrame(rows), factor, _side_by_side(*by_model), (note,) if sampled else ())
+    return ShrinkageControl(pd.DataFrame(rows), factor, beside, (note,) if sampled else ())
 
 
 def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
@@ -107,11 +111,3 @@ def _factor_of_equal_gain(target: Target, reference: FloatArray, gain: float, be
     if gain <= 0:
         return 0.0
     return best if surplus(best) <= 0 else float(brentq(surplus, 0.0, best, xtol=1e-6))
-
-
-def _side_by_side(
-    model: dict[Key, float], reference: dict[Key, float], shrunken: dict[Key, float]
-) -> pd.DataFrame:
-    columns = ["attribute", "metric", "model", "reference", "shrunken"]
-    rows = [(*key, model[key], reference[key], shrunken[key]) for key in model]
-    return pd.DataFrame(rows, columns=columns)

@@ -34,36 +34,23 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Values of k numbers on the patients (k,) and on every replicate (replicates, k), NaN where undefined.
+    """Numbers by place, on the patients and on every replicate, NaN where undefined.
 
     The weights (replicates, n) say how often each patient was drawn.
     """
 
-    places: Sequence[Place]
-    estimate: FloatArray
-    draws: FloatArray
+    numbers: Mapping[Place, Draws]
     weights: NDArray[np.uint16]
-
-    @cached_property
-    def _column(self) -> dict[Place, int]:
-        return {place: k for k, place in enumerate(self.places)}
-
-    def __contains__(self, place: Place) -> bool:
-        return place in self._column
-
-    def __getitem__(self, place: Place) -> Draws:
-        k, metric = self._column[place], CATALOGUE[place.metric]
-        return Draws(float(self.estimate[k]), self.draws[:, k], *metric.bounds, metric.interval)
 
     @property
     def undefined(self) -> list[Place]:
         """Those without a value on the patients themselves."""
-        return [place for place, value in zip(self.places, self.estimate, strict=True) if np.isnan(value)]
+        return [place for place, number in self.numbers.items() if np.isnan(number.estimate)]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
         """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
-        columns = [self._column[Place(attribute, label, metric)] for label in labels]
-        return self.estimate[columns], self.draws[:, columns]
+        found = [self.numbers[Place(attribute, label, metric)] for label in labels]
+        return np.array([one.estimate for one in found]), np.column_stack([one.draws for one in found])
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +171,11 @@ class Panel:
         for row, (times, found) in enumerate(in_parallel(draw, replicates, threads)):
             weights[row], draws[row] = times, found
             advance()
-        return Sheet(list(own), np.array(list(own.values())), draws, weights)
+        numbers = {}
+        for (place, value), drawn in zip(own.items(), draws.T, strict=True):
+            metric = CATALOGUE[place.metric]
+            numbers[place] = Draws(value, drawn, *metric.bounds, metric.interval)
+        return Sheet(numbers, weights)
 
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[Place, float]:
         """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""
@@ -215,7 +206,7 @@ class Panel:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
         for metric in self.of("patients"):
-            found[EVERYONE, metric.name] = sheet[Place(EVERYONE, ALL, metric.name)]
+            found[EVERYONE, metric.name] = sheet.numbers[Place(EVERYONE, ALL, metric.name)]
         for metric in self.of("everybody"):
             found[EVERYONE, metric.name] = self._compared(metric, EVERYONE, sheet, found)
         for attribute in self.attributes:

@@ -134,18 +134,13 @@ class SurvivalMetricFrame:
         self._counts = {
             key: Count.of(self._target.take(rows)) for key, rows in self._cells(self._attributes).items()
         }
-        texts = [dict(zip(a.groups.labels, a.labels, strict=True)) for a in self._attributes]
-        named = {
-            (
-                AND.join(self.sensitive_levels),
-                AND.join(text[label] for text, label in zip(texts, key, strict=True)),
-            ): count
-            for key, count in self._counts.items()
-            if count.n
-        }
+        attribute = AND.join(self.sensitive_levels)
+        named = {(attribute, AND.join(key)): count for key, count in self._counts.items() if count.n}
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
         self._by_group = self._table(self._attributes)
         self._overall = self._table(self._controls)
+        # Where in the table of all patients each group's level of the control features stands.
+        self._level = np.repeat(np.arange(len(self._overall)), len(self._by_group) // len(self._overall))
 
     @property
     def sensitive_levels(self) -> list[str]:
@@ -160,7 +155,7 @@ class SurvivalMetricFrame:
     @property
     def overall(self) -> Any:
         """Metrics of all patients, or of each level of the control features."""
-        return self._shaped(self._overall if self._controls else self._overall.iloc[0])
+        return self._shaped(self._overall)
 
     @property
     def by_group(self) -> Any:
@@ -175,11 +170,11 @@ class SurvivalMetricFrame:
 
     def group_min(self) -> Any:
         """Lowest value over the groups, of every metric (and level of the control features)."""
-        return self._shaped(self._grouped(self._by_group, "min"))
+        return self._shaped(self._inside(self._by_group, "min"))
 
     def group_max(self) -> Any:
         """Highest value over the groups, of every metric (and level of the control features)."""
-        return self._shaped(self._grouped(self._by_group, "max"))
+        return self._shaped(self._inside(self._by_group, "max"))
 
     def difference(self, method: Compare = "between_groups") -> Any:
         """Largest absolute difference between two groups, or of a group from all patients.
@@ -191,14 +186,14 @@ class SurvivalMetricFrame:
         """
         if self._is_between(method):
             return self._between(lambda low, high: high - low)
-        return self._shaped(self._grouped((self._by_group - self._matching_overall()).abs(), "max"))
+        return self._shaped(self._inside((self._by_group - self._matching_overall()).abs(), "max"))
 
     def ratio(self, method: Compare = "between_groups") -> Any:
         """Smallest ratio of what :meth:`difference` compares, turned to be at most 1; `method` as there."""
         if self._is_between(method):
             return self._between(lambda low, high: low / high)
         ratios = self._by_group / self._matching_overall()
-        return self._shaped(self._grouped(ratios.where(~(ratios > 1), 1 / ratios), "min"))
+        return self._shaped(self._inside(ratios.where(~(ratios > 1), 1 / ratios), "min"))
 
     def gaps(
         self,
@@ -238,7 +233,7 @@ class SurvivalMetricFrame:
 
     def _between(self, compared: Callable[[Any, Any], Any]) -> Any:
         """Lowest and highest value compared; NaN where fewer than two groups have a value."""
-        low, high, known = (self._grouped(self._by_group, how) for how in ("min", "max", "count"))
+        low, high, known = (self._inside(self._by_group, how) for how in ("min", "max", "count"))
         return self._shaped(compared(low, high).where(known >= 2))
 
     def _is_between(self, method: Compare) -> bool:
@@ -246,37 +241,33 @@ class SurvivalMetricFrame:
             raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
         return method == "between_groups"
 
-    def _grouped(self, table: pd.DataFrame, how: str) -> Any:
-        """Lowest or highest of each metric: a Series, or a DataFrame by level of the control features."""
-        if not self._controls:
-            return table.agg(how)
-        return table.groupby(level=self.control_levels, sort=False).agg(how)
+    def _inside(self, table: pd.DataFrame, how: str) -> pd.DataFrame:
+        """Lowest or highest of each metric inside each level of the control features; without any there is one."""
+        return table.groupby(self._level).agg(how).set_axis(self._overall.index)
 
-    def _matching_overall(self) -> Any:
+    def _matching_overall(self) -> pd.DataFrame:
         """Overall values, aligned with the rows of the table by group."""
-        if not self._controls:
-            return self._overall.iloc[0]
-        index: Any = self._by_group.index
-        return self._overall.reindex(index.droplevel(self.sensitive_levels)).set_axis(index)
+        return self._overall.iloc[self._level].set_axis(self._by_group.index)
 
-    def _shaped(self, found: Any) -> Any:
-        """A single metric without its name: a number, or a Series by level of the control features."""
+    def _shaped(self, found: pd.DataFrame) -> Any:
+        """Without the level where there are no control features, and a single metric without its name."""
+        inside: Any = found if self._controls else found.iloc[0].rename(None)
         if not self._single:
-            return found
-        return found.iloc[:, 0] if self._controls else float(found.iloc[0])
+            return inside
+        return inside.iloc[:, 0] if self._controls else float(inside.iloc[0])
 
-    def _cells(self, attributes: Sequence[Attribute]) -> dict[tuple[Any, ...], IntArray]:
+    def _cells(self, attributes: Sequence[Attribute]) -> dict[tuple[str, ...], IntArray]:
         """Every combination of labels, in order, to the rows of the patients who have it, if any."""
         cell = np.zeros(len(self._kept), dtype=np.intp)
         for attribute in attributes:
             cell = cell * len(attribute.groups) + attribute.groups.codes[self._kept]
-        labels = product(*(attribute.groups.labels for attribute in attributes))
+        labels = product(*(attribute.labels for attribute in attributes))
         return {key: self._kept[cell == k] for k, key in enumerate(labels)}
 
     def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
         """Every metric of every combination of labels."""
         cells = self._cells(attributes)
-        found = pd.DataFrame(np.nan, _index(attributes, list(cells)), list(self._functions))
+        found = pd.DataFrame(np.nan, _index(attributes), list(self._functions))
         undefined = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -285,17 +276,16 @@ class SurvivalMetricFrame:
                     continue
                 values = {name: float(function(rows)) for name, function in self._functions.items()}
                 found.iloc[k] = list(values.values())
-                who = " & ".join(map(str, key)) or "all"
+                who = AND.join(key) or "all"
                 undefined += [f"{name} of {who}" for name, value in values.items() if np.isnan(value)]
         warn_of_undefined(undefined)
         return found
 
 
-def _index(attributes: Sequence[Attribute], keys: Sequence[tuple[Any, ...]]) -> pd.Index[Any]:
-    """The combinations of labels as the index of a table; a single row where there are no attributes."""
-    names = [attribute.name for attribute in attributes]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples(keys, names=names)
-    return pd.Index(
-        [key[0] if key else 0 for key in keys], name=names[0] if names else None, tupleize_cols=False
-    )
+def _index(attributes: Sequence[Attribute]) -> pd.Index[Any]:
+    """Every combination of labels as the index of a table; a single row where there are no attributes."""
+    if len(attributes) > 1:
+        labels = [attribute.groups.labels for attribute in attributes]
+        return pd.MultiIndex.from_product(labels, names=[attribute.name for attribute in attributes])
+    only, name = (attributes[0].groups.labels, attributes[0].name) if attributes else ([0], None)
+    return pd.Index(list(only), name=name, tupleize_cols=False)

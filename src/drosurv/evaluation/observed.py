@@ -11,12 +11,12 @@ are ranked by the logarithm of their predicted cumulative hazard at the middle h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import middle, parse_horizons
@@ -28,7 +28,7 @@ from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_caus
 # So many times are enough for curves that are averaged and compared.
 _TIMES = 300
 # Survival curves of this many numbers are held at a time.
-_HELD = 2_000_000
+HELD = 2_000_000
 _LEAST_HAZARD = 1e-12
 
 
@@ -84,16 +84,16 @@ class TimeScale(NamedTuple):
     horizon: float
     notes: tuple[str, ...]
 
-    def ranked(self, survival: FloatArray) -> Predictions:
-        """Survival (n, k) at these times, with the patients ranked by their cumulative hazard at the horizon."""
-        here = survival[:, np.searchsorted(self.times, self.horizon)]
-        risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
-        return Predictions(risk, survival, self.times)
-
-    @property
-    def rank_note(self) -> str:
-        """How patients are ranked, for readers."""
-        return f"patients are ranked by their predicted cumulative hazard at time {self.horizon:g}."
+    def seen(self, survival: FloatArray, risk: FloatArray | None = None) -> Seen:
+        """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard."""
+        notes = self.notes
+        if risk is None:
+            here = survival[:, np.searchsorted(self.times, self.horizon)]
+            risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
+            ranked = f"patients are ranked by their predicted cumulative hazard at time {self.horizon:g}."
+            notes = (*notes, ranked)
+        predictions = Predictions(risk, survival, self.times)
+        return Seen(predictions, self.target.to_structured(), self.follow_up, notes)
 
 
 def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) -> TimeScale:
@@ -130,15 +130,10 @@ def seen_from_entry(
     check_takes(model, told)
     scale = time_scale(y, entry, y_train if y_train is not None else training_follow_up(model), horizons)
     survival = survival_from_entry(model, X, scale.entry, told, scale.times)
-    notes, predictions = list(scale.notes), scale.ranked(survival)
-    if entry is None and "strata" not in told and not causes:
-        risk = np.asarray(model.predict(X, **told), dtype=np.float64)
-        predictions = replace(predictions, risk=risk)
-    else:
-        notes.append(scale.rank_note)
-        if causes:
-            notes.append("the event is an event of any cause; evaluate_by_cause tells the causes apart.")
-    return Seen(predictions, scale.target.to_structured(), scale.follow_up, tuple(notes))
+    by_hazard = entry is not None or "strata" in told or causes
+    seen = scale.seen(survival, None if by_hazard else np.asarray(model.predict(X, **told), np.float64))
+    any_cause = "the event is an event of any cause; evaluate_by_cause tells the causes apart."
+    return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
 
 
 def check_takes(model: Any, told: dict[str, Any]) -> None:
@@ -170,23 +165,26 @@ def survival_from_entry(
     model: Any, X: Any, entry: FloatArray | None, told: dict[str, Any], times: FloatArray
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
-    n = len(X)
     # Curves change at these times only, so that they are known at all others too.
     jumps = times if entry is None else np.asarray(final_step(model).unique_times_, dtype=np.float64)
-    out = np.empty((n, len(times)))
-    size = max(1, _HELD // len(jumps))
-    for start in range(0, n, size):
-        part = slice(start, start + size)
+    out = np.empty((len(X), len(times)))
+    for part in gen_batches(len(X), max(1, HELD // len(jumps))):
         own = {name: value[part] for name, value in told.items()}
         curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **own), np.float64)
         if entry is None:
             out[part] = curves
             continue
-        from_start = np.column_stack([np.ones(len(curves)), curves])
-        before = np.searchsorted(jumps, entry[part], side="right")
-        then = np.searchsorted(jumps, entry[part, None] + times, side="right")
-        known = np.take_along_axis(from_start, before[:, None], axis=1)
-        later = np.take_along_axis(from_start, then, axis=1)
+        known, later = since_entry(curves, 1.0, jumps, entry[part], times)
         # Who should long have had the event has nothing left to predict from, and no more hazard.
         out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
     return out
+
+
+def since_entry(
+    curves: FloatArray, start: float, jumps: FloatArray, entry: FloatArray, times: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Step curves (n, m) with a value at the start, read at each entry (n, 1) and at times since then (n, k)."""
+    from_start = np.column_stack([np.full(len(curves), start), curves])
+    at = entry[:, None] + np.concatenate([[0.0], times])
+    found = np.take_along_axis(from_start, np.searchsorted(jumps, at, side="right"), axis=1)
+    return found[:, :1], found[:, 1:]

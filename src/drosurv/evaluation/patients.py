@@ -11,9 +11,9 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.predictions import (
+    Predictions,
     ReadCurves,
     gives_curves,
-    gives_risk,
     predict_curves,
     predict_risk,
     read_curves,
@@ -58,7 +58,7 @@ class Scoring:
     @property
     def has_risk(self) -> bool:
         """Whether the model gives risk scores."""
-        return gives_risk(self.model)
+        return not isinstance(self.model, Predictions) or self.model.risk is not None
 
     @cached_property
     def risk(self) -> FloatArray:

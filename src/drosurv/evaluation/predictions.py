@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.metrics import parse_survival
@@ -75,8 +76,7 @@ class ModelCurves:
         """Survival of every patient at each of k times, (n, k)."""
         found = np.empty((self.n, len(times)))
         # A part of the patients at a time: a model makes several arrays of the size of what it returns.
-        for start in range(0, self.n, _ROWS):
-            rows = slice(start, min(start + _ROWS, self.n))
+        for rows in gen_batches(self.n, _ROWS):
             found[rows] = _survival_at(self.model, take(self.X, rows), times)
         return found
 
@@ -85,8 +85,8 @@ class ModelCurves:
         found = np.empty(self.n)
         # Patients of neighbouring times share the times to be computed.
         order = np.argsort(times, kind="stable")
-        for start in range(0, self.n, _CHUNK):
-            rows = order[start : start + _CHUNK]
+        for chunk in gen_batches(self.n, _CHUNK):
+            rows = order[chunk]
             distinct, place = np.unique(times[rows], return_inverse=True)
             values = _survival_at(self.model, take(self.X, rows), distinct)
             found[rows] = values[np.arange(len(rows)), place]
@@ -167,11 +167,6 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     if method is not None and "times" in signature(method).parameters:
         return ModelCurves(model, X, n)
     return parse_survival(model.predict_survival_function(X), n)
-
-
-def gives_risk(model: Any) -> bool:
-    """Whether a model, or predictions, come with risk scores."""
-    return not isinstance(model, Predictions) or model.risk is not None
 
 
 def gives_curves(model: Any) -> bool:

@@ -121,11 +121,12 @@ class EvaluationResult:
         self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None
     ) -> list[Row]:
         """Rows of the given metric, attribute and kind, in the order of the table."""
-        wanted = (("metric", metric), ("attribute", attribute), ("kind", kind))
         return [
             row
             for row in self.rows
-            if all(value is None or getattr(row, field) == value for field, value in wanted)
+            if metric in (None, row.metric)
+            and attribute in (None, row.attribute)
+            and kind in (None, row.kind)
         ]
 
     def gaps(self, metric: str) -> list[Row]:

@@ -112,9 +112,11 @@ def rows_of(
     for attribute in panel.attributes:
         name = attribute.name
         for label in attribute.labels:
-            places = [Place(name, label, metric.name) for metric in shown]
             count, few = panel.counts[name, label], (name, label) in small
-            rows += [row(at, "group", sheet[at], count, few) for at in places if at in sheet]
+            for metric in shown:
+                place = Place(name, label, metric.name)
+                if place in sheet.numbers:
+                    rows.append(row(place, "group", sheet.numbers[place], count, few))
         count = Count.of(panel.kept[name].target)
         for metric in shown:
             if (name, metric.name) in numbers:

@@ -195,7 +195,8 @@ def _values(panel: Panel, score: Score) -> dict[str, float]:
                 attribute.labels, sheet.groups(attribute.name, attribute.labels, metric)[0], strict=True
             )
         }
-    numbers = panel.numbers(sheet)
-    if (EVERYONE, metric) in numbers:
-        return {"all": numbers[EVERYONE, metric].estimate}
-    return {attribute: number.estimate for (attribute, _), number in numbers.items()}
+    return {
+        "all" if attribute == EVERYONE else attribute: number.estimate
+        for (attribute, name), number in panel.numbers(sheet).items()
+        if name == metric
+    }
