@@ -20,25 +20,12 @@ _TOLD = 3
 class Findings:
     """Numbers about the coefficients of one fit, on the units it was trained on; no number of a single patient.
 
-    Attributes
-    ----------
-    n_patients, n_events : float
-    covariances : dict
-        Method ("information", "sandwich", "bootstrap") to the coefficients' covariance (d, d), as far as computed.
-    n_boot : int
-        Refits behind "bootstrap".
-    log_likelihoods : pair of float or None
-        Log partial likelihoods of a plain Cox model without and with its features.
-    plain_coef : (d,) float64 or None
-        Of plain Cox on the same patients, for a robust model.
-    mean, deviation, worst_mean : (d,) float64 or None
-        Of the features, for a robust model; means also under its worst-case weights.
-    endless : (d,) bool or None
-        Which coefficients the likelihood drives to infinity.
-    degrees : int or None
-        Number of features that data tell apart.
-    ties : str
-        How a plain Cox model treats tied event times; empty where there are none.
+    The covariances (d, d) of the coefficients are kept by method ("information", "sandwich", "bootstrap"), as far as
+    they were computed; `n_boot` refits are behind the last. Of plain Cox there are the log partial likelihoods without
+    and with its features, how it treats tied event times (`ties`, empty where there are none), which coefficients (d,)
+    the likelihood drives to infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model
+    there are plain Cox's coefficients on the same patients, and means and deviations of the features, means also under
+    its worst-case weights.
     """
 
     n_patients: float

@@ -23,16 +23,8 @@ class FittedCox:
     of those at risk. Among m tied events Efron's form takes the share k/m of their risk D out of the sum,
     S_e = S - k/m D, k = 0..m-1; Breslow's takes out nothing.
 
-    Parameters
-    ----------
-    X : (n, d) float64
-    likelihood : CoxPartial
-        The loss that was minimised, with the target, ties, case weights and offset.
-    coef : (d,) float64
-    l2 : float
-        Ridge weight of the mean loss.
-    log_risk : (n,) float64, optional
-        X coef, where it is known already.
+    The `likelihood` is the loss that was minimised, with the target, ties, case weights and offset; `l2` the ridge
+    weight of the mean loss; `log_risk` (n,) is X coef, where it is known already.
     """
 
     X: FloatArray
@@ -45,11 +37,6 @@ class FittedCox:
     def target(self) -> Target:
         """Events and times of the rows."""
         return self.likelihood.target
-
-    @property
-    def weight(self) -> FloatArray | None:
-        """Case weights (n,); None where all are one."""
-        return self.likelihood.weight
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -100,12 +87,13 @@ class FittedCox:
     @cached_property
     def case_weight(self) -> FloatArray:
         """Weights (n,), ones where none were given."""
-        return np.ones(len(self.X)) if self.weight is None else self.weight
+        weight = self.likelihood.weight
+        return np.ones(len(self.X)) if weight is None else weight
 
     @cached_property
     def term_weight(self) -> FloatArray:
         """Weight (E,) of each term: the mean weight of the tied events."""
-        if self.weight is None:
+        if self.likelihood.weight is None:
             return np.ones(len(self.rows))
         block, own = self.loss.block, self.case_weight[self.rows]
         count = np.bincount(block)

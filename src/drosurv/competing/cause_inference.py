@@ -8,19 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from drosurv.coefficients import CoxTable
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.estimators import CoxPH
 from drosurv.estimators.natural_units import encoder_notes
+from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.estimators.training import Training
 from drosurv.presentation.progress import bar
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
-class CauseInference(BaseEstimator):
+class CauseInference(SurvivalModel):
     """Inference for the coefficients of a model of causes.
 
     The training data of a robust fit are kept beside the model for it, and never saved.

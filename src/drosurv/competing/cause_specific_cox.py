@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
@@ -100,12 +99,6 @@ class CauseSpecificCox(CauseInference):
     _per_patient = ("worst_case_weights_",)
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
-
-    def __sklearn_tags__(self) -> Any:
-        """Targets are structured arrays, which scikit-learn has no tag for."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(
         self,
@@ -282,12 +275,6 @@ class CauseSpecificCox(CauseInference):
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that :func:`drosurv.load` reads."""
-        from drosurv.persistence import save
-
-        save(self, path)
 
     def _row(self, cause: int) -> int:
         check_is_fitted(self)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drosurv.distributed.columns import Columns, read_rows
-from drosurv.distributed.sorting import Layout, Outline, Piece, cut, join, outline
+from drosurv.distributed.columns import Columns, Rows, read_rows
+from drosurv.distributed.sorting import Layout, Outline, cut, join, outline
 from drosurv.solvers.slab import Slab
 
 
@@ -58,7 +58,7 @@ class DaskParts:
         return self.workers.map(read_rows, parts, [columns] * len(parts), names)
 
 
-def _piece(pieces: list[Piece], k: int) -> Piece:
+def _piece(pieces: list[Rows], k: int) -> Rows:
     return pieces[k]
 
 

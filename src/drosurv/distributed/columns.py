@@ -47,12 +47,13 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Checked rows of one partition, in their order."""
+    """Checked rows of one partition, in their order; `first` tells who is in the first half, where there are halves."""
 
     X: NDArray[Any]
     time: FloatArray
     event: BoolArray
     weight: FloatArray | None
+    first: BoolArray | None = None
 
 
 def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> Rows:

@@ -124,15 +124,16 @@ def _check(estimator: Any) -> None:
     if not isinstance(estimator, SolvedOverSlabs):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
-    for name, wanted in (("network", "linear"), ("recalibrate", False)):
-        if getattr(estimator, name) != wanted:
-            raise ArgumentError.must(
-                name, f"be {wanted!r} for a fit over parts of the patients", getattr(estimator, name)
-            )
-    if estimator.solver == "adam":
-        raise ArgumentError.must(
-            "solver", "be 'auto' or 'convex' for a fit over parts of the patients", "adam"
-        )
+    allowed: dict[str, tuple[Any, ...]] = {
+        "network": ("linear",),
+        "recalibrate": (False,),
+        "solver": ("auto", "convex"),
+    }
+    for name, choices in allowed.items():
+        if getattr(estimator, name) not in choices:
+            wanted = " or ".join(map(repr, choices))
+            told = f"be {wanted} for a fit over parts of the patients"
+            raise ArgumentError.must(name, told, getattr(estimator, name))
 
 
 def _client() -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.distributed.columns import Columns, Rows, read_rows
-from drosurv.distributed.sorting import Layout, Outline, Piece, cut, join, outline
+from drosurv.distributed.sorting import Layout, Outline, cut, join, outline
 from drosurv.errors import ArgumentError
 from drosurv.solvers.slab import ScoredEvents
 from drosurv.target import BoolArray, FloatArray
@@ -121,7 +121,7 @@ class ParquetParts:
 
         def bind(home: Path) -> ShelvedSlab | None:
             paths = sorted(home.glob("piece-*"))
-            pieces: list[Piece] = [pickle.loads(path.read_bytes()) for path in paths]
+            pieces: list[Rows] = [pickle.loads(path.read_bytes()) for path in paths]
             if not pieces:
                 return None
             slab = join(pieces, layout.scheme)

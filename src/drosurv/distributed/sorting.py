@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv.distributed.columns import Rows
 from drosurv.solvers.slab import Scheme, Slab, make_slab
@@ -65,24 +64,14 @@ class Layout(NamedTuple):
     scheme: Scheme
 
 
-class Piece(NamedTuple):
-    """Rows of one partition that belong to one slab."""
-
-    X: NDArray[Any]
-    time: FloatArray
-    event: BoolArray
-    weight: FloatArray | None
-    first: BoolArray | None
-
-
-def cut(rows: Rows, layout: Layout, partition: int) -> list[Piece]:
-    """One piece per slab, features centred; some pieces may be empty."""
+def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
+    """The rows of each slab, features centred; some slabs may have none."""
     slab = np.searchsorted(layout.cuts, rows.time, side="right") - 1
     order = np.argsort(slab, kind="stable")
     ends = np.searchsorted(slab[order], np.arange(len(layout.cuts)), side="right")
     centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
     return [
-        Piece(
+        Rows(
             rows.X[own] - centre,
             rows.time[own],
             rows.event[own],
@@ -93,7 +82,7 @@ def cut(rows: Rows, layout: Layout, partition: int) -> list[Piece]:
     ]
 
 
-def join(pieces: Sequence[Piece], scheme: Scheme) -> Slab:
+def join(pieces: Sequence[Rows], scheme: Scheme) -> Slab:
     """The slab of all pieces, from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -20,6 +18,7 @@ from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
@@ -30,7 +29,7 @@ from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
 
 
-class SurvivalEstimator(PredictedCurves, BaseEstimator):
+class SurvivalEstimator(PredictedCurves, SurvivalModel):
     """Base of the estimators: a subclass names its parameters and gives its recipe and schedule."""
 
     # What models trained together in one batch may differ in.
@@ -45,12 +44,6 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
     _weighs_losses = False
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
-
-    def __sklearn_tags__(self) -> Any:
-        """Survival targets are structured arrays, which scikit-learn has no tag for."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     @abstractmethod
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
@@ -279,9 +272,3 @@ class SurvivalEstimator(PredictedCurves, BaseEstimator):
         if "network_" in state:
             state["network_"] = network_state(state["network_"])
         return state
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
-        from drosurv.persistence import save
-
-        save(self, path)

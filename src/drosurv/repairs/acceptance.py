@@ -33,24 +33,10 @@ Progress = Callable[[str, int, int], None]
 class Trial:
     """A repair on trial, and what patients not used for it say.
 
-    Parameters
-    ----------
-    kind : str
-    rule : Rule or None
-        None for everyone.
-    found : Found
-        The repair as found and fitted on everyone.
-    version, strength : str, float
-        What the held-out patients like best.
-    inside : (n,) bool
-        Whether the group found without him holds each patient.
-    r_before, r_after : (n,) float64
-        Log hazard ratios of each patient before and after the repair found without him.
-    gains : (n,) float64
-        Each patient's gain in log likelihood from the one to the other.
-    e, overlap : float
-        The e-value, NaN where another test had failed; the mean overlap of groups found without a fold.
-    accepted : bool
+    `found` is the repair as found and fitted on everyone, `rule` its rule, None for everyone; version and strength are
+    what the held-out patients like best. Each patient is held against the repair found without him: whether that group
+    holds him (`inside`), his log hazard ratios before and after, and his gain in log likelihood. `e` is the e-value,
+    NaN where another test had failed, `overlap` the mean overlap of the groups found without a fold.
     """
 
     kind: Kind
@@ -70,19 +56,9 @@ class Trial:
 class Shadows:
     """The chain on everyone, and its repetitions on subsets of the folds.
 
-    Parameters
-    ----------
-    table, residuals, max_conditions
-        As in :class:`Chain`.
-    folds : (n,) int
-        0 to K - 1.
-    evidence : float
-        Least e-value.
-    progress : callable
-        Told what is being done, how many steps of it are done, and of how many.
-    frozen : bool
-        Whether the model was fitted elsewhere: then e-values are proven, always computed, and after a
-        recalibration in the universal form.
+    `folds` (n,) are numbered from 0, `evidence` is the least e-value, and `progress` is told what is being done, how
+    many steps of it are done, and of how many. A `frozen` model was fitted elsewhere: then e-values are proven, always
+    computed, and after a recalibration in the universal form.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -121,12 +120,6 @@ class RepairedCox(RepairedPredictions):
 
     # Fitted attributes that speak of single training patients.
     _per_patient = ("checked_", "held_out_")
-
-    def __sklearn_tags__(self) -> Any:
-        """Survival targets are structured arrays, which scikit-learn has no tag for."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any, features: Any = None, clusters: Any = None) -> Self:
         """Fit the base model, then find and fit repairs.
@@ -301,9 +294,3 @@ class RepairedCox(RepairedPredictions):
         """Observed over expected events of each repaired group, before and after."""
         check_is_fitted(self)
         return plot_repairs(self.repairs_, ax)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
-        from drosurv.persistence import save
-
-        save(self, path)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times, step_functions
+from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import PredictionGrid, predicted_curves
@@ -26,7 +26,7 @@ from drosurv.target import FloatArray, Target
 SMALLEST_SURVIVAL = 1e-300
 
 
-class RepairedPredictions(BaseEstimator):
+class RepairedPredictions(SurvivalModel):
     """What a repaired model predicts; subclasses find the repairs."""
 
     base_: Any
