@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -189,10 +190,10 @@ class Certificate:
     horizon: float
     confidence: float
     censoring: Censoring
-    _tops: FloatArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_tops", np.concatenate([[0.0], np.cumsum(self.losses)]) / len(self.losses))
+    @cached_property
+    def _tops(self) -> FloatArray:
+        return np.concatenate([[0.0], np.cumsum(self.losses)]) / len(self.losses)
 
     @property
     def margin(self) -> float:

@@ -16,7 +16,7 @@ from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
 from drosurv.insight.group_finders import GroupFinder, WrongnessFinder, residuals_of
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, parse_target
 
 LEAST_CHECKED = 20
 MIN_EVENTS = 10
@@ -120,7 +120,11 @@ def worst_off(
     limits = {"max_rules": max_rules, "max_conditions": max_conditions}
     finder: GroupFinder
     if kind == "harm":
-        values = _harm(model, X, target, y_train) if harm is None else _given_harm(harm, len(target))
+        if harm is None:
+            curves = predicted_curves(model, X, len(target))
+            values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
+        else:
+            values = _given_harm(harm, len(target))
         finder = HarmFinder(coded, values, min_group, **limits)
     else:
         effects = table if X is None else readable_table(X, len(target), names)
@@ -168,11 +172,6 @@ def worst_off(
         confidence=confidence,
         min_group=min_group,
     )
-
-
-def _harm(model: Any, X: Any, target: Target, y_train: Any) -> FloatArray:
-    curves = predicted_curves(model, X, len(target))
-    return -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
 
 
 def _given_harm(harm: Any, n: int) -> FloatArray:

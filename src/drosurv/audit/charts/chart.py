@@ -1,4 +1,4 @@
-"""A chart as data: axes with round marks, lines, bands and points in pixels, and what each point says."""
+"""A chart as data: axes with round marks, lines, bands and points, what each point says, and their places in pixels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from drosurv.presentation.numbers import HUGE, Kind, written
 
 Role = Literal["model", "observed", "control", "path"]
+Points = Sequence[tuple[float, float | None]]
 # Values no further apart than this share of their size are one value, and smaller ones than this are zero:
 # steps between them could not be told apart in floating point.
 ROUNDING = 1e-9
@@ -97,10 +98,10 @@ def _label(value: float, step: float, kind: Kind) -> str:
 
 
 class Mark(NamedTuple):
-    """A place on a chart, in pixels, that a reader can point at, and the text that is told there.
+    """A point of a chart that a reader can point at, and the text that is told there.
 
-    Beside it stands its label, if any. It stands for the model of number `stop`. It is a dot only if it is drawn;
-    `reach` is the SVG path of its intervals.
+    Beside it stands its label, if any. It stands for the model of number `stop`. It is a dot only if it is drawn, with
+    lines that `reach` to the ends of its intervals.
     """
 
     x: float
@@ -110,13 +111,13 @@ class Mark(NamedTuple):
     label: str = ""
     stop: int | None = None
     drawn: bool = False
-    reach: str = ""
+    reach: Sequence[Points] = ()
 
 
 class Line(NamedTuple):
-    """A line through points: an SVG path."""
+    """A line through points; broken where a value is not known."""
 
-    path: str
+    points: Points
     role: Role
 
 
@@ -146,7 +147,7 @@ class Frame:
             self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom), 1
         )
 
-    def line(self, points: Iterable[tuple[float, float | None]]) -> str:
+    def line(self, points: Points) -> str:
         """An SVG path through the points; broken where a value is not known."""
         parts, pen = [], "M"
         for x, y in points:
@@ -170,14 +171,14 @@ class Frame:
 class Chart(NamedTuple):
     """What a chart shows; the description says what can be seen, for those who do not see it.
 
-    Bands are SVG paths of areas of uncertainty. The arrow keys visit the marks in their order. Pointing chooses the
-    mark at the nearest horizontal place, or the nearest mark.
+    Bands of uncertainty have a lower and an upper value at every place. The arrow keys visit the marks in their order.
+    Pointing chooses the mark at the nearest horizontal place, or the nearest mark.
     """
 
     title: str
     description: str
     frame: Frame
     lines: tuple[Line, ...] = ()
-    bands: tuple[str, ...] = ()
+    bands: Sequence[Sequence[tuple[float, float | None, float | None]]] = ()
     marks: tuple[Mark, ...] = ()
     nearest: Literal["x", "point"] = "x"

@@ -95,11 +95,9 @@ def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> C
         title,
         f"Predicted and observed survival differ most at {_reading(largest, unit)}.",
         frame,
-        lines=(Line(frame.line(observed), "observed"), Line(frame.line(predicted), "model")),
-        bands=(frame.band([(row["time"], row["low"], row["high"]) for row in rows]),),
-        marks=tuple(
-            Mark(frame.across(row["time"]), frame.down(row["predicted"]), _reading(row, unit)) for row in read
-        ),
+        lines=(Line(observed, "observed"), Line(predicted, "model")),
+        bands=([(row["time"], row["low"], row["high"]) for row in rows],),
+        marks=tuple(Mark(row["time"], row["predicted"], _reading(row, unit)) for row in read),
     )
 
 

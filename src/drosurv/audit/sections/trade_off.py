@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
+from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.accuracy import BETWEEN, per_pair
 from drosurv.audit.sections.section import Part, Section
@@ -137,21 +137,17 @@ def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk
         for title, column in ((f"{across.label} →", across), (str(up.label), up))
     )
     frame = Frame(x, y, width=360, height=290, left=56, top=34, bottom=46)
-
-    def through(some: Sequence[Row]) -> str:
-        return frame.line([(row[across.key], row[up.key]) for row in some])
-
-    path = Line(through([row for row in rows if row["alpha"] is not None]), "path")
+    path = Line([(row[across.key], row[up.key]) for row in rows if row["alpha"] is not None], "path")
     marks = tuple(
         Mark(
-            frame.across(row[across.key]),
-            frame.down(row[up.key]),
+            row[across.key],
+            row[up.key],
             f"{row['model']}: {up.label} {up.cell(row)}; {across.label} {across.cell(row)}",
             role="path",
             label="audited" if row["alpha"] is None else f"{row['alpha']:g}",
             stop=stop,
             drawn=True,
-            reach=_reach(frame, row, across, up),
+            reach=_reach(row, across, up),
         )
         for stop, row in points
     )
@@ -159,25 +155,24 @@ def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk
     if rows:
         best, fairest = max(rows, key=lambda row: row[up.key]), min(rows, key=lambda row: row[across.key])
         told = f"Highest {up.label}: {best['model']}. Lowest {across.label}: {fairest['model']}."
-    lines = (Line(through(line), "control"), path) if line else (path,)
-    return Chart(title, told, frame, lines=lines, marks=marks, nearest="point")
+    control = [Line([(row[across.key], row[up.key]) for row in line], "control")] if line else []
+    return Chart(title, told, frame, lines=(*control, path), marks=marks, nearest="point")
 
 
 def _spread(chart: Chart) -> bool:
     """Whether anything but one dot can be seen: points apart from each other, or the line of shrinking."""
     if any(line.role == "control" for line in chart.lines):
         return True
-    xs, ys = [mark.x for mark in chart.marks], [mark.y for mark in chart.marks]
-    return max(xs) - min(xs) > _APART * chart.frame.width or max(ys) - min(ys) > _APART * chart.frame.height
+    frame = chart.frame
+    xs, ys = [frame.across(mark.x) for mark in chart.marks], [frame.down(mark.y) for mark in chart.marks]
+    return max(xs) - min(xs) > _APART * frame.width or max(ys) - min(ys) > _APART * frame.height
 
 
-def _reach(frame: Frame, row: Row, across: Column, up: Column) -> str:
-    """A cross through a point: its intervals in both directions."""
-    x, y = row[across.key], row[up.key]
-    sides = [row.get(key) for key in across.interval or ()]
-    ends = [row.get(key) for key in up.interval or ()]
-    level = frame.line([(side, y) for side in sides if side is not None])
-    return level + frame.line([(x, end) for end in ends if end is not None])
+def _reach(row: Row, across: Column, up: Column) -> list[Points]:
+    """A cross through a point: its intervals in both directions, where they are known."""
+    level = [(row[key], row[up.key]) for key in across.interval or () if row.get(key) is not None]
+    upright = [(row[across.key], row[key]) for key in up.interval or () if row.get(key) is not None]
+    return [points for points in (level, upright) if points]
 
 
 SECTION = Section(
