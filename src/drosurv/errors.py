@@ -73,9 +73,13 @@ class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
 
 
-def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside of the package: the user's own, however deep inside the reason is found."""
+def warn_caller(*message: str | Argument | Warning, category: type[Warning] = ArgumentWarning) -> None:
+    """Warn at the first line outside of the package: the user's own, however deep inside the reason is found.
+
+    The message is a warning, or the parts of one.
+    """
+    warning = message[0] if isinstance(message[0], Warning) else category(*message)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("drosurv."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

@@ -33,7 +33,7 @@ def warn_unless_converged(name: str, found: Solution) -> None:
         warn_caller(
             f"{name} stopped before the optimum (status {found.status!r}, relative gap {found.gap:.1e}): "
             f"{_STOPS[found.status]}.",
-            ConvergenceWarning,
+            category=ConvergenceWarning,
         )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.values import (
@@ -121,7 +120,7 @@ class CategoryColumn:
             problem = f"column {self.name!r} holds {shown(new.index)} in {where}, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
-            warnings.warn(f"{problem}; taken as {self.reference!r}.", UnseenLevelWarning, stacklevel=2)
+            warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
         found = labels(column).to_numpy(dtype=object)
         indicators = (found[:, None] == np.array(self.others, dtype=object)[None, :]).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
@@ -196,13 +195,10 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
 def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
     whole = (values == np.floor(values)).all()
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
-        warnings.warn(
-            ArgumentWarning(
-                f"column {name!r} is a different whole number in every row; name it in ",
-                Argument("drop"),
-                " if it identifies patients.",
-            ),
-            stacklevel=2,
+        warn_caller(
+            f"column {name!r} is a different whole number in every row; name it in ",
+            Argument("drop"),
+            " if it identifies patients.",
         )
 
 

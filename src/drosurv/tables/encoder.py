@@ -135,13 +135,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[self.used_], y).items():
-            warnings.warn(
-                LeakWarning(
-                    f"column {name!r} may give the outcome away: {reason}. Name it in ",
-                    Argument("drop"),
-                    " if it is not known beforehand.",
-                ),
-                stacklevel=3,
+            warn_caller(
+                f"column {name!r} may give the outcome away: {reason}. Name it in ",
+                Argument("drop"),
+                " if it is not known beforehand.",
+                category=LeakWarning,
             )
 
     def transform(self, X: Any) -> pd.DataFrame:

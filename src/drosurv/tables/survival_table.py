@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.tables.doubts import copies_told, doubts
 from drosurv.tables.group_columns import group_labels
 from drosurv.tables.reading import read_frame, require_columns
@@ -108,12 +107,9 @@ class SurvivalTable:
         """Say so where rows are of the same patient: whoever judges a model by them takes each for another patient."""
         copies = len(self) - len(np.unique(self.patients))
         if copies:
-            warnings.warn(
-                ArgumentWarning(
-                    f"{copies_told(copies)} of another row, or of the same patient. Each counts as a patient of its "
-                    "own here, so that intervals are too narrow: keep one row for each patient."
-                ),
-                stacklevel=3,
+            warn_caller(
+                f"{copies_told(copies)} of another row, or of the same patient. Each counts as a patient of its "
+                "own here, so that intervals are too narrow: keep one row for each patient."
             )
 
     def refuse_entry(
@@ -270,7 +266,7 @@ def read_survival_table(
         numeric=numeric,
         id=id,
     ):
-        warnings.warn(doubt, stacklevel=2)
+        warn_caller(doubt)
     return table
 
 
@@ -291,7 +287,7 @@ def _left(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
         raise ValueError(f"all {len(frame):,} rows have {lacking}: nobody is left.")
     if not known.all():
         text = f"{int((~known).sum()):,} of {len(frame):,} rows have {lacking} and were left out."
-        warnings.warn(TableNote(text), stacklevel=4)
+        warn_caller(text, category=TableNote)
     return frame[known]
 
 
@@ -302,10 +298,7 @@ def _warn_of_zero_times(table: SurvivalTable) -> None:
         first = row_number(table.frame.index, int(zero.argmax()))
         who = "1 patient has" if n == 1 else f"{n:,} patients have"
         with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
-        warnings.warn(
-            ArgumentWarning(
-                f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
-                "time."
-            ),
-            stacklevel=3,
+        warn_caller(
+            f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
+            "time."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import days_between
 from drosurv.tables.reading import require_columns
@@ -120,14 +119,12 @@ class TargetColumns:
         if found != "1" and found.casefold() != "true":
             rows = int(counts.get(found, 0))
             reason = ", as in R's survival package" if found == "2" else ""
-            warnings.warn(
-                TableNote(
-                    f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as "
-                    f"the event{reason}; pass ",
-                    Argument("event_value"),
-                    " if another value means it.",
-                ),
-                stacklevel=2,
+            warn_caller(
+                f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as "
+                f"the event{reason}; pass ",
+                Argument("event_value"),
+                " if another value means it.",
+                category=TableNote,
             )
         return replace(self, event_value=found)
 
@@ -200,13 +197,10 @@ class TargetColumns:
         return found.isin(same).to_numpy(dtype=np.bool_)
 
     def _warn_of_other_causes(self, others: pd.Series[int]) -> None:
-        warnings.warn(
-            ArgumentWarning(
-                f"event column {self.event!r} also holds {_held(others)}, taken as censored. If it is another cause "
-                "that prevents the event, such as another death, it competes with the event, and survival until the "
-                "event cannot be read as a probability."
-            ),
-            stacklevel=2,
+        warn_caller(
+            f"event column {self.event!r} also holds {_held(others)}, taken as censored. If it is another cause "
+            "that prevents the event, such as another death, it competes with the event, and survival until the "
+            "event cannot be read as a probability."
         )
 
     def _which(self, counts: pd.Series[int]) -> ArgumentError:

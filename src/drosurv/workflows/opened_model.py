@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation.observed import one_row_each
@@ -167,13 +167,10 @@ class OpenedModel:
         end = self.estimator.follow_up_.times[-1]
         late = [time for time in times if time > end]
         if late:
-            warnings.warn(
-                ArgumentWarning(
-                    Argument("times"),
-                    f" {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is given as it was "
-                    "then, which is too good.",
-                ),
-                stacklevel=3,
+            warn_caller(
+                Argument("times"),
+                f" {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is given as it was "
+                "then, which is too good.",
             )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
@@ -235,12 +232,9 @@ class OpenedModel:
     def warn_if_trained_on(self, data: Path) -> None:
         """Say so if the table is the one the model was trained on: every number is then too good."""
         if data.is_file() and self.notes.get("trained_on") == fingerprint(data):
-            warnings.warn(
-                ArgumentWarning(
-                    f"{self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
-                    "`drosurv fit ... --hold-out test.csv` and use that file here."
-                ),
-                stacklevel=2,
+            warn_caller(
+                f"{self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
+                "`drosurv fit ... --hold-out test.csv` and use that file here."
             )
 
 
@@ -259,5 +253,5 @@ def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
     """Of patients with several rows (entry, time] the first ones, with what happened to the patients."""
     first, y, notes = one_row_each(table.y, table.entry, table.frame[patient])
     for note in notes:
-        warnings.warn(TableNote(first_upper(note)), stacklevel=3)
+        warn_caller(first_upper(note), category=TableNote)
     return replace(table.take(first), y=y)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
@@ -189,13 +189,11 @@ def train(
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
     if table.groups is not None and "model__sensitive_features" not in options:
-        warnings.warn(
-            TableNote(
-                f"{type(estimator).__name__} is trained without groups: ",
-                Argument("groups"),
-                " only says which columns hold codes, and in whom a model is compared with plain Cox.",
-            ),
-            stacklevel=2,
+        warn_caller(
+            f"{type(estimator).__name__} is trained without groups: ",
+            Argument("groups"),
+            " only says which columns hold codes, and in whom a model is compared with plain Cox.",
+            category=TableNote,
         )
     for name, column in (observed or {}).items():
         require_understood(estimator, name)
@@ -266,14 +264,11 @@ def require_understood(estimator: Any, name: str) -> None:
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:
     events = np.min(estimator.n_events_).item()
     if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
-        warnings.warn(
-            ArgumentWarning(
-                f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
-                "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as ",
-                Argument("l2", 0.1),
-                ".",
-            ),
-            stacklevel=3,
+        warn_caller(
+            f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
+            "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as ",
+            Argument("l2", 0.1),
+            ".",
         )
 
 
