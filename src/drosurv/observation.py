@@ -44,10 +44,13 @@ class Observation:
     def depend(self, target: Target) -> bool:
         """Whether rows are alike within clusters: those given, or patients of several events.
 
-        Several rows of a patient with one event are one patient cut into stretches of time, and tell nothing twice.
+        Clusters of one row each say nothing. Several rows of a patient with one event are one patient cut into
+        stretches of time, and tell nothing twice.
         """
-        if self.clusters is None or self.patient is None or not np.array_equal(self.patient, self.clusters):
-            return self.clusters is not None
+        if self.clusters is None or len(np.unique(self.clusters)) == len(self.clusters):
+            return False
+        if self.patient is None or not np.array_equal(self.patient, self.clusters):
+            return True
         return bool(np.bincount(self.patient, target.event).max() > 1)
 
     def take(self, rows: NDArray[Any]) -> Observation:

@@ -111,9 +111,20 @@ def test_the_table_says_where_its_errors_come_from():
     again = again[np.argsort(Y["time"][again])]
     rows["id"][again] = again[0]
     rows["entry"][again[1]] = Y["time"][again].mean()
-    assert "sandwich" in str(CoxPH().fit(X, Y, **rows).summary())
+    several = str(CoxPH().fit(X, Y, **rows).summary())
+    assert "sandwich" in several
+    assert "CoxPH: 200 rows of 199 patients" in several
     assert "CoxPH: 200 patients" in str(plain.summary())
     assert "likelihood ratio test" in str(plain.summary())
+
+
+def test_clusters_of_one_row_change_nothing_and_larger_ones_are_counted():
+    plain, alone = CoxPH().fit(X, Y).summary(), CoxPH().fit(X, Y, clusters=np.arange(len(Y))).summary()
+    pd.testing.assert_frame_equal(pd.DataFrame(alone), pd.DataFrame(plain))
+    assert alone.caption == plain.caption
+    assert alone.notes[0] == f"{plain.notes[0]} No two rows share an id or a cluster."
+    clustered = CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary()
+    assert f"CoxPH: 200 rows in {DATA['hospital'].nunique()} clusters" in clustered.caption
 
 
 def test_the_level_is_that_of_the_intervals():

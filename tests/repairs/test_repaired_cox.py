@@ -204,8 +204,11 @@ def test_constant_columns_are_borne():
     X = data.X.assign(same=1.0)
     model = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X, data.y)
     assert model.repairs_[0].rule.conditions[0].column == "x5"
-    only = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X[["same"]], data.y)
+    assert "clusters" not in model.status_
+    pairs = np.arange(len(X)) // 2
+    only = RepairedCox(CoxPH(l2=0.01), random_state=0).fit(X[["same"]], data.y, clusters=pairs)
     assert only.repairs_ == []
+    assert only.status_.endswith(f"Counted are rows, {len(X):,} in {len(X) // 2:,} clusters.")
 
 
 def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(planted):

@@ -20,12 +20,13 @@ _TOLD = 3
 class Findings:
     """Numbers about the coefficients of one fit, on the units it was trained on; no number of a single patient.
 
-    The covariances (d, d) of the coefficients are kept by method ("information", "sandwich", "bootstrap"), as far as
-    they were computed; `n_boot` refits are behind the last. Of plain Cox there are the log partial likelihoods without
-    and with its features, how it treats tied event times (`ties`, empty where there are none), which coefficients (d,)
-    the likelihood drives to infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model
-    there are plain Cox's coefficients on the same patients, and means and deviations of the features, means also under
-    its worst-case weights.
+    Rows and clusters, which may be patients, are counted where fit was told of clusters. The covariances (d, d) of the
+    coefficients are kept by method ("information", "sandwich", "bootstrap"), as far as they were computed; `n_boot`
+    refits are behind the last. Of plain Cox there are the log partial likelihoods without and with its features, how it
+    treats tied event times (`ties`, empty where there are none), which coefficients (d,) the likelihood drives to
+    infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model there are plain Cox's
+    coefficients on the same patients, and means and deviations of the features, means also under its worst-case
+    weights.
     """
 
     n_patients: float
@@ -40,6 +41,18 @@ class Findings:
     endless: BoolArray | None = None
     degrees: int | None = None
     ties: str = ""
+    n_rows: int = 0
+    n_clusters: int = 0
+
+    @property
+    def counted(self) -> str:
+        """How many patients there are, and how many rows where these are more."""
+        who = f"{self.n_patients:,g} patients"
+        if self.n_clusters == self.n_rows:
+            return who
+        if self.n_patients == self.n_clusters:
+            return f"{self.n_rows:,} rows of {who}"
+        return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
 
 
 def beside_plain(
@@ -98,7 +111,7 @@ def findings_table(
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
         notes += _robust_notes(title, names, coef / scale, plain, findings, scale)
-    caption = f"{title}: {findings.n_patients:,g} patients, {findings.n_events:,g} events"
+    caption = f"{title}: {findings.counted}, {findings.n_events:,g} events"
     return cox_table(
         names, coef / scale, error / scale, level=level, caption=caption, notes=notes, plain_coef=plain
     )
@@ -110,8 +123,9 @@ def _origin(method: str | None, findings: Findings) -> str:
             'Standard errors of a robust model need refits: ask for summary(method="bootstrap") in Python, or train '
             "with `drosurv fit ... --bootstrap 200`."
         )
+    alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
     return {
-        "information": "Standard errors from the observed information.",
+        "information": f"Standard errors from the observed information.{alone}",
         "sandwich": "Robust standard errors (sandwich).",
         "bootstrap": f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement.",
     }[method]

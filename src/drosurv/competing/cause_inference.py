@@ -14,6 +14,7 @@ from drosurv.coefficients import CoxTable
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.estimators import CoxPH
+from drosurv.estimators.coefficient_inference import first_findings
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.estimators.training import Training
@@ -99,8 +100,7 @@ class CauseInference(SurvivalModel):
                 plain.fit(training.X, y, training.weight, **rows)
             found = []
             for k, coef in enumerate(plain.coef_, start=1):
-                n_events = replace(training, target=target.of_cause(k)).n_events
-                own = Findings(float(training.n_patients), float(n_events), {})
+                own = first_findings(replace(training, target=target.of_cause(k)))
                 found.append(beside_plain(own, training.X, training.mass, coef, self.worst_case_weights_))
             self._findings = found
         return self._findings

@@ -218,7 +218,7 @@ class CoefficientInference(SurvivalEstimator):
         """What is known of the coefficients so far; of a robust model's, plain Cox's and the features at once."""
         if self._findings is None:
             training = self._required("summary")
-            self._findings = Findings(float(training.n_patients), float(training.n_events), {})
+            self._findings = first_findings(training)
             if not self._maximises_likelihood:
                 X, counts = training.X, training.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
@@ -320,3 +320,11 @@ class CoefficientInference(SurvivalEstimator):
             self._tell("auto")
             state["_findings"] = self._findings
         return state
+
+
+def first_findings(training: Training) -> Findings:
+    """How many patients, events, rows and clusters there are."""
+    told = training.observation.clusters is not None
+    n_rows, n_clusters = (len(training.X), int(training.together.max()) + 1) if told else (0, 0)
+    counts = float(training.n_patients), float(training.n_events)
+    return Findings(*counts, {}, n_rows=n_rows, n_clusters=n_clusters)

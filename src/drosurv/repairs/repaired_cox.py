@@ -162,6 +162,7 @@ class RepairedCox(RepairedPredictions):
                 at_edges[out] = cumulative_hazard(curves, edges)
             expected = Expected.joined(parts, folds).held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
             self._find(expected, tables, folds, progress)
+        self._mention(clusters)
         if self.repairs_:
             self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, self.held_out_, target)
         return self
@@ -180,6 +181,7 @@ class RepairedCox(RepairedPredictions):
         folds = draw_folds(len(target), self.folds, rng, clusters=clusters)
         with bar(self.verbose) as progress:
             self._find(expected, tables, folds, progress, frozen=True)
+        self._mention(clusters)
         return self
 
     def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -266,6 +268,12 @@ class RepairedCox(RepairedPredictions):
         if accepted:
             self.held_out_ = accepted[-1].r_after
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
+
+    def _mention(self, clusters: Any) -> None:
+        """Say that rows were counted, where some are of one patient."""
+        n_clusters = self.n_patients_ if clusters is None else pd.Series(np.asarray(clusters)).nunique()
+        if n_clusters < self.n_patients_:
+            self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
 
     def in_words(self) -> list[str]:
         """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
