@@ -1,20 +1,19 @@
 """Table 1 counts patients, features and censoring."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 
 from drosurv import Surv
+from drosurv.datasets import Dataset
 from drosurv.paper import characteristics, characteristics_table
 
 
 def test_what_is_counted_stands_beside_what_was_printed():
-    data = SimpleNamespace(
-        name="seer",
-        X=pd.DataFrame(np.zeros((8, 13))),
-        y=Surv.from_arrays([1, 0, 0, 0, 0, 0, 0, 1], np.arange(8.0)),
-        sensitive_features=pd.DataFrame({"age": ["a"] * 8, "race": ["b"] * 8}),
+    data = Dataset(
+        "seer",
+        pd.DataFrame(np.zeros((8, 13))),
+        Surv.from_arrays([1, 0, 0, 0, 0, 0, 0, 1], np.arange(8.0)),
+        pd.DataFrame({"age": ["a"] * 8, "race": ["b"] * 8}),
     )
     frame = characteristics([data])
     assert frame.loc[0, ["samples", "published_samples", "features"]].tolist() == [8, 4024, 13]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from drosurv.paper.plan import ALPHA_FIGURE, DATASET_LABELS, FIGURE_LEARNING_RATE
 from drosurv.paper.shrinkage import gain_share
-from drosurv.paper.summary import OVER_REPEATS, over_repeats
+from drosurv.paper.summary import average
 from drosurv.paper.table_metrics import TABLE_METRICS
 from drosurv.presentation import write_figure
 
@@ -37,14 +37,14 @@ def alpha_curves(grid: pd.DataFrame) -> pd.DataFrame:
         & (grid["part"] == "test")
         & (grid["lr"] == FIGURE_LEARNING_RATE)
     ]
-    names = [*(metric.name for metric in CURVE_METRICS), "gain_share"]
-    records: list[dict[str, Any]] = []
-    for dataset, attribute in ALPHA_FIGURE.cohorts:
-        cohort = shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
-        for alpha, rows in cohort.groupby("alpha"):
-            key = {"dataset": dataset, "attribute": attribute, "alpha": alpha}
-            records.extend({**key, "metric": name, **over_repeats(rows, name)} for name in names)
-    return pd.DataFrame(records, columns=["dataset", "attribute", "alpha", "metric", *OVER_REPEATS])
+    names = (*(metric.name for metric in CURVE_METRICS), "gain_share")
+    cohorts = [
+        shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)].sort_values(
+            "alpha", kind="stable"
+        )
+        for dataset, attribute in ALPHA_FIGURE.cohorts
+    ]
+    return average(pd.concat(cohorts), ["dataset", "attribute", "alpha"], names)
 
 
 def alpha_figure(curves: pd.DataFrame) -> Figure:

@@ -23,20 +23,17 @@ def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
 
     The first three also as published, with the prefix ``published_``.
     """
-    from drosurv.target import parse_target
-
     records = []
     for dataset in datasets:
-        target = parse_target(dataset.y)
         samples, features, censoring = PUBLISHED_CHARACTERISTICS[dataset.name]
         records.append(
             {
                 "dataset": dataset.name,
-                "samples": len(target),
+                "samples": len(dataset),
                 "published_samples": samples,
                 "features": dataset.X.shape[1],
                 "published_features": features,
-                "censoring": 1 - target.n_events / len(target),
+                "censoring": dataset.censoring,
                 "published_censoring": censoring,
                 "sensitive_attributes": ", ".join(map(str, dataset.sensitive_features.columns)),
             }

@@ -148,7 +148,7 @@ def _dro(network: Network, ball: str, suffix: str = "", note: str = "", origin: 
     return _robust(network, suffix, heading, "DROCox", (("ball", ball),), origin)
 
 
-def _split(
+def _splits(
     network: Network,
     suffix: str = "",
     note: str = "",
@@ -156,18 +156,29 @@ def _split(
     n1: float = 0.5,
     sides: str = "both",
     origin: Origin = "paper",
-) -> Method:
+) -> Iterator[Method]:
+    """A split method, and the same trained with the published gradient."""
     heading = f"DRO-COX (SPLIT{note})", rf"\textsc{{DRO-COX (SPLIT{note})}}"
     # The rows were already shuffled by the train/validation split, so the first rows are a random half.
     parameters = (("ball", "paper"), ("n1", n1), ("sides", sides), ("shuffle", False))
-    return _robust(network, f"-split{suffix}", heading, "DROCoxSplit", parameters, origin)
+    right = _robust(network, f"-split{suffix}", heading, "DROCoxSplit", parameters, origin)
+    yield right
+    yield replace(
+        right,
+        name=f"{right.name}-published",
+        label=right.label[:-1] + ", as published)",
+        latex=right.latex[:-2] + ", as published)}",
+        estimator="PublishedSplit",
+        origin="as published",
+        stands_for=right.name,
+    )
 
 
 def _all_methods() -> Iterator[Method]:
     for network in _PLAIN:
         yield from _baselines(network)
         yield _dro(network, "paper")
-        yield _split(network)
+        yield from _splits(network)
     for network in _PLAIN:
         yield _dro(network, "chi2", "-chi2", " (chi2)", "beyond")
         yield _dro(network, "cvar", "-cvar", " (CVaR)", "beyond")
@@ -175,30 +186,10 @@ def _all_methods() -> Iterator[Method]:
     for network in _PLAIN:
         for n2 in (0.1, 0.2, 0.3, 0.4):
             n1 = round(1 - n2, 1)
-            yield _split(network, f"-n2-{n2}", f", n2 = {n2}n", n1=n1, origin="ablation")
-        yield _split(network, "-one-side", ", ONE SIDE", sides="one", origin="ablation")
+            yield from _splits(network, f"-n2-{n2}", f", n2 = {n2}n", n1=n1, origin="ablation")
+        yield from _splits(network, "-one-side", ", ONE SIDE", sides="one", origin="ablation")
 
 
-def _as_published(method: Method) -> Method:
-    """The same split method trained with the published gradient."""
-    return replace(
-        method,
-        name=f"{method.name}-published",
-        label=method.label[:-1] + ", as published)",
-        latex=method.latex[:-2] + ", as published)}",
-        estimator="PublishedSplit",
-        origin="as published",
-        stands_for=method.name,
-    )
-
-
-def _beside_published() -> Iterator[Method]:
-    for method in _all_methods():
-        yield method
-        if method.estimator == "DROCoxSplit":
-            yield _as_published(method)
-
-
-METHODS = {method.name: method for method in _beside_published()}
+METHODS = {method.name: method for method in _all_methods()}
 # By the method they stand for: its published rows come from a mistaken gradient, trained beside the right one.
 AS_PUBLISHED = {method.stands_for: method for method in METHODS.values() if method.stands_for is not None}

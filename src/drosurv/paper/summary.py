@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -34,20 +36,22 @@ def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
     return record
 
 
+def average(rows: pd.DataFrame, keys: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per combination of the keys, in their order, and metric: what :func:`over_repeats` gives."""
+    records = [
+        {**dict(zip(keys, key, strict=True)), "metric": metric, **over_repeats(part, metric)}
+        for key, part in rows.groupby(list(keys), sort=False)
+        for metric in metrics
+    ]
+    return pd.DataFrame(records, columns=[*keys, "metric", *OVER_REPEATS])
+
+
 def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
     """Every metric of every chosen method over repeats, the shrinkage control and the misaligned IBS among them.
 
     One row per cohort, method and metric: what :func:`over_repeats` gives, CI in percent, and ``fallbacks``, in how
     many repeats no setting met the accuracy budget.
     """
-    records = [
-        {
-            **dict(zip(CELL, cell, strict=True)),
-            "metric": metric,
-            **over_repeats(rows, metric),
-            "fallbacks": int(rows["fallback"].astype(bool).sum()),
-        }
-        for cell, rows in chosen.groupby(list(CELL), sort=False)
-        for metric in (*METRIC_NAMES, *SHRINKAGE, "misaligned_brier_score")
-    ]
-    return pd.DataFrame(records, columns=[*CELL, "metric", *OVER_REPEATS, "fallbacks"])
+    summary = average(chosen, CELL, (*METRIC_NAMES, *SHRINKAGE, "misaligned_brier_score"))
+    fallbacks = chosen["fallback"].astype(bool).groupby([chosen[name] for name in CELL]).sum()
+    return summary.join(fallbacks.rename("fallbacks"), on=list(CELL))

@@ -15,15 +15,15 @@ from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
-from drosurv.presentation import Table, Text, text
+from drosurv.presentation import NOTHING, Table, Text, text
 
+_Row = tuple[str | Text, ...]
 _NETWORKS = {"linear": "linear", "mlp": "MLP"}
 _TUNED = {
     "ci": "tuned by CI within the accuracy budget",
     "fa": "tuned by F_A within the accuracy budget",
     "fixed": "at one fixed setting",
 }
-_SHRINKAGE_HEADER = (text("LPL gain / Cox's"), text("slope"))
 _INTERVAL_NOTE = (
     "CI in percent. Brackets: bootstrap interval on the one test set that all repeats share (mean of its "
     "ends over repeats)."
@@ -45,7 +45,7 @@ def result_table(summary: pd.DataFrame) -> Table:
     experiment = EXPERIMENTS[_only(summary, "experiment")]
     title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
     cells = _cells(summary)
-    rows = []
+    rows: list[_Row] = []
     for method in _ordered(experiment.methods, cells):
         found = cells[method]
         fallbacks = max(cell["fallbacks"] for cell in found.values())
@@ -61,24 +61,21 @@ def result_table(summary: pd.DataFrame) -> Table:
         notes.append(
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
-    header = (text("method"), text("network"), *map(_heading, TABLE_METRICS), *_SHRINKAGE_HEADER)
-    return Table.of_cells(title, header, tuple(rows), tuple(notes))
+    header: _Row = ("method", "network", *map(_heading, TABLE_METRICS), "LPL gain / Cox's", "slope")
+    return Table.of_markdown(title, header, rows, notes)
 
 
 def comparison_table(comparison: pd.DataFrame) -> Table:
     """Ours / published, with the difference in published standard deviations; bold where it exceeds two."""
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
-    rows = tuple(
-        (
-            *_row_head(method),
-            *(_beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS),
-        )
+    rows: list[_Row] = [
+        (*_row_head(method), *(_beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS))
         for method in _ordered(experiment.methods, cells)
-    )
-    header = (text("method"), text("network"), *map(_heading, TABLE_METRICS))
+    ]
+    header: _Row = ("method", "network", *map(_heading, TABLE_METRICS))
     title = f"{experiment.title}: ours beside the published values"
-    return Table.of_cells(title, header, rows, comparison_notes(comparison))
+    return Table.of_markdown(title, header, rows, comparison_notes(comparison))
 
 
 def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
@@ -94,17 +91,17 @@ def comparison_notes(*comparisons: pd.DataFrame) -> tuple[str, ...]:
 
 def agreement_table(agreement: pd.DataFrame) -> Table:
     """Published cells (IBS aside) within two published standard deviations."""
-    header = tuple(text(str(name).replace("_", " ")) for name in agreement.columns)
-    rows = tuple(
-        tuple(text(number(value, 3) if isinstance(value, float) else str(value)) for value in row)
+    header = [str(name).replace("_", " ") for name in agreement.columns]
+    rows = [
+        [number(value, 3) if isinstance(value, float) else str(value) for value in row]
         for row in agreement.itertuples(index=False, name=None)
-    )
+    ]
     note = (
         "Explained: differs for a known cause, another choice of setting among them. Missing: published, but not run "
         "here."
     )
     title = "Published cells (IBS aside) within two published standard deviations"
-    return Table.of_cells(title, header, rows, (note,))
+    return Table.of_markdown(title, header, rows, (note,))
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:
@@ -128,10 +125,9 @@ def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
     return sorted(present, key=lambda name: METHODS[name].network)
 
 
-def _row_head(name: str, mark: str = "") -> tuple[Text, Text]:
-    method = METHODS[name]
-    label = method.heading
-    return label.marked(mark) if mark else label, text(_NETWORKS[method.network])
+def _row_head(name: str, mark: str = "") -> tuple[Text, str]:
+    label, network = METHODS[name].heading, _NETWORKS[METHODS[name].network]
+    return label.marked(mark) if mark else label, network
 
 
 def _heading(metric: TableMetric) -> Text:
@@ -151,19 +147,19 @@ def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
     return f" [{number(cell['low'], 2)}, {number(cell['high'], 2)}]"
 
 
-def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
-    if cell is None:
-        return text("–")
-    return text(f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}")
+def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> str:
+    return (
+        NOTHING if cell is None else f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}"
+    )
 
 
-def _short(cell: dict[str, Any] | None) -> Text:
-    return text("–" if cell is None else number(cell["mean"], 2))
+def _short(cell: dict[str, Any] | None) -> str:
+    return NOTHING if cell is None else number(cell["mean"], 2)
 
 
 def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
     if cell is None:
-        return text("–")
+        return text(NOTHING)
     ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
     z = cell["difference_in_sds"]
     difference = f"{z:+.1f}" if np.isfinite(z) else "–"

@@ -82,21 +82,22 @@ def tabulate(
                 comparison = compare(summary, published=theirs, nearest=nearest, circumstances=circumstances)
                 comparisons.append(comparison)
                 add(f"{experiment.name}-comparison", comparison_table(comparison), comparison)
-    compared = pd.concat(comparisons, ignore_index=True) if comparisons else pd.DataFrame()
+    compared = _joined(comparisons)
     if comparisons:
         counts = agreement(compared, by="experiment")
         add("agreement", agreement_table(counts), counts)
         if not diagnostic:
-            nearest = pd.concat(nearby, ignore_index=True)
+            nearest = _joined(nearby)
             add("nearest", nearest_table(nearest), nearest)
             trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
             if len(trained_so):
                 add("published-gradient", published_gradient_table(nearest), trained_so)
-    drawn = any(experiment.name == ALPHA_FIGURE.name for experiment in experiments)
-    curves = alpha_curves(grid) if drawn else None
-    return Tabulation(
-        tables,
-        pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(),
-        compared,
-        None if curves is None or curves.empty else curves,
+    curves = (
+        alpha_curves(grid) if ALPHA_FIGURE.name in [experiment.name for experiment in experiments] else None
     )
+    shown = None if curves is None or curves.empty else curves
+    return Tabulation(tables, _joined(summaries), compared, shown)
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
@@ -111,15 +110,14 @@ def work_through(
 
     tell(None)
     finish = delayed(partial(_finish, os.getpid()))
-    untrained: list[_End] = []
     jobs = min(n_jobs, max(len(waiting), 1))
     if train is None:
         # No more than the processes can take: what has not been handed out can still be left for the next run.
         ends = _worked((finish(unit, evaluate) for unit in _in_time(waiting, seconds)), jobs, "n_jobs")
     else:
         # What is trained and waits to be scored is held in memory, so training does not run far ahead.
-        ends = _worked(_trained(waiting, train, evaluate, finish, untrained), jobs, "4 * n_jobs")
-    for unit, found in chain(ends, untrained):
+        ends = _worked(_trained(waiting, train, evaluate, finish), jobs, "4 * n_jobs")
+    for unit, found in ends:
         del left[unit]
         try:
             if not isinstance(found, Failure):
@@ -147,12 +145,9 @@ def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
 
 
 def _trained(
-    units: Sequence[Task], train: Train, evaluate: Evaluate, finish: Callable[..., Any], untrained: list[_End]
+    units: Sequence[Task], train: Train, evaluate: Evaluate, finish: Callable[..., Any]
 ) -> Iterator[Any]:
-    """Tasks that score units, each kind of which is trained here and at once when its first is asked for.
-
-    Units whose training fails are added to `untrained`.
-    """
+    """Tasks that score units, each kind of which is trained here and at once when its first is asked for."""
     bundles: dict[tuple[str, ...], list[Task]] = {}
     for unit in units:
         bundles.setdefault(unit.kind, []).append(unit)
@@ -161,7 +156,8 @@ def _trained(
         try:
             trained = train(bundle)
         except Exception as error:
-            untrained += [(unit, _failure(unit, error)) for unit in bundle]
+            # There is nothing left to do but to tell.
+            yield from (delayed(tuple)((unit, _failure(unit, error))) for unit in bundle)
             continue
         share = (time.perf_counter() - start) / len(bundle)
         for unit, given in zip(bundle, trained, strict=True):
