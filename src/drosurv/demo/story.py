@@ -84,25 +84,10 @@ def tell(
 ) -> Story:
     """Train and compare the models on both datasets.
 
-    Parameters
-    ----------
-    alpha : float
-        Share of patients to protect, in (0, 1].
-    attribute : str
-        Sensitive attribute of the real data whose groups are looked at.
-    random_state : int
-        Seed of data, splits and models.
-    n_hidden : int
-        Simulated patients, two thirds of them to train on.
-    real : Dataset, optional
-        FLC if not given, which comes with scikit-survival.
-    on_model : callable, optional
-        Told each model's name before it is trained.
+    Robust models protect the share alpha of patients. Of the `n_hidden` simulated patients two thirds are to train on.
+    The real ones are FLC's if not given, in groups of a sensitive attribute. `on_model` is told each model's name
+    before it is trained.
 
-    Examples
-    --------
-    >>> from drosurv.datasets import make_hidden_minority
-    >>> from drosurv.demo import tell
     >>> other = make_hidden_minority(700, minority=0.5, random_state=9)
     >>> story = tell(attribute="membership", n_hidden=1500, real=other)
     >>> story.hidden.table["model"].tolist()[0], story.hidden.n_test, story.real.n_test

@@ -16,9 +16,6 @@ AND, VERSUS = " & ", " vs "
 def attribute_name(attribute: str) -> str:
     """What an attribute is called: the column, where it is a cut of one.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import attribute_name
     >>> attribute_name("age>65"), attribute_name("sex"), attribute_name("sex & age>65")
     ('age', 'sex', 'sex & age')
     """
@@ -29,9 +26,6 @@ def attribute_name(attribute: str) -> str:
 def label_name(attribute: str, group: str) -> str:
     """What a group, or the two groups of a gap, are called below their attribute's name.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import label_name
     >>> label_name("age>65", ">65"), label_name("sex", "f"), label_name("age>65", ">65 vs <=65")
     ('over 65', 'f', 'over 65 vs 65 or below')
     """
@@ -45,9 +39,6 @@ def label_name(attribute: str, group: str) -> str:
 def group_name(attribute: str, group: str) -> str:
     """What a group is called on its own.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import group_name
     >>> group_name("age>65", ">65"), group_name("diabetes", "1"), group_name("sex & age>65", "f & <=65")
     ('age over 65', 'diabetes = 1', 'sex f & age 65 or below')
     """
@@ -62,9 +53,6 @@ def group_name(attribute: str, group: str) -> str:
 def listing(names: Sequence[str], most: int = 8) -> str:
     """Names in a row, the last after "and"; those beyond `most` are only counted.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import listing
     >>> listing(["a", "b", "c"]), listing(["a", "b", "c"], most=1)
     ('a, b and c', 'a and 2 others')
     """

@@ -22,20 +22,11 @@ _UNIT = re.compile(r"(?<![a-z])(minute|hour|day|week|month|year)s?(?![a-z])", re
 
 
 def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:
-    """A value as a reader sees it; a dash if it is not known.
+    """A value as a reader sees it; a dash if it is not known, and a text as it is.
 
-    Parameters
-    ----------
-    value : number, text or None
-        What to write; a text is written as it is.
-    kind : {"value", "count", "share", "points", "p_value", "time", "text"}
-        What it is. Points are percentage points; a time has no unit here, since only the caller knows it.
-    beside : iterable of numbers
-        What it stands beside, such as its interval: all are written to the same decimal.
+    Points are percentage points; a time has no unit here, since only the caller knows it. The value and all that it
+    stands `beside`, such as its interval, are written to the same decimal.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import written
     >>> [written(0.1234), written(0.00123), written(0.1234, "share"), written(1234, "count")]
     ['0.123', '0.00123', '12.3 %', '1,234']
     """
@@ -50,9 +41,6 @@ def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> 
 def counted(n: int, what: str) -> str:
     """How many of something.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import counted
     >>> counted(1, "row"), counted(1200, "row")
     ('1 row', '1,200 rows')
     """
@@ -62,9 +50,6 @@ def counted(n: int, what: str) -> str:
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
     """A value and, where it is known, its interval, all to the same decimal.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import with_interval
     >>> with_interval(0.712, 0.6904, 0.733), with_interval(0.1, 0.05, 0.15, "share")
     ('0.712 (0.690 to 0.733)', '10.0 % (5.0 to 15.0 %)')
     """
@@ -83,9 +68,6 @@ def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.
 def p_text(p_value: float) -> str:
     """A p-value in a sentence.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import p_text
     >>> p_text(0.0312), p_text(0.00001)
     ('p = 0.031', 'p below 0.001')
     """
@@ -96,9 +78,6 @@ def p_text(p_value: float) -> str:
 def moment(time: Any, unit: str = "") -> str:
     """A time as a sentence says it: "2,255 days", or "time 2,255" where nobody knows what times count.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import moment
     >>> moment(2255.0, "days"), moment(2255.0)
     ('2,255 days', 'time 2,255')
     """
@@ -108,9 +87,6 @@ def moment(time: Any, unit: str = "") -> str:
 def in_years(time: float, unit: str) -> str:
     """The same time in years, in brackets, where that is easier to grasp: from two years on.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import in_years
     >>> in_years(1592.0, "days"), in_years(60.0, "months"), in_years(300.0, "days"), in_years(5.0, "years")
     (' (4.4 years)', ' (5.0 years)', '', '')
     """
@@ -121,9 +97,6 @@ def in_years(time: float, unit: str) -> str:
 def unit_in(name: str) -> str:
     """The unit that a column's name says its times count; empty where it says none.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import unit_in
     >>> unit_in("survival_months"), unit_in("days.to.death"), unit_in("dtime")
     ('months', 'days', '')
     """

@@ -44,9 +44,6 @@ class Text(NamedTuple):
 def text(plain: str) -> Text:
     r"""Plain words, with what LaTeX treats specially escaped.
 
-    Examples
-    --------
-    >>> from drosurv.presentation import text
     >>> print(text("R&P").latex)
     R\&P
     """
