@@ -25,10 +25,8 @@ class AdversarialReweighting(AnyLoss):
         Learning rate of the adversary.
     loss : {"partial", "full"} or callable
         Cox's partial or full likelihood, or a function (target, weight) -> :class:`drosurv.losses.Loss`.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`. It is a game, so linear models are trained by Adam too.
+    solver : {"auto", "adam"}
+        Both are Adam: it is a game.
 
     References
     ----------

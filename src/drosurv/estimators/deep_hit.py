@@ -40,10 +40,6 @@ class DeepHit(RobustEstimator):
         Whether halves are scored against each other where alpha is below 1; False is an error there.
     network : {"mlp", "linear"} or callable
         A function of the number of features must give a module with ``n_intervals`` outputs.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`.
 
     Examples
     --------

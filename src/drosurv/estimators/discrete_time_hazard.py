@@ -38,10 +38,6 @@ class DiscreteTimeHazard(RobustEstimator):
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
     ball : {"chi2", "paper", "cvar"}
         As in :class:`drosurv.DROCox`.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`. Linear models are solved to the optimum.
 
     Attributes
     ----------

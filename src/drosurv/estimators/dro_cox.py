@@ -24,10 +24,8 @@ class DROCox(SolvedOverSlabs, RobustEstimator):
     ball : {"chi2", "paper", "cvar"}
         The subpopulations' shape: a chi-square ball with the tight constant or the published one, or exactly
         all subpopulations of mass alpha.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`. ``tol`` defaults to 1e-8, or 1e-5 for ``ball="cvar"``.
+    tol : float, optional
+        As in :class:`drosurv.CoxPH`: 1e-8 by default, or 1e-5 for ``ball="cvar"``.
 
     Attributes
     ----------

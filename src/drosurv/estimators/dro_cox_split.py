@@ -37,10 +37,6 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
         True draws D1 at random, stratified by event; False takes the first rows.
     ties : {"breslow"}
         A patient's risk set is the other half and itself, so equal event times share nothing.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`.
 
     Attributes
     ----------

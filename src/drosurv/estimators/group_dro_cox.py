@@ -32,10 +32,6 @@ class GroupDROCox(SubgroupEstimator):
         for a badly served one; False by the plain full-likelihood loss.
     n_intervals : int
         Intervals of the piecewise-constant baseline hazard, as in :class:`drosurv.SubgroupRobustCox`.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`.
 
     Attributes
     ----------

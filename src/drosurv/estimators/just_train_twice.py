@@ -28,10 +28,6 @@ class JustTrainTwice(AnyLoss):
         How many times each of them counts in the second training.
     loss : {"partial", "full"} or callable
         Cox's partial or full likelihood, or a function (target, weight) -> :class:`drosurv.losses.Loss`.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`.
 
     Attributes
     ----------

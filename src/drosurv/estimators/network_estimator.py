@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
+from inspect import cleandoc
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -70,6 +72,11 @@ class NetworkEstimator(CoefficientInference):
     _no_ties = ""
     # Why the scores are not log hazards, so that no factor can recalibrate them; empty where they are.
     _own_curves = ""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Name in every model's documentation the shared parameters that it does not explain itself."""
+        super().__init_subclass__(**rest)
+        cls.__doc__ = _with_shared(cls.__doc__ or "")
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -228,3 +235,14 @@ class NetworkEstimator(CoefficientInference):
         super().__setstate__(state)
         if "network_" in state:
             self.network_ = restored(state["network_"], lambda: self._module(self.n_features_in_, 0))
+
+
+def _with_shared(documentation: str) -> str:
+    """A model's documentation, completed by the parameters that are as in CoxPH, which explains all of them."""
+    before, header, after = cleandoc(documentation).partition("Parameters\n----------\n")
+    own, gap, rest = after.partition("\n\n")
+    told = [line.split(" : ")[0].split(", ") for line in own.splitlines() if not line.startswith(" ")]
+    shared = [field.name for field in fields(NetworkEstimator) if field.name not in chain(*told)]
+    if not header or not shared:
+        return documentation
+    return f"{before}{header}{own}\n{', '.join(shared)}\n    As in :class:`drosurv.CoxPH`.{gap}{rest}"

@@ -56,7 +56,7 @@ class SolvedOverSlabs(NetworkEstimator):
         precisions = (np.float64, np.float32) if there else np.float64
         return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
 
-    def _train(self, training: Training) -> None:
+    def _trained_there(self, training: Training) -> bool:
         lies_there = is_tensor(training.X)
         plain = training.target.is_plain and training.observation.offset is None
         if lies_there and not plain:
@@ -66,13 +66,13 @@ class SolvedOverSlabs(NetworkEstimator):
                 " as an array.",
             )
         if not plain or not (lies_there or self._solves_there((training.n_rows, training.X.shape[1]))):
-            super()._train(training.in_double())
-            return
+            return False
         own = lies_there and self.device == "auto"
         device = training.X.device if own else resolve_device(self.device, worthwhile=True)
         fit_on_device(self, training, device)
         if not lies_there:
             self._keep(training)
+        return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,6 @@ class RegularizedCox(NetworkEstimator):
         How much two patients' hazards may differ per unit of distance between their features.
     batch_size : int, optional
         Train on random batches of this many patients, ``max_iter`` passes over all; None uses everyone at every step.
-    early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`.
     solver : {"auto", "adam"}
         Both are Adam: the penalties are not convex. So ``tol`` has no effect.
 

@@ -58,11 +58,8 @@ class SubgroupRobustCox(SubgroupEstimator):
         Trees of the forest.
     cross_fit : bool
         Whether a tree places only patients it was not grown on.
-    batch_size, early_stopping, validation_fraction, n_iter_no_change, dropout, tree_params, recalibrate
-        As in :class:`drosurv.CoxPH`.
-    network, hidden, solver, lr, max_iter, tol, l2, ties, random_state, device, verbose
-        As in :class:`drosurv.CoxPH`. ``tol`` is relative to the share of events and
-        defaults to 1e-5 (1e-8 for ``ball="chi2"``).
+    tol : float, optional
+        As in :class:`drosurv.CoxPH`, relative to the share of events: 1e-5 by default, or 1e-8 for ``ball="chi2"``.
 
     Attributes
     ----------
