@@ -22,15 +22,17 @@ from drosurv.evaluation.attributes import (
     warn_of_small_groups,
     warn_of_undefined,
 )
-from drosurv.evaluation.engine import Panel, replicates_of
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import Panel, replicates_of, value_of
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.row_metrics import by_name, of_callable, of_name
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.presentation import AND
 from drosurv.target import IntArray, parse_target
 
 Compare = Literal["between_groups", "to_overall"]
+# A metric of the patients in the given rows.
+RowMetric = Callable[[IntArray], float]
 
 
 class SurvivalMetricFrame:
@@ -110,7 +112,7 @@ class SurvivalMetricFrame:
         kept = np.logical_and.reduce([attribute.groups.kept for attribute in self._attributes])
         self._kept: IntArray = np.flatnonzero(kept)
         self._single = not isinstance(metrics, (Mapping, list, tuple))
-        given = by_name([metrics] if self._single else metrics)
+        given = _by_name([metrics] if self._single else metrics)
         self._named = [metric for metric in given.values() if isinstance(metric, str)]
         params = {next(iter(given)): sample_params} if self._single else sample_params or {}
         unused = [name for name in params if not callable(given.get(name))]
@@ -126,9 +128,9 @@ class SurvivalMetricFrame:
             )
         self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
         self._functions = {
-            name: of_name(metric, self._patients)
+            name: _of_name(metric, self._patients)
             if isinstance(metric, str)
-            else of_callable(metric, self._patients, params.get(name) or {})
+            else _of_callable(metric, self._patients, params.get(name) or {})
             for name, metric in given.items()
         }
         self._counts = {
@@ -289,3 +291,46 @@ def _index(attributes: Sequence[Attribute]) -> pd.Index[Any]:
         return pd.MultiIndex.from_product(labels, names=[attribute.name for attribute in attributes])
     only, name = (attributes[0].groups.labels, attributes[0].name) if attributes else ([0], None)
     return pd.Index(list(only), name=name, tupleize_cols=False)
+
+
+def _by_name(metrics: Any) -> dict[str, Any]:
+    """Metrics, given by name, as functions or both, each under its name."""
+    found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
+    if not found or len(found) < len(metrics):
+        raise ArgumentError("metrics must hold at least one metric, each under a name of its own.")
+    for metric in found.values():
+        _name(metric)
+    return found
+
+
+def _name(metric: Any) -> str:
+    if isinstance(metric, str):
+        return metric
+    if callable(metric):
+        return getattr(metric, "__name__", "metric")
+    raise ArgumentError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
+
+
+def _of_name(name: str, patients: Patients) -> RowMetric:
+    """A metric of the catalogue that these groups can have."""
+    known = [metric.name for metric in Panel(patients).of("patients") if metric.by_group]
+    if name not in known:
+        raise ArgumentError(
+            f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
+            "curves need risk=Predictions(risk, survival, times)."
+        )
+    return lambda rows: value_of(CATALOGUE[name], patients.take(rows), np.ones(len(rows)))
+
+
+def _of_callable(metric: Callable[..., float], patients: Patients, params: Mapping[str, Any]) -> RowMetric:
+    """A function of target and scores, with its part of the per-patient arrays."""
+    structured, scores = patients.target.to_structured(), patients.risk
+    arrays = {key: np.asarray(values) for key, values in params.items()}
+    for key, values in arrays.items():
+        if len(values) != len(scores):
+            raise ArgumentError(
+                Argument("sample_params"), f" {key!r} has {len(values)} entries for {len(scores)} patients."
+            )
+    return lambda rows: metric(
+        structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}
+    )

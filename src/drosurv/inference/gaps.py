@@ -27,11 +27,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Extreme(NamedTuple):
-    """A largest difference between groups, NaN if fewer than two have a value, and its replicates.
+    r"""A largest difference between groups, NaN if fewer than two have a value, and its replicates.
 
-    The largest difference in each replicate, `draws` (replicates,), is biased upward. `errors` (replicates,) are the
-    largest distances, over all differences, of a replicate's difference from the estimated one. The interval is cut at
-    the largest difference possible: 1 for probabilities.
+    The largest difference in each replicate, `draws` (replicates,), is biased upward, so that its quantiles give no
+    interval. With :math:`d_{ab}` the difference of two groups, `errors` (replicates,) are
+    :math:`\max_{ab} |d^*_{ab} - d_{ab}|`. Every true difference lies within their `level` quantile c of its estimate at
+    once, and so does the largest: the interval is gap - c to gap + c, cut at 0 and at the largest difference possible.
     """
 
     estimate: float
@@ -191,12 +192,7 @@ def gap_intervals(
     method: Method = "percentile",
     largest: float = np.inf,
 ) -> GapIntervals:
-    r"""Intervals for groups and gaps, from replicates with one value per group.
-
-    The largest gap over groups is biased upward, in replicates even more, so its interval is not taken from
-    its own quantiles. With :math:`d_{ab}` the difference of two groups and c the `level` quantile, over
-    replicates, of :math:`\max_{ab} |d^*_{ab} - d_{ab}|`, every true difference lies within c of its estimate
-    at once, and so does the largest: the interval is gap - c to gap + c, cut at 0.
+    """Intervals for groups and gaps, from replicates with one value per group; that of the largest as in `Extreme`.
 
     Parameters
     ----------
