@@ -111,7 +111,15 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     wanted = library.CauseSpecificCox().fit(features, Surv.competing(causes["cause"], causes["months"]))
     np.testing.assert_allclose(encoded[1].coef_, wanted.coef_, rtol=1e-5)
     assert "Cause 2" in drosurv.ok("summary", model, "--cause", "2").stdout
-    assert "By cause" in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
+    # Unless one is named, no cause is kept from the reader.
+    every = drosurv.ok("summary", model).stdout
+    assert every.index("Cause 1") < every.index("Cause 2")
+    rows = drosurv.json("summary", model)
+    assert [row["cause"] for row in rows] == [1, 1, 2, 2]
+    np.testing.assert_allclose(
+        [row["coef"] for row in rows[:2]], wanted.summary(1)["coef"] / encoded[0].scale_
+    )
+    assert "By cause, at " in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
     drosurv.ok(
         "audit", model, file, "--groups", "sex", "--bootstrap", "10", "--no-rules", "-o", tmp_path / "r.md"
     )

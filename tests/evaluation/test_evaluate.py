@@ -267,7 +267,7 @@ def test_a_models_own_follow_up_stands_in_for_training_targets(model, train, hel
     plain, kept = quick(model, train, held_out), quick(model, train, held_out, y_train=model.follow_up_)
     np.testing.assert_allclose(plain.to_frame()["value"], kept.to_frame()["value"], rtol=1e-9)
     with_X = quick(model, train, held_out, y_train=model.follow_up_, X_train=train.X)
-    assert any("no patients to fit plain Cox on" in note for note in with_X.notes)
+    assert any("pass y_train and X_train to fit plain Cox on" in note for note in with_X.notes)
 
 
 def test_a_reference_may_be_any_model_or_scores(model, train, held_out):

@@ -11,7 +11,7 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.presentation import group_name, unit_in, with_interval, written
+from drosurv.presentation import group_name, moment, unit_in, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def evaluate(
         random_state=seed,
     )
     if result.by_cause is not None and not as_json:
-        print_frame(_by_cause(result.by_cause), "By cause")
+        _show_causes(result.by_cause, unit_in(table.columns.time_name))
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
@@ -150,24 +150,18 @@ def _group(own: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _by_cause(table: pd.DataFrame) -> pd.DataFrame:
+def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
     """Incidence, calibration and ranking of each cause at the middle time."""
     from drosurv.evaluation.patients import middle
 
-    shown = table[table["horizon"] == middle(sorted(table["horizon"].unique()))].copy()
+    horizon = middle(sorted(table["horizon"].unique()))
+    shown = table[table["horizon"] == horizon].rename(
+        columns={"others_censored": "others censored", "brier": "Brier", "c_index": "c-index"}
+    )
     shown["group"] = [
         "everybody" if attribute == "everybody" else group_name(attribute, group)
         for attribute, group in zip(shown["attribute"], shown["group"], strict=True)
     ]
-    names = [
-        "cause",
-        "group",
-        "horizon",
-        "predicted",
-        "observed",
-        "others_censored",
-        "brier",
-        "c_index",
-        "events",
-    ]
-    return shown[names].round(3)
+    numbers = ["predicted", "observed", "others censored", "Brier", "c-index"]
+    shown[numbers] = shown[numbers].map(written)
+    print_frame(shown[["cause", "group", *numbers, "events"]], f"By cause, at {moment(horizon, time_unit)}")

@@ -167,7 +167,7 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
         print_frame(frame, f"Coefficients{more}")
     # What a repair found is a sentence of its own, the status of a solver a word.
     status = summary["status"]
-    word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status})", "")
+    word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
     ranked = "c-index of cause 1" if summary["event"].startswith("any cause") else "c-index"
     typer.echo(
         f"{summary['estimator']} trained on {_patients(summary)} with {summary['events']:,} events{word}; "

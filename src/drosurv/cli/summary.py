@@ -17,7 +17,9 @@ def summary(
     model: ModelFile,
     level: float = 0.95,
     output: Path | None = None,
-    cause: Annotated[int, typer.Option(help="Which cause, of a model of several.", min=1)] = 1,
+    cause: Annotated[
+        int | None, typer.Option(help="Which cause, of a model of several; all if not given.", min=1)
+    ] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     as_json: bool = False,
 ) -> None:
@@ -28,6 +30,8 @@ def summary(
     --level: Of the intervals, in (0, 1).
     --output: CSV file to write the table to.
     """
+    import pandas as pd
+
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
     from drosurv.evaluation.predictions import final_step
@@ -41,13 +45,18 @@ def summary(
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
     opened = OpenedModel.open(model)
     last = final_step(opened.model)
-    options: dict[str, Any] = {"cause": cause} if hasattr(last, "n_causes_") else {}
     if hasattr(last, "hazard_ratios"):
-        shown = last.hazard_ratios()
-        frame = shown.to_frame()
+        shown = [last.hazard_ratios()]
+        frame = shown[0].to_frame()
     else:
-        table = summarised(opened.model, level, **options)
-        shown, frame = table.to_table(), table.reset_index()
+        wanted: list[dict[str, Any]] = [{}]
+        if hasattr(last, "n_causes_"):
+            wanted = [{"cause": one} for one in ([cause] if cause else range(1, last.n_causes_ + 1))]
+        tables = [summarised(opened.model, level, **one) for one in wanted]
+        shown = [table.to_table() for table in tables]
+        frame = pd.concat(
+            [table.reset_index().assign(**one) for table, one in zip(tables, wanted, strict=True)]
+        )
     if output is not None:
         FileFormat().write(frame, output)
     if as_json:
@@ -55,4 +64,4 @@ def summary(
     else:
         if hasattr(last, "in_words"):
             typer.echo(printable("\n".join(last.in_words() or [last.status_])))
-        typer.echo(printable(getattr(shown, f"to_{style}")()))
+        typer.echo(printable("\n\n".join(getattr(table, f"to_{style}")() for table in shown)))

@@ -53,7 +53,10 @@ def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None,
     """Risk scores of plain Cox on the scored patients; or None, and a note that says why."""
     left_out = "the share of plain Cox's likelihood gain and the shrinkage control are left out: "
     if isinstance(y_train, FollowUp):
-        return None, left_out + "y_train holds curves and no patients to fit plain Cox on; pass reference."
+        return (
+            None,
+            left_out + "pass y_train and X_train to fit plain Cox on, or a reference model.",
+        )
     if features.train is None or features.test is None:
         return None, left_out + "pass numeric X_train to fit plain Cox on, or a fitted reference model."
     from drosurv.estimators import CoxPH
