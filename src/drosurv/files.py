@@ -48,15 +48,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise _plainer(given, error) from error
     try:
         yield part
-        try:
-            _to_disk(part)
-            if mode is not None:
-                part.chmod(mode)
-            part.replace(target)
-        except OSError as error:
-            raise _plainer(given, error) from error
+        _to_disk(part)
+        if mode is not None:
+            part.chmod(mode)
+        part.replace(target)
     except OSError as error:
-        # What the writer itself ran into names the part, which nobody knows, or, on a full disk, nothing.
+        # What goes wrong on the disk names the part, which nobody knows, or, on a full disk, nothing.
         own = error.errno is not None and error.filename in (None, str(part))
         raise (_plainer(given, error) if own else error) from error
     finally:
