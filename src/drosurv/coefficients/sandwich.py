@@ -12,14 +12,8 @@ from drosurv.target import FloatArray, IntArray
 def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
     """Sum of squares (d, d) of what each patient, or each cluster, moves the coefficients by.
 
-    It holds where the model is wrong, where the weights are sampling weights, and, with clusters, where members of
+    It holds where the model is wrong, where the weights are sampling weights, and, with clusters (n,), where members of
     one cluster are alike.
-
-    Parameters
-    ----------
-    fit : FittedCox
-    clusters : (n,) int or None
-        Number of each row's cluster, from 0, every number in use.
     """
     moves = dfbeta(fit)
     if clusters is not None:

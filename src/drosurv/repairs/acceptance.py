@@ -7,7 +7,6 @@ average and each product over disjoint folds made below: such an *e-value* excee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from drosurv.insight import Rule
 from drosurv.insight.coded_table import CodedTable
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
 from drosurv.insight.wrongness import Limits, Residuals
+from drosurv.presentation.progress import Told
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, Found, Kind, Version
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -26,7 +26,11 @@ LEAST_OVERLAP = 0.3
 # exp of more than this is as good as infinite.
 LARGEST_EXPONENT = 500.0
 
-Progress = Callable[[str, int, int], None]
+_DOING: dict[Kind, str] = {
+    "everyone": "is it off for everyone?",
+    "effects": "looking for a group with other effects",
+    "level": "looking for a group with more or fewer events",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +60,9 @@ class Trial:
 class Shadows:
     """The chain on everyone, and its repetitions on subsets of the folds.
 
-    `folds` (n,) are numbered from 0, `evidence` is the least e-value, and `progress` is told what is being done, how
-    many steps of it are done, and of how many. A `frozen` model was fitted elsewhere: then e-values are proven, always
-    computed, and after a recalibration in the universal form.
+    `folds` (n,) are numbered from 0, `evidence` is the least e-value, and `progress` is told how many steps are done,
+    of what, and of how many. A `frozen` model was fitted elsewhere: then e-values are proven, always computed, and
+    after a recalibration in the universal form.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class Shadows:
         folds: IntArray,
         max_conditions: int,
         evidence: float,
-        progress: Progress,
+        progress: Told,
         *,
         frozen: bool = False,
     ) -> None:
@@ -98,7 +102,7 @@ class Shadows:
         None if no rule had the odds on its side.
         """
         n_steps = 1 + len(self.without) + len(self.prefixes)
-        self.progress(kind, 0, n_steps)
+        self.progress(0, _DOING[kind], n_steps)
         found = self.main.find(kind, limits)
         if found is None:
             return None
@@ -108,7 +112,7 @@ class Shadows:
         r_before, ratios = np.zeros(n), np.zeros((len(versions), n))
         shadows: list[Found | None] = []
         for fold, chain in enumerate(self.without):
-            self.progress(kind, 1 + fold, n_steps)
+            self.progress(1 + fold)
             out = self.folds == fold
             shadow = chain.find(kind, limits)
             shadows.append(shadow)
@@ -143,7 +147,7 @@ class Shadows:
             for key, shadow in earlier.items():
                 if shadow is not None:
                     self.prefixes[key].commit(shadow, version, strength)
-        self.progress(kind, n_steps, n_steps)
+        self.progress(n_steps)
         return Trial(
             kind,
             self.table.rule(found.atoms) if found.atoms else None,
@@ -176,7 +180,7 @@ class Shadows:
         The mean of two: the mean over folds of the likelihood ratio there, each chain having seen all other folds;
         and the product of likelihood ratios of three folds, each chain having seen the folds before it.
         """
-        n_folds, n_steps = len(self.without), 1 + len(self.without) + len(self.prefixes)
+        n_folds = len(self.without)
         ratios = np.zeros((n_folds, len(versions)))
         for fold, (chain, found) in enumerate(zip(self.without, without, strict=True)):
             ratios[fold] = self._log_ratio(chain, found, versions, fold)
@@ -186,7 +190,7 @@ class Shadows:
         for which, order in enumerate(self.orders):
             total = ratios[order[-1]].copy()
             for m in range(self.first, n_folds - 1):
-                self.progress(kind, 1 + n_folds + len(earlier), n_steps)
+                self.progress(1 + n_folds + len(earlier))
                 chain = self.prefixes[which, m]
                 earlier[which, m] = chain.find(kind, limits)
                 total += self._log_ratio(chain, earlier[which, m], versions, order[m])

@@ -40,32 +40,34 @@ def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repa
     for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
     for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
     everyone = _changed(own, columns, for_all)
-    rows: list[dict[str, Any]] = [
-        {"who": "everyone", "effect": name, "hazard_ratio": float(np.exp(value)), "everyone": None}
-        for name, value in everyone.items()
-    ]
+    # For whom, the effect of what, its log, and everyone's.
+    told: list[tuple[str, str, float, float | None]]
+    told = [("everyone", name, value, None) for name, value in everyone.items()]
     for repair in repairs:
         if repair.rule is None:
             continue
         effects = repair.strength * repair.correction.own
         there = _changed(own, columns, [*for_all, effects])
-        level = {"effect": "being there, for an average patient", "hazard_ratio": float(np.exp(effects[0]))}
-        rows.append({"who": str(repair.rule), **level, "everyone": 1.0})
-        rows += [
-            {
-                "who": str(repair.rule),
-                "effect": name,
-                "hazard_ratio": float(np.exp(value)),
-                "everyone": float(np.exp(everyone[name])),
-            }
+        told.append((repair.who, "being there, for an average patient", effects[0], 0.0))
+        told += [
+            (repair.who, name, value, everyone[name])
             for name, value in there.items()
             if abs(value - everyone[name]) >= LEAST_SHOWN
         ]
+    rows = tuple(
+        {
+            "who": who,
+            "effect": effect,
+            "hazard_ratio": float(np.exp(value)),
+            "everyone": None if usual is None else float(np.exp(usual)),
+        }
+        for who, effect, value, usual in told
+    )
     notes = (
         "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
         f"repair multiplies a hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
     )
-    return Table("hazard_ratios", "Hazard ratios", COLUMNS, tuple(rows), notes if repairs else ())
+    return Table("hazard_ratios", "Hazard ratios", COLUMNS, rows, notes if repairs else ())
 
 
 def linear_effects(base: Any) -> dict[str, float] | None:

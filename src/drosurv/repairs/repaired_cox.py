@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,11 +29,11 @@ from drosurv.insight.expected_events import (
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.metrics import FollowUp
 from drosurv.presentation import Table, literal
+from drosurv.presentation.progress import Told, bar
 from drosurv.repairs.acceptance import Shadows
 from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.finding import Attempt, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
-from drosurv.repairs.progress import bar
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import RepairedPredictions, cumulative_hazard, curve_times
 from drosurv.repairs.views import plot_repairs, repair_frame, repair_table
@@ -152,9 +151,9 @@ class RepairedCox(RepairedPredictions):
         edges = BaselineFactor.intervals(target)
         at_edges = np.empty((len(target), len(edges)))
         parts: list[Expected] = []
-        with bar(self.verbose) as progress:
+        with bar("fitting the model in folds", self.folds, shown=self.verbose) as progress:
             for fold in range(self.folds):
-                progress("base model", fold, self.folds)
+                progress(fold)
                 out = folds == fold
                 model = clone(base).fit(take(X, ~out), target.take(~out).to_structured())
                 curves = predicted_curves(model, take(X, out), int(out.sum()))
@@ -179,7 +178,7 @@ class RepairedCox(RepairedPredictions):
         # Folds drawn by events would make likelihood ratios larger than 1 on average.
         rng = np.random.default_rng(self.random_state)
         folds = draw_folds(len(target), self.folds, rng, clusters=clusters)
-        with bar(self.verbose) as progress:
+        with bar("", shown=self.verbose) as progress:
             self._find(expected, tables, folds, progress, frozen=True)
         self._mention(clusters)
         return self
@@ -242,7 +241,7 @@ class RepairedCox(RepairedPredictions):
         expected: Expected,
         tables: tuple[pd.DataFrame, pd.DataFrame],
         folds: NDArray[np.intp],
-        progress: Callable[[str, int, int], None],
+        progress: Told,
         *,
         frozen: bool = False,
     ) -> None:
