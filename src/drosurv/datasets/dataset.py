@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_float_dtype, is_string_dtype
 
 from drosurv.target import Target, parse_target
 
@@ -43,7 +44,12 @@ class Dataset:
     truth: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        if wrong := [str(c) for c in self.X.columns if not (_is_float(self.X[c]) or _is_text(self.X[c]))]:
+        wrong = [
+            str(name)
+            for name, column in self.X.items()
+            if not (is_float_dtype(column) or is_string_dtype(column.dropna()))
+        ]
+        if wrong:
             raise ValueError(f"X must hold floats and text; convert the columns {', '.join(wrong)}.")
         lengths = {name: len(part) for name, part in self._parts().items()}
         if len(set(lengths.values())) > 1:
@@ -85,11 +91,3 @@ class Dataset:
     def _parts(self) -> dict[str, Any]:
         parts = {"X": self.X, "y": self.y, "sensitive_features": self.sensitive_features}
         return parts if self.truth is None else {**parts, "truth": self.truth}
-
-
-def _is_float(column: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_float_dtype(column))
-
-
-def _is_text(column: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_string_dtype(column.dropna()))

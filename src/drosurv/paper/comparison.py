@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-import numpy as np
 import pandas as pd
 
 from drosurv.paper.known_reasons import (
@@ -88,22 +87,20 @@ def _given_by_one_setting(
     table: pd.DataFrame, nearest: pd.DataFrame, circumstances: Collection[str]
 ) -> dict[tuple[str, str], list[str]]:
     """For rows (experiment, method) that one setting gives, apart from cells with a cause of another kind: which."""
+    key = ["experiment", "method", "metric"]
     causes = [name for name in circumstances if name != CHOSEN_ON_VALIDATION]
-    cells = list(_cells(table.loc[table["counted"]]))
+    unexplained = [
+        cell
+        for cell in _cells(table.loc[table["counted"]])
+        if not any(reason.is_cause for reason in known_reasons(*cell, causes))
+    ]
     found: dict[tuple[str, str], list[str]] = {}
     right = nearest["trained"] == nearest["method"]
-    for circumstance, rows in (
-        (ONE_SETTING, nearest.loc[right]),
-        (ONE_SETTING_AS_PUBLISHED, nearest.loc[~right]),
-    ):
-        z = rows.set_index(["experiment", "method", "metric"])["nearest_difference_in_sds"].abs()
-        whole = set(zip(rows["experiment"], rows["method"], strict=True))
-        for cell in cells:
-            experiment, _, method, metric = cell
-            far = z.get((experiment, method, metric), np.inf) > AGREEMENT
-            if far and not any(reason.is_cause for reason in known_reasons(*cell, causes)):
-                whole.discard((experiment, method))
-        for row in whole:
+    near = nearest["nearest_difference_in_sds"].abs() <= AGREEMENT
+    for circumstance, trained in ((ONE_SETTING, right), (ONE_SETTING_AS_PUBLISHED, ~right)):
+        given = set(nearest.loc[trained & near, key].itertuples(index=False, name=None))
+        missed = {(cell[0], cell[2]) for cell in unexplained if (cell[0], cell[2], cell[3]) not in given}
+        for row in set(nearest.loc[trained, key[:2]].itertuples(index=False, name=None)) - missed:
             found.setdefault(row, []).append(circumstance)
     return found
 

@@ -152,7 +152,10 @@ def _in_short(tabulation: Tabulation, claims: Sequence[Claim]) -> str:
         known = comparison.loc[comparison["counted"] & comparison["agrees"].notna()]
         agree = known["agrees"].astype(bool)
         differ = known.loc[~agree]
-        causes = Counter(_cause(codes) for codes in differ["codes"])
+        # The first cause of each; nothing where there is none.
+        causes = Counter(
+            next((code for code in codes.split("; ") if code in _CAUSES), "") for codes in differ["codes"]
+        )
         why = "; ".join(f"{causes[code]} {said}" for code, said in _CAUSES.items() if causes[code])
         by_table = ", ".join(
             f"{EXPERIMENTS[name].title} {int(rows.sum())} of {len(rows)}"
@@ -189,11 +192,6 @@ def _in_short(tabulation: Tabulation, claims: Sequence[Claim]) -> str:
         lines.append("- **What survives of the claims:**")
     lines += [f"  - {claim.claim} **{claim.verdict}**" for claim in claims]
     return "\n".join(lines)
-
-
-def _cause(codes: str) -> str:
-    """The first cause among the codes of a cell; nothing where there is none."""
-    return next((code for code in codes.split("; ") if code in _CAUSES), "")
 
 
 def _changes(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> str:

@@ -111,7 +111,9 @@ def reproduce(
     protocol, part = protocol or Protocol(), parse_select_on(select_on)
     check_device(device)
     device = resolve_device(device, worthwhile=True)
-    jobs = _default_jobs(device) if jobs is None else jobs
+    if jobs is None:
+        cores = joblib.effective_n_jobs(-1)
+        jobs = cores if device == "cpu" else min(cores, SCORING_JOBS)
     seer_file = None if seer_file is None else str(Path(seer_file).resolve())
     experiments = find_experiments(only)
     datasets, unavailable = load_each(
@@ -154,11 +156,6 @@ def reproduce(
             command=command,
         )
     return Reproduction(run.outcome, tabulation, tuple(files), unavailable, run.wall_seconds)
-
-
-def _default_jobs(device: str) -> int:
-    cores: int = joblib.effective_n_jobs(-1)
-    return cores if device == "cpu" else min(cores, SCORING_JOBS)
 
 
 def _shown(experiments: Sequence[Experiment], datasets: Collection[str]) -> tuple[Experiment, ...]:

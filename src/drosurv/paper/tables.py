@@ -53,7 +53,7 @@ def result_table(summary: pd.DataFrame) -> Table:
             (
                 *_row_head(method, f"‡{fallbacks}" if fallbacks else ""),
                 *(_mean_sd(found.get(metric.name), metric) for metric in TABLE_METRICS),
-                *(_short(found.get(name)) for name in SHRINKAGE),
+                *(number(found[name]["mean"], 2) if name in found else NOTHING for name in SHRINKAGE),
             )
         )
     notes = [f"Mean (sd) over {_repeats(summary)} on the test set.", _INTERVAL_NOTE, _SHRINKAGE_NOTE]
@@ -151,10 +151,6 @@ def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> str:
     return (
         NOTHING if cell is None else f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}"
     )
-
-
-def _short(cell: dict[str, Any] | None) -> str:
-    return NOTHING if cell is None else number(cell["mean"], 2)
 
 
 def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:

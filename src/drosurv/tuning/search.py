@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ _DISPARITIES = ("concordance_imparity", "group_disparity", "intersectional_dispa
 FACTORS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
 
 
+@dataclass(eq=False, repr=False)
 class GridSearch(MetaEstimatorMixin, BaseEstimator):
     """Tune any estimator of drosurv over a grid, under an accuracy budget or any other rule.
 
@@ -120,34 +122,19 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        grid: Grid | None = None,
-        *,
-        rule: SelectionRule | None = None,
-        cv: Any = 5,
-        metrics: Sequence[str] | None = None,
-        min_group: int = 50,
-        min_events: int = 10,
-        bootstrap: int = 200,
-        refit: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.grid = grid
-        self.rule = rule
-        self.cv = cv
-        self.metrics = metrics
-        self.min_group = min_group
-        self.min_events = min_events
-        self.bootstrap = bootstrap
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any
+    grid: Grid | None = None
+    _: KW_ONLY
+    rule: SelectionRule | None = None
+    cv: Any = 5
+    metrics: Sequence[str] | None = None
+    min_group: int = 50
+    min_events: int = 10
+    bootstrap: int = 200
+    refit: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: bool | None = None
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, groups: Any = None) -> Self:
         """Search.
