@@ -35,10 +35,22 @@ def test_an_incomplete_result_is_refused(unit, result, spoil, message):
         check_result(unit(), {"rows": spoil(rows)})
 
 
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ({"method": "dro-cox"}, 18 * 2 * 2),
+        ({"dataset": "support", "attributes": ("age", "gender", "race")}, 3 * 3 * 2),
+    ],
+)
+def test_rows_count_grid_points_attributes_and_parts(unit, asked, rows):
+    with pytest.raises(ValueError, match=f" {rows} in all; got 0"):
+        check_result(unit(**asked), {"rows": []})
+
+
 def test_gathered_rows_know_their_unit_and_grid_point(unit, result):
     units = [unit("cox", 0), unit("dro-cox", 1)]
     table = gather((one, result(one)) for one in units)
-    assert len(table) == sum(one.n_rows for one in units)
+    assert len(table) == (3 + 18) * 2 * 2
     assert table.groupby("method")["candidate"].nunique().to_dict() == {"cox": 3, "dro-cox": 18}
     dro = table.loc[table["method"] == "dro-cox"]
     settings = list(units[1].method.settings())

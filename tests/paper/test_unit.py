@@ -53,8 +53,3 @@ def test_the_key_is_the_same_in_another_process(unit):
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == unit("dro-cox", 3).key
-
-
-def test_rows_count_grid_points_attributes_and_parts(unit):
-    assert unit("dro-cox").n_rows == 18 * 2 * 2
-    assert unit("cox", dataset="support", attributes=("age", "gender", "race")).n_rows == 3 * 3 * 2

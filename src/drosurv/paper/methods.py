@@ -21,20 +21,11 @@ FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 class Method:
     """One row of a table: what to train, over which grid, and what to call it in commands, plain text and LaTeX.
 
-    Parameters
-    ----------
-    estimator : str
-        Class of drosurv that is trained; "PublishedSplit" is this room's own.
-    parameters : tuple of (name, value)
-        Parameters of the estimator that differ from its defaults and do not vary.
-    grid : tuple of (name, values)
-        Parameters of the estimator that vary; every combination is trained.
-    factors : tuple of float
-        Scores are multiplied by each of these after training; other than 1 only for the shrinkage control.
-    origin : "paper", "ablation", "beyond" or "as published"
-        In the paper's main tables, in its ablations, ours, or one of the first two with a published mistake.
-    stands_for : str, optional
-        Name of the method whose published rows this one rebuilds, mistakes and all.
+    `estimator` is a class of drosurv, or this room's "PublishedSplit"; `parameters` are those that differ from its
+    defaults and do not vary, and every combination of the `grid` is trained. Scores are multiplied by each of the
+    `factors` after training, other than 1 only for the shrinkage control. By `origin` it stands in the paper's main
+    tables, in its ablations, is ours, or is one of the first two with a published mistake; then it `stands_for` the
+    method whose published rows it rebuilds, mistakes and all.
     """
 
     name: str

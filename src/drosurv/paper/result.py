@@ -50,7 +50,7 @@ def check_result(unit: Unit, result: Mapping[str, Any]) -> None:
     found = [(row["part"], row["attribute"], *_setting(row)) for row in rows]
     if len(found) != len(expected) or set(found) != expected:
         raise ValueError(
-            f"the result of {unit} must have one row per grid point, attribute and part, {unit.n_rows} in "
+            f"the result of {unit} must have one row per grid point, attribute and part, {len(expected)} in "
             f"all; got {len(found)}, with {len(expected - set(found))} missing and "
             f"{len(set(found) - expected)} foreign."
         )

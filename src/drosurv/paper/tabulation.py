@@ -23,16 +23,10 @@ _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
 @dataclass(frozen=True, eq=False)
 class Tabulation:
-    """The tables with the numbers behind them, and the curves of the figure.
+    """The tables with the numbers behind them, and the curves of the figure where it is among the experiments.
 
-    Attributes
-    ----------
-    tables : dict of file name (without suffix) to (Table, DataFrame)
-        In the paper's order; an experiment without a finished unit is left out.
-    summary, comparison : DataFrame
-        Every cell of every result table, and every published cell beside ours.
-    curves : DataFrame, optional
-        Where the figure is among the experiments.
+    `tables` stand under their file names (without suffix) in the paper's order; an experiment without a finished unit
+    is left out. `summary` is every cell of every result table, `comparison` every published cell beside ours.
     """
 
     tables: dict[str, tuple[Table, pd.DataFrame]]

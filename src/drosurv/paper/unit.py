@@ -47,11 +47,6 @@ class Unit(Task):
     data_fingerprint: str
     protocol: Protocol = field(default_factory=Protocol)
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of its result: grid points x attributes x (validation, test)."""
-        return 2 * len(self.attributes) * len(self.method.settings())
-
     def determinants(self) -> dict[str, Any]:
         """Everything that the result depends on.
 

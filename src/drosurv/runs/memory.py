@@ -16,14 +16,8 @@ class PeakMemory:
 
     Pages that processes share, such as those of libraries, are counted once: the kernel gives each process its share
     of them (Linux's proportional set size), twice a second. Elsewhere the peaks of this process and of its largest
-    worker, as many times as there are workers, bound it from above.
-
-    Attributes
-    ----------
-    megabytes : float
-        Main memory; NaN where the system does not tell.
-    device_megabytes : float or None
-        What torch allocates on the accelerator; None without one.
+    worker, as many times as there are workers, bound it from above. `megabytes` are of main memory, NaN where the
+    system does not tell; `device_megabytes` what torch allocates on the accelerator, None without one.
     """
 
     def __init__(self, jobs: int, device: str = "cpu") -> None:

@@ -72,22 +72,13 @@ def work_through(
     """Evaluate every unit that is not stored yet, and store each as soon as it is finished.
 
     Killing it at any moment loses at most the units in hand; calling it again continues. A unit that fails does not
-    stop the others.
+    stop the others. No unit is taken up after so many `seconds`, and `report` is called at the start and after every
+    unit.
 
-    Parameters
-    ----------
-    units, store, evaluate
-        What is wanted, where finished units are and new ones go, and what makes a result of a unit.
-    train : callable, optional
-        Trains units of one kind, all at once and in this process, as an accelerator wants
-        it; `evaluate` is then called with a unit and what its training gave, in processes meanwhile.
-    n_jobs : int
-        Processes; 1 works in this one. Under a ``joblib.parallel_config`` its backend decides: with Dask's, units
-        are evaluated by the workers of a cluster, and stored here.
-    seconds : float, optional
-        Take up no unit later than this; those left wait for the next call. Not together with `train`.
-    report : callable, optional
-        Called with a :class:`Progress` at the start and after every unit.
+    `train` is for an accelerator: it trains units of one kind, all at once and in this process, and `evaluate` is then
+    called with a unit and what its training gave, in processes meanwhile; not together with `seconds`. With one job
+    all is done in this process. Under a ``joblib.parallel_config`` its backend decides: with Dask's, units are
+    evaluated by the workers of a cluster, and stored here.
     """
     if n_jobs < 1:
         raise ArgumentError.must("n_jobs", "be at least 1", n_jobs)
