@@ -237,6 +237,18 @@ def test_a_group_before_its_first_event_is_not_called_miscalibrated():
     assert told(replace(off, calibration=pd.DataFrame(came)), "calibration") == []
 
 
+def test_predictions_off_for_all_together_are_not_said_to_agree():
+    groups = [calibration("sex", "f", 0.03, 0.04), calibration("sex", "m", 0.03, 0.04)]
+    (found,) = told(result_of(calibration("overall", "all", 0.03), *groups), "calibration")
+    assert found.text == (
+        "At time 200, predicted survival is 3.0 percentage points too high for all patients together, and in no group "
+        "alone beyond chance."
+    )
+    assert found.concern
+    (calm,) = told(result_of(calibration("overall", "all", 0.01), *groups), "calibration")
+    assert "agrees" in calm.text
+
+
 def test_one_group_off_among_many_agrees_within_chance():
     off = calibration("ward", "odd", 0.025)
     well = [calibration("ward", str(k), 0.0) for k in range(29)]

@@ -44,12 +44,14 @@ def statements(result: EvaluationResult, reference: str, time_unit: str = "") ->
     numbers = [(CATALOGUE[metric].label, own[metric].text) for metric in _OVERALL if metric in own]
     at = moment(result.settings.horizon, time_unit)
     ranked = judged_gaps(result, "concordance_index")
+    off = own.get("calibration_difference")
+    everybody = None if off is None else number_of(off)
     return (
         overall_statement(first.n, first.events, numbers),
         *(gap_statements(ranked, any_groups=bool(result.attributes)) if "concordance_index" in own else ()),
         *imparity_statements(judged_gaps(result, "concordance_imparity")),
         *harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
-        *calibration_statements(judged_calibration(result), at),
+        *calibration_statements(judged_calibration(result), at, everybody),
         *_shrinkage(own, result.control, reference),
         *small_group_statements(result.small_groups),
     )

@@ -189,23 +189,29 @@ def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[S
     return [Statement("harm", f"{every} is better served than it would be without a model.")]
 
 
-def calibration_statements(groups: Sequence[GroupNumber], at: str) -> list[Statement]:
+def calibration_statements(
+    groups: Sequence[GroupNumber], at: str, everybody: GroupNumber | None = None
+) -> list[Statement]:
     """Whose predicted survival is off; numbers are predicted less observed survival at the time `at`."""
-    if not groups:
-        return []
     off = [number for number in groups if number.low_adjusted > 0 or number.high_adjusted < 0]
     lead = f"At {at}, predicted survival"
+    if not off and everybody is not None and (everybody.low > 0 or everybody.high < 0):
+        alone = ", and in no group alone beyond chance" if groups else ""
+        told = f"{lead} is {_off_by(everybody.value)} for all patients together{alone}."
+        return [Statement("calibration", told, True)]
+    if not groups:
+        return []
     if not off:
         return [Statement("calibration", f"{lead} agrees with the observed in every group, within chance.")]
     off.sort(key=lambda number: -abs(number.value))
-    parts = [
-        f"{written(100 * abs(number.value), 'points')} percentage points too {'high' if number.value > 0 else 'low'} "
-        f"for {number.who}"
-        for number in off[:MOST_WITH_NUMBERS]
-    ]
+    parts = [f"{_off_by(number.value)} for {number.who}" for number in off[:MOST_WITH_NUMBERS]]
     if len(off) > MOST_WITH_NUMBERS:
         parts.append(f"and off for {len(off) - MOST_WITH_NUMBERS} more")
     return [Statement("calibration", f"{lead} is {', '.join(parts)}.", True)]
+
+
+def _off_by(difference: float) -> str:
+    return f"{written(100 * abs(difference), 'points')} percentage points too {'high' if difference > 0 else 'low'}"
 
 
 def shrinkage_statements(
