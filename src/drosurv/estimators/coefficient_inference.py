@@ -98,8 +98,8 @@ class CoefficientInference(SurvivalEstimator):
             Where standard errors come from: the observed information (plain Cox); the sandwich, which allows for
             weights, clusters and a wrong model; refits to patients (or clusters) drawn with replacement, which any
             linear model has. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
-            clusters or several events of an id, and for a robust model no standard errors unless a bootstrap was run
-            before.
+            clusters of several rows or several events of an id, and for a robust model no standard errors unless a
+            bootstrap was run before.
         n_boot : int
             Refits of the bootstrap.
         random_state : int
