@@ -310,6 +310,8 @@ def test_groups_too_small_to_be_judged_are_left_out_of_the_disparities(data, gro
     with pytest.warns(SmallGroupWarning):
         search.fit(data.X, data.y, sensitive_features=rare)
     assert search.rule_ == BestScore()
+    with pytest.warns(SmallGroupWarning), pytest.raises(ValueError, match="no two with at least 50 patients"):
+        search.set_params(rule=CarefulBudget()).fit(data.X, data.y, sensitive_features=rare)
 
 
 def test_parameters_round_trip_and_nothing_happens_before_fit(adam):

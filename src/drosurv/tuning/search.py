@@ -166,7 +166,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         candidates = [clone(model).set_params(**point) for point in points]
         references = plain_models(candidates)
         folds = parse_folds(self.cv, target.event, self.random_state, groups)
-        metrics = self._metrics(rule, labels)
+        metrics = self._metrics(rule, labels, comparable)
         replicates = self.bootstrap if len(folds) == 1 else 0
         wanted = dict.fromkeys(["concordance_index", "concordance_imparity", getattr(rule, "minimise", "")])
         compared = tuple(name for name in wanted if name in metrics)
@@ -241,7 +241,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         return references[best], as_trained.loc[as_trained[CANDIDATE] == best]
 
-    def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None) -> tuple[str, ...]:
+    def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None, comparable: bool) -> tuple[str, ...]:
         read = [
             name
             for name in (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))
@@ -262,6 +262,15 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
                 ", or choose with a ",
                 Argument("rule"),
                 " that does not, such as the best c-index.",
+            )
+        if not comparable and any(name in read for name in grouped):
+            raise ArgumentError(
+                f"{grouped[0]} compares groups, and ",
+                Argument("sensitive_features"),
+                f" has no two with at least {self.min_group:,} patients and {self.min_events:,} events: merge groups, "
+                "or choose with a ",
+                Argument("rule"),
+                " that does not compare them, such as the best c-index.",
             )
         parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))
