@@ -21,11 +21,9 @@ class Curves(Protocol):
     @property
     def times(self) -> FloatArray:
         """Times (K,) at which curves are given unless others are asked for."""
-        ...
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
-        ...
 
 
 class HeldStepFunction(StepFunction):

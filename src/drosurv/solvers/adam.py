@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.arrays import fetched, in_numpy, vector_beside
 from drosurv.solvers.replay import Replay
 from drosurv.target import FloatArray
 
@@ -20,11 +20,9 @@ class ScoredCriterion(Protocol):
     @property
     def recordable(self) -> bool:
         """Whether it is work on an accelerator that never waits for it; see :class:`drosurv.solvers.replay.Replay`."""
-        ...
 
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
         """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
-        ...
 
 
 class Network(Protocol):
@@ -35,15 +33,12 @@ class Network(Protocol):
     @property
     def recordable(self) -> bool:
         """As of the criterion."""
-        ...
 
     def scores(self) -> Any:
         """Scores (B, n) at the current parameters."""
-        ...
 
     def pullback(self, gradient: Any) -> list[Any]:
         """Gradients in the parameters, given the gradient (B, n) in the last scores."""
-        ...
 
 
 def adam(
@@ -69,7 +64,8 @@ def adam(
         history.append(take())
         if on_step is not None and on_step(number):
             break
-    return _stacked(history) if history else np.empty((len(lr), 0))
+    # Those of an accelerator are fetched at once.
+    return fetched(history).T if history else np.empty((len(lr), 0))
 
 
 def make_step(
@@ -118,16 +114,6 @@ def make_step(
     return step
 
 
-def _stacked(history: list[Any]) -> FloatArray:
-    """Values (B,) of all steps as (B, steps); those of an accelerator are fetched at once."""
-    if isinstance(history[0], np.ndarray):
-        return np.stack(history, axis=-1)
-    import torch
-
-    values: FloatArray = in_numpy(torch.stack(history, dim=-1))
-    return values
-
-
 def _place(parameter: Any) -> Any:
     """The device that a parameter lies on; None on the processor."""
     here = isinstance(parameter, np.ndarray) or parameter.device.type == "cpu"
@@ -145,9 +131,4 @@ def _lying(place: Any, numbers: list[float]) -> Any:
 
 def _like(lr: FloatArray, parameter: Any) -> Any:
     """Learning rates shaped to broadcast over one parameter."""
-    shaped = lr.reshape(-1, *([1] * (parameter.ndim - 1)))
-    if isinstance(parameter, np.ndarray):
-        return shaped
-    import torch
-
-    return torch.as_tensor(shaped, dtype=parameter.dtype, device=parameter.device)
+    return vector_beside(parameter, lr.reshape(-1, *([1] * (parameter.ndim - 1))))

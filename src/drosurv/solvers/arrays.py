@@ -37,7 +37,7 @@ def in_precision_of(X: Array, array: Array) -> Array:
 
 
 def vector_beside(X: Array, vector: Any) -> Array:
-    """Numbers of this process as a vector beside the features."""
+    """Numbers of this process beside an array, in its precision."""
     if is_numpy(X):
         return np.asarray(vector, dtype=X.dtype)
     import torch

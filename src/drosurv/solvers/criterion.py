@@ -28,15 +28,12 @@ class ScorePenalty(Protocol):
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores (B, n) to values (B,) and gradients (B, n)."""
-        ...
 
     def torch(self, scores: Tensor) -> Tensor:
         """The values in torch, differentiable."""
-        ...
 
     def subset(self, rows: IntArray) -> Self:
         """The same penalty among fewer patients."""
-        ...
 
 
 class Criterion:

@@ -27,11 +27,9 @@ class Workers(Protocol):
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """The result of the work on each slab, kept where it was computed."""
-        ...
 
     def gather(self, results: list[Any]) -> list[Any]:
         """Results brought here."""
-        ...
 
 
 class Here:
