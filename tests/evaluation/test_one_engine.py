@@ -10,8 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv.audit import audit
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, SurvivalMetricFrame, evaluate, get_scorer
-from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.metric import Metric
+from drosurv.evaluation.catalogue import CATALOGUE, metric
 from drosurv.tuning import BestScore, GridSearch
 
 SAME = [
@@ -27,23 +26,25 @@ SAME = [
 ]
 
 
-def mean_risk_of_the_dead(patients, weight):
-    """A metric that nobody has heard of."""
+def risk_of_the_dead(patients, weight):
+    """Mean score of those who died."""
     own = weight * patients.target.event
     return float(own @ patients.risk / own.sum()) if own.any() else float("nan")
 
 
 @pytest.fixture
 def new_metric(monkeypatch):
-    record = Metric(
-        "risk_of_the_dead",
-        "risk of the dead",
-        "mean score of those who died",
-        "higher",
-        mean_risk_of_the_dead,
-    )
-    monkeypatch.setitem(CATALOGUE, record.name, record)
-    return record.name
+    # Entered for one test only.
+    monkeypatch.setitem(CATALOGUE, "risk_of_the_dead", None)
+    return metric("risk of the dead", "higher")(risk_of_the_dead).name
+
+
+def test_a_record_takes_its_name_and_its_meaning_from_the_function(new_metric):
+    assert CATALOGUE[new_metric].name == "risk_of_the_dead"
+    assert CATALOGUE[new_metric].meaning == "mean score of those who died"
+    assert all(known.name == name and known.meaning for name, known in CATALOGUE.items())
+    # Symbols keep their capital.
+    assert CATALOGUE["censored_individual_disparity"].meaning.startswith("F_I over pairs")
 
 
 def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
@@ -188,8 +189,8 @@ def test_without_training_targets_the_model_or_the_patients_themselves_stand_in(
     options = {"sensitive_features": held_out.sensitive_features, "n_bootstrap": 0}
     given = evaluate(model, held_out.X, held_out.y, y_train=train.y, **options)
     kept = evaluate(model, held_out.X, held_out.y, **options)
-    for metric in ("uno_concordance", "integrated_brier_score", "likelihood_gain"):
-        assert kept.value(metric) == pytest.approx(given.value(metric))
+    for name in ("uno_concordance", "integrated_brier_score", "likelihood_gain"):
+        assert kept.value(name) == pytest.approx(given.value(name))
     foreign = evaluate(model.predict(held_out.X), held_out.X, held_out.y, **options)
     own = evaluate(model.predict(held_out.X), held_out.X, held_out.y, y_train=held_out.y, **options)
     assert foreign.value("uno_concordance") == pytest.approx(own.value("uno_concordance"))

@@ -93,8 +93,7 @@ class Replicates:
 
     def interval(self, column: int = 0, *, level: float = 0.95, method: Method = "percentile") -> Interval:
         """Interval of one of the values: quantiles of the replicates, or, if basic, those mirrored at the estimate."""
-        found = interval_of(float(self.estimate[column]), self.draws[:, column], level, method)
-        return found.where_replicates_differ()
+        return Draws(float(self.estimate[column]), self.draws[:, column], method=method).interval(level)
 
     def difference(
         self, first: int, second: int, *, level: float = 0.95, method: Method = "percentile"
