@@ -29,16 +29,10 @@ class OnIntervals(OnePerPatient):
     n_intervals : int
         How many quantile intervals of the event times; ties or few events give fewer.
     sample_weight : (n,) float64, optional
-        Weights of patients in the quantiles and in the null model. Losses themselves are never weighted.
+        Weights of patients in the quantiles and in the null model, where training starts: log(events / exposure) per
+        interval, bounded. Losses themselves are never weighted.
     offset : (n,) float64, optional
         Added to every model's scores, the null model's too.
-
-    Attributes
-    ----------
-    intervals : Intervals
-        The K intervals.
-    start : (K,) float64
-        Log baseline hazards psi of the null model f = 0: log(events / exposure) per interval, bounded.
     """
 
     _by_patient = ("target", "_event", "_time", "_spent", "_before", "_offset")

@@ -43,20 +43,10 @@ class Criterion:
     one entry that holds their summed mass: exact, and several times less to sort through. Not so where losses are
     averaged over neighbourhoods, or the objective looks at each patient.
 
-    Parameters
-    ----------
-    loss : Loss
-        Prepared for the n training patients.
-    objective : Objective
-        Of the losses of a block; the attribute of that name is of all entries (B, m) that it sees.
-    mass : (n,) float64
-        Mass of each patient, summing to one; the attribute of that name is of the entries, (m,).
-    blocks : sequence of int arrays or None
-        Patients of each block whose objectives are summed; None is one block of everybody.
-    neighborhoods, offset : Neighborhoods or None, (n,) float64 or None
-        Averages W of the losses, and losses l0 to measure the regret against.
-    penalty, penalty_weight : ScorePenalty or None, (B,) float64
-        Added to the objective, times the weight.
+    The objective is that of the losses of a block, and `mass` (n,) the patients', summing to one; the attributes of
+    these names are of the entries (m,). `blocks` are the patients of each block whose objectives are summed, None for
+    one of everybody. `neighborhoods` give the averages W, `offset` (n,) are the losses l0 to measure the regret
+    against. A penalty is added to the objective, times its weights (B,).
     """
 
     recordable = False
