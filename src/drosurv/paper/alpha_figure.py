@@ -36,12 +36,10 @@ def alpha_curves(grid: pd.DataFrame) -> pd.DataFrame:
         grid["method"].isin(ALPHA_FIGURE.methods)
         & (grid["part"] == "test")
         & (grid["lr"] == FIGURE_LEARNING_RATE)
-    ]
+    ].sort_values("alpha", kind="stable")
     names = (*(metric.name for metric in CURVE_METRICS), "gain_share")
     cohorts = [
-        shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)].sort_values(
-            "alpha", kind="stable"
-        )
+        shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
         for dataset, attribute in ALPHA_FIGURE.cohorts
     ]
     return average(pd.concat(cohorts), ["dataset", "attribute", "alpha"], names)
