@@ -43,6 +43,8 @@ def tune(
 ) -> None:
     """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
 
+    Groups with fewer than 50 patients or 10 events are left out of the disparities.
+
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
 
     --model: Whose settings to try, beside plain Cox: dro-cox or another estimator.
