@@ -47,6 +47,11 @@ def test_predictions_are_conditional_on_no_event_before_entry():
     seen = seen_from_entry(model, X, y, given, horizons=[0.4])
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     k = int(np.searchsorted(seen.predictions.times, 0.4))
+    # Times are written in one way, with thousands apart.
+    days = Surv.from_arrays(y["event"], 5000 * y["time"])
+    in_days = {**given, "entry": 5000 * entry}
+    longer = CoxPH(ties="efron").fit(X, days, **in_days)
+    assert "at time 2,000." in seen_from_entry(longer, X, days, in_days, horizons=[2000.0]).notes[-1]
     for i in (0, 7, 100):
         row, own = X.iloc[[i]], {"strata": strata[[i]], "offset": offset[[i]]}
         curve = model.predict_survival_function(row, **own)[0]

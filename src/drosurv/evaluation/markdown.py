@@ -10,7 +10,7 @@ import pandas as pd
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.presentation import Column, Table, attribute_name, label_name, literal, plain_rows
+from drosurv.presentation import Column, Table, attribute_name, label_name, literal, plain_rows, written
 
 if TYPE_CHECKING:
     from drosurv.evaluation.result import EvaluationResult
@@ -44,7 +44,7 @@ def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     )
     parts.append(
         f"_{how}; {settings.n_permutations:,} permutations; disparities in the {settings.convention} convention; "
-        f"calibration at {', '.join(f'{t:g}' for t in settings.horizons)}._"
+        f"calibration at {', '.join(written(t, 'time') for t in settings.horizons)}._"
     )
     return "\n\n".join(parts) + "\n"
 

@@ -23,6 +23,7 @@ from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
 from drosurv.metrics import FollowUp
 from drosurv.observation import ends_of_patients, entry_times, parse_observation
+from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 # So many times are enough for curves that are averaged and compared.
@@ -90,7 +91,7 @@ class TimeScale(NamedTuple):
         if risk is None:
             here = survival[:, np.searchsorted(self.times, self.horizon)]
             risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
-            ranked = f"patients are ranked by their predicted cumulative hazard at time {self.horizon:g}."
+            ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
             notes = (*notes, ranked)
         predictions = Predictions(risk, survival, self.times)
         return Seen(predictions, self.target.to_structured(), self.follow_up, notes)

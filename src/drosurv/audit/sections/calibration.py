@@ -116,8 +116,8 @@ SECTION = Section(
 <p>Survival that the model predicts, beside what was observed, in each group.
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
-observed</span>. Bars of differences are the interval of the observed alone, group by group; the sentences under By group
-judge the difference, and allow for all groups.</p>
+observed</span>. Bars of differences are the interval of the observed alone, group by group; the sentences under By
+group judge the difference, and allow for all groups.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
