@@ -43,8 +43,9 @@ class Cohort:
     held_out: dict[str, HeldOut]
 
 
+@lru_cache(maxsize=1)
 def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
-    """The patients that a unit is trained and scored on; its fingerprint must be that of the data found."""
+    """The patients that a unit is trained and then scored on; its fingerprint must be that of the data found."""
     protocol = unit.protocol
     dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)
     if fingerprint != unit.data_fingerprint:
