@@ -35,3 +35,12 @@ def test_one_row_of_losses_may_meet_several_shares():
     for objective in (cvar, chi_square):
         together = objective(losses, alphas)
         torch.testing.assert_close(together, torch.stack([objective(losses, float(a)) for a in alphas]))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_losses_of_a_training_that_diverged_have_no_worst_case(wrong):
+    losses = np.where(np.arange(6) < 3, wrong, 1.0)
+    for objective in (CVaR(0.3), CVaR(0.3).smoothed(0.1)):
+        found = objective(losses[None, :], uniform_mass(6))
+        assert np.isnan(found.value).all()
+        assert np.isnan(found.weights).all()

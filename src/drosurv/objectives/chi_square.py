@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from drosurv.errors import ArgumentError
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
-from drosurv.objectives.tilt import Spread, Tilt
+from drosurv.objectives.tilt import Spread, Tilt, chi_square_at
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
-from drosurv.objectives.tilted import FromSums
+from drosurv.objectives.tilted import FromSums, bend, moments
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -86,21 +86,10 @@ class ChiSquare(FromSums):
         constant, eta = float(self.constant[0]), float(at.eta[0])
         if constant == 1.0:
             return None
-        excess = np.maximum(losses - eta, 0.0)
-        active = mass * (losses > eta)
-        spread = float(mass @ excess**2)
-        if spread <= 0.0:
+        above = moments(losses, mass, eta, math.inf, eta)
+        if above.second <= 0.0:
             return None
-        scale = constant / math.sqrt(spread)
-        along = mass * excess
-        share, total = float(active.sum()), float(along.sum())
-        bend = share - total**2 / spread
-        if bend <= 1e-12 * share:
-            return Curvature(scale * active, np.array([-scale / spread]), along[None, :])
-        across = active - along * (total / spread)
-        return Curvature(
-            scale * active, np.array([-scale / spread, -scale / bend]), np.stack([along, across])
-        )
+        return bend(chi_square_at(eta, above, constant), losses, mass)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -125,61 +114,47 @@ def minimise_row(
     n = row.shape[0]
     highest, at_top = -np.inf, 0.0
     for i in range(n):
-        if row[i] >= highest:
+        # An entry without mass must not pass for the largest.
+        if row[i] >= highest and mass[i] > 0.0:
             at_top = mass[i] if row[i] > highest else at_top + mass[i]
             highest = row[i]
-    if c * c * at_top >= 1.0 - 1e-12:
-        # The losses at the maximum alone fill the ball: eta, value and maximum coincide. This is also
-        # the mean (C = 1) of losses that are all equal.
-        highest = _concentrate(row, mass, weights)
-        return highest, highest
-    if c == 1.0:
+    filled = c * c * at_top >= 1.0 - 1e-12
+    if c == 1.0 and not filled:
         # The mean itself: the minimising eta runs off to minus infinity.
-        total = 0.0
+        weights[:] = mass
+        return -np.inf, float((mass * row).sum())
+    spread, total = 0.0, 0.0
+    if not filled:
+        threshold = _threshold(row, mass, c, start, highest)
         for i in range(n):
-            total += mass[i] * row[i]
-            weights[i] = mass[i]
-        return -np.inf, total
-    threshold, found = start, False
+            over = row[i] - threshold if row[i] > threshold else 0.0
+            part = mass[i] * over
+            weights[i] = part
+            total += part
+            spread += part * over
+    if total > 0.0:
+        # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
+        weights *= 1.0 / total
+        return threshold, c * math.sqrt(spread) + threshold
+    # The losses at the maximum alone fill the ball, or nearly so: eta, value and maximum coincide. This is also the
+    # mean (C = 1) of losses that are all equal.
+    for i in range(n):
+        weights[i] = mass[i] / at_top if row[i] == highest else 0.0
+    return highest, highest
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highest: float) -> float:
+    """The minimising eta, below the highest loss: by jumps from the start, by sorting where they do not settle."""
+    threshold = start
     for _ in range(_PASSES):
         following = _jump(row, mass, c, threshold)
         if not following < highest:
             break
         if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
-            threshold, found = following, True
-            break
+            return following
         threshold = following
-    if not found:
-        threshold = _by_sorting(row, mass, c)
-    spread, total = 0.0, 0.0
-    for i in range(n):
-        over = row[i] - threshold if row[i] > threshold else 0.0
-        part = mass[i] * over
-        weights[i] = part
-        total += part
-        spread += part * over
-    if not total > 0.0:
-        # Above the threshold are only entries without mass, which hid the maximum of the others.
-        highest = _concentrate(row, mass, weights)
-        return highest, highest
-    # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
-    factor = 1.0 / total
-    for i in range(n):
-        weights[i] *= factor
-    return threshold, c * math.sqrt(spread) + threshold
-
-
-@numba.njit(cache=True, nogil=True)
-def _concentrate(row: FloatArray, mass: FloatArray, weights: FloatArray) -> float:
-    """Put all weight on the largest loss that has any mass, shared by mass among equals; returns that loss."""
-    highest, at_top = -np.inf, 0.0
-    for i in range(row.shape[0]):
-        if mass[i] > 0.0 and row[i] >= highest:
-            at_top = mass[i] if row[i] > highest else at_top + mass[i]
-            highest = row[i]
-    for i in range(row.shape[0]):
-        weights[i] = mass[i] / at_top if row[i] == highest else 0.0
-    return highest
+    return _by_sorting(row, mass, c)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.objectives.objective import Evaluation, check_alpha
+from drosurv.objectives.objective import check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
 from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.objectives.tilt import cvar as tilt_cvar
 from drosurv.objectives.tilted import FromSums
-from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,58 +43,11 @@ class CVaR(FromSums):
         """From sums alone, for the alpha of one row."""
         return tilt_cvar(spread, float(self.alpha[row % len(self.alpha)]), price)
 
-    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Value, worst-case weights and threshold (the value at risk)."""
-        batch = len(losses)
-        value, eta, weights = np.empty(batch), np.empty(batch), np.empty_like(losses)
-        alpha = np.broadcast_to(self.alpha, (batch,))
-        _worst_share(losses, mass, alpha, value, eta, weights)
-        return Evaluation(value, weights, eta)
-
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
         alphas = self._alphas.beside(losses).expand(losses.shape[:-1])
         value, weights, _ = _worst_sorted(losses.detach(), alphas, mass)
         return first_order(losses, value, weights)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _worst_share(
-    losses: FloatArray,
-    mass: FloatArray,
-    alpha: FloatArray,
-    value: FloatArray,
-    eta: FloatArray,
-    weights: FloatArray,
-) -> None:
-    n = losses.shape[1]
-    for b in range(losses.shape[0]):
-        row, a = losses[b], alpha[b]
-        order = np.argsort(-row)
-        taken, k = 0.0, 0
-        while k < n:
-            # Patients of equal loss are taken together, sharing what is left of alpha.
-            end, block = k, 0.0
-            while end < n and row[order[end]] == row[order[k]]:
-                block += mass[order[end]]
-                end += 1
-            share = 0.0
-            if block > 0.0:
-                # Rounding may leave the sum of all masses just short of alpha: the last block takes what is missing.
-                share = min(1.0, (a - taken) / block) if end < n else (a - taken) / block
-                eta[b] = row[order[k]]
-            for i in range(k, end):
-                weights[b, order[i]] = max(share, 0.0) * mass[order[i]] / a
-            taken += block
-            k = end
-            if taken >= a:
-                break
-        for i in range(k, n):
-            weights[b, order[i]] = 0.0
-        total = 0.0
-        for i in range(n):
-            total += weights[b, i] * row[i]
-        value[b] = total
 
 
 def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:

@@ -148,7 +148,11 @@ def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
             eta = following
             break
         eta = following
-    m = sums(eta, math.inf, eta)
+    return chi_square_at(eta, sums(eta, math.inf, eta), constant)
+
+
+def chi_square_at(eta: float, m: Moments, constant: float) -> Tilt:
+    """The chi-square ball from its threshold and the moments of the losses above, about it."""
     # By optimality C / sqrt(second) is 1 / first; the sum leaves less rounding.
     root = math.sqrt(m.second)
     scale, bend = constant / root, m.mass - m.first**2 / m.second
@@ -186,7 +190,7 @@ def _priced(spread: Spread, price: float) -> Tilt | None:
 def cvar(spread: Spread, alpha: float, price: float = 0.0) -> Tilt:
     """CVaR of the worst-off share alpha; with a price likewise."""
     if alpha == 1.0:
-        return mean(spread)
+        return mean(spread)._replace(eta=spread.lowest, border=1.0)
     return (_priced_cvar(spread, alpha, price) if price > 0.0 else None) or _plain_cvar(spread, alpha)
 
 

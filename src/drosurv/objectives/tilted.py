@@ -17,12 +17,15 @@ from drosurv.objectives.objective import Curvature, Evaluation, Objective
 from drosurv.objectives.tilt import Moments, Spread, Tilt
 from drosurv.target import FloatArray
 
-# Before the first losses.
+# Before the first losses, and of losses that are no numbers.
 _NONE = Tilt(*(np.nan,) * 5)
 
 
 class FromSums(Objective):
     """An objective that sums over the losses determine: nobody needs all of them in one place."""
+
+    price = 0.0
+    _last: tuple[Tilt, ...] = ()
 
     @abstractmethod
     def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
@@ -32,30 +35,10 @@ class FromSums(Objective):
         """The objective without its kinks, at a price."""
         return Tilted(self, smoothing)
 
-
-class Tilted(Objective):
-    """An objective and a price t > 0, by its tilt: :mod:`drosurv.objectives.tilt`.
-
-    Parameters
-    ----------
-    plain : FromSums
-        The objective without a price.
-    price : float
-        The price t.
-    """
-
-    def __init__(self, plain: FromSums, price: float) -> None:
-        self.plain, self.price = plain, price
-        self._last = [_NONE]
-
-    def smoothed(self, smoothing: float) -> Tilted:
-        """The same objective with another price."""
-        return Tilted(self.plain, smoothing)
-
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Value, weights and threshold."""
-        last = self._last if len(self._last) == len(losses) else [_NONE] * len(losses)
-        self._last = [self._tilt(losses[b], mass, last[b].eta, b) for b in range(len(losses))]
+        """Value, weights and threshold; the last thresholds are where the next search starts."""
+        last = self._last if len(self._last) == len(losses) else (_NONE,) * len(losses)
+        self._last = tuple(self._tilt(losses[b], mass, last[b].eta, b) for b in range(len(losses)))
         weights = np.empty_like(losses)
         for tilt, row, own in zip(self._last, losses, weights, strict=True):
             np.multiply(mass, tilt.ratio(row), out=own)
@@ -64,41 +47,71 @@ class Tilted(Objective):
         values, etas = np.array([(tilt.value, tilt.eta) for tilt in self._last]).T
         return Evaluation(values, weights, etas)
 
-    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Second derivative in one row of losses: those strictly between no weight and full weight share it."""
-        tilt, eta = self._last[0], float(at.eta[0])
-        # Mostly it is asked where the value was.
-        tilt = tilt if tilt.eta == eta else self._tilt(losses, mass, eta, 0)
-        if tilt.scale == 0.0:
-            return None
-        over = losses - tilt.eta
-        active = mass * ((over > 0.0) & (over < tilt.cap / tilt.slope))
-        scales, by_active, by_along = zip(*tilt.terms, strict=True)
-        vectors = np.outer(by_active, active)
-        if any(by_along):
-            vectors += np.outer(by_along, active * over)
-        return Curvature(tilt.scale * active, np.array(scales), vectors)
-
     def _tilt(self, losses: FloatArray, mass: FloatArray, start: float, row: int) -> Tilt:
+        lowest, highest = _ends(losses, mass)
+        if np.isnan(lowest):
+            return _NONE
+
         def sums(low: float, high: float, base: float) -> Moments:
-            return Moments(*_moments(losses, mass, low, high, base))
+            return moments(losses, mass, low, high, base)
 
         def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
             inside = (losses > low) & (losses <= high)
             return losses[inside], mass[inside]
 
-        return self.plain.tilt(Spread(sums, members, *_ends(losses, mass), start), self.price, row)
+        return self.tilt(Spread(sums, members, lowest, highest, start), self.price, row)
+
+
+class Tilted(FromSums):
+    """An objective and a price t > 0, by its tilt: :mod:`drosurv.objectives.tilt`."""
+
+    def __init__(self, plain: FromSums, price: float) -> None:
+        self.plain, self.price = plain, price
+
+    def smoothed(self, smoothing: float) -> Tilted:
+        """The same objective with another price."""
+        return Tilted(self.plain, smoothing)
+
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
+        """The plain objective's."""
+        return self.plain.tilt(spread, price, row)
+
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """Second derivative in one row of losses: those strictly between no weight and full weight share it."""
+        eta = float(at.eta[0])
+        # Mostly it is asked where the value was.
+        known = self._last and self._last[0].eta == eta
+        return bend(self._last[0] if known else self._tilt(losses, mass, eta, 0), losses, mass)
+
+
+def bend(tilt: Tilt, losses: FloatArray, mass: FloatArray) -> Curvature | None:
+    """Second derivative of a tilt in its losses (n,) of masses (n,); None where no weight moves."""
+    if tilt.scale == 0.0:
+        return None
+    over = losses - tilt.eta
+    active = mass * ((over > 0.0) & (over < tilt.cap / tilt.slope))
+    scales, by_active, by_along = zip(*tilt.terms, strict=True)
+    vectors = np.outer(by_active, active)
+    if any(by_along):
+        vectors += np.outer(by_along, active * over)
+    return Curvature(tilt.scale * active, np.array(scales), vectors)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
-    """Smallest and largest loss; an entry without mass must not pass for one."""
-    lowest, highest = np.inf, -np.inf
+    """Smallest and largest loss; an entry without mass must not pass for one. NaN where a loss is not finite."""
+    lowest, highest, total = np.inf, -np.inf, 0.0
     for i in range(losses.shape[0]):
         if mass[i] > 0.0:
             lowest = losses[i] if losses[i] < lowest else lowest
             highest = losses[i] if losses[i] > highest else highest
-    return lowest, highest
+            total += losses[i]
+    return (lowest, highest) if np.isfinite(total) else (np.nan, np.nan)
+
+
+def moments(losses: FloatArray, mass: FloatArray, low: float, high: float, base: float) -> Moments:
+    """The moments of losses (n,) between two bounds about a base."""
+    return Moments(*_moments(losses, mass, low, high, base))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
