@@ -207,6 +207,8 @@ def _plain_cvar(spread: Spread, alpha: float) -> Tilt:
 
 def _value_at_risk(spread: Spread, alpha: float) -> float:
     """Narrowed down from both sides by the mass above, then looked up among the few losses that are left."""
+    # A sum that rounding left just short of alpha has reached it.
+    reached = alpha * (1.0 - 1e-12)
     low, high, over_low, over_high = spread.lowest, spread.highest, 1.0, 0.0
     eta = spread.start
     for done in range(_NARROWINGS):
@@ -221,15 +223,14 @@ def _value_at_risk(spread: Spread, alpha: float) -> float:
         if not low < eta < high:
             break
         over = spread.sums(eta, math.inf, eta).mass
-        if over > alpha:
+        if over >= reached:
             low, over_low = eta, over
         else:
             high, over_high = eta, over
     lowest = low == spread.lowest
     losses, mass = spread.members(-math.inf if lowest else low, high)
     order = np.argsort(-losses)
-    # A sum that rounding left just short of alpha has reached it.
-    short = int((over_high + np.cumsum(mass[order]) < alpha * (1.0 - 1e-12)).sum())
+    short = int((over_high + np.cumsum(mass[order]) < reached).sum())
     return float(losses[order[min(short, len(order) - 1)]])
 
 
