@@ -130,6 +130,8 @@ def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
         ("I", "II", False),
         ("A", "AB", False),
         ("treated", "untreated", False),
+        ("typical", "atypical", False),
+        ("mother", "other", False),
         ("hypertension", "hypotension", False),
         ("<=60", ">60", False),
         ("ER+", "ER-", False),

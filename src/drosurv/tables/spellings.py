@@ -29,7 +29,10 @@ def alike(first: str, second: str) -> bool:
     tokens = [
         [word for word in re.split(r"[\W_]+", text.casefold()) if len(word) == 1] for text in (first, second)
     ]
-    return len(short) >= 5 and digits[0] == digits[1] and tokens[0] == tokens[1] and _one_edit(short, long)
+    if len(short) < 5 or digits[0] != digits[1] or tokens[0] != tokens[1]:
+        return False
+    # A slip rarely hits the first letter, where typical and atypical, mother and other differ.
+    return short[0] == long[0] and _one_edit(short, long)
 
 
 def spellings(labels: Iterable[str]) -> list[list[str]]:
