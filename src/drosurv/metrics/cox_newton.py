@@ -43,7 +43,7 @@ def maximised(
     b = np.zeros(rows.shape[1])
     value, gradient, curvature = _penalised(time, event, rows, weight, b, ridge)
     for _ in range(_MAX_STEPS):
-        step = _solved(curvature, gradient)
+        step = np.linalg.solve(curvature, gradient)
         following = _penalised(time, event, rows, weight, b + step, ridge)
         # The function is concave: halving a step that overshoots the maximum ends. Far out, where the curvature of
         # heavy-tailed columns vanishes, a full step may not even have a value.
@@ -55,25 +55,6 @@ def maximised(
         if np.abs(step).max() <= tolerance:
             break
     return b
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Solution of a small positive definite system, by elimination; positive pivots need no exchange."""
-    d = len(vector)
-    left = matrix.copy()
-    right = vector.copy()
-    for k in range(d):
-        for row in range(k + 1, d):
-            factor = left[row, k] / left[k, k]
-            right[row] -= factor * right[k]
-            for column in range(k, d):
-                left[row, column] -= factor * left[k, column]
-    for k in range(d - 1, -1, -1):
-        for column in range(k + 1, d):
-            right[k] -= left[k, column] * right[column]
-        right[k] /= left[k, k]
-    return right
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.metrics.pair_sweep import SortedPatients, add_between, add_counts, add_later
+from drosurv.metrics.pair_sweep import SortedPatients, add_between, add_counts, add_pairs
 from drosurv.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -16,14 +16,9 @@ HARRELL_TOLERANCE = 1e-8
 
 
 class PairCounts(NamedTuple):
-    """What each patient's comparable pairs add up to; every grouping of the patients only sums them.
+    """What each patient's comparable pairs add up to, (n,): concordant ones, ties counted by the rule in use, and all.
 
-    Parameters
-    ----------
-    numerator : (n,) float64
-        Concordant pairs of each patient, ties counted by the rule in use.
-    denominator : (n,) float64
-        Comparable pairs of each patient.
+    Every grouping of the patients only sums them.
     """
 
     numerator: FloatArray
@@ -70,7 +65,7 @@ class PairOrder(SortedPatients):
         sorted_weight = weight[self.rows]
         partner = sorted_weight if partner_weight is None else partner_weight[self.rows]
         numerator, denominator = np.zeros((2, len(self.rows)))
-        add_later(self, sorted_weight, partner, numerator, denominator)
+        add_pairs(self, sorted_weight, partner, True, numerator, denominator)
         if event_weight is not None:
             sorted_weight = sorted_weight * event_weight[self.rows]
         return float(sorted_weight @ numerator), float(sorted_weight @ denominator)

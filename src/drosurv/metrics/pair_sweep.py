@@ -57,47 +57,36 @@ def _below(tree: FloatArray, rank: int) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def add_later(
-    order: SortedPatients, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
+def add_pairs(
+    order: SortedPatients,
+    own: FloatArray,
+    weight: FloatArray,
+    later: bool,
+    numerator: FloatArray,
+    denominator: FloatArray,
 ) -> None:
-    """Give each patient with an event, and weight of its `own`, its pairs with everybody in later blocks."""
+    """Give each patient, if it has weight of its `own`, its pairs with patients of other blocks by their weight.
+
+    Either each event its pairs with everybody in later blocks, or, the mirror image, everybody the pairs with the
+    events of earlier ones.
+    """
     tree = np.zeros(order.n_ranks + 1)
     at = np.zeros(order.n_ranks)
     total = 0.0
-    for block in range(len(order.blocks) - 2, -1, -1):
+    n_blocks = len(order.blocks) - 1
+    for step in range(n_blocks):
+        block = n_blocks - 1 - step if later else step
         start, stop = order.blocks[block], order.blocks[block + 1]
         for k in range(start, stop):
-            if order.event[k] and own[k] > 0.0:
+            if own[k] > 0.0 and (order.event[k] or not later):
                 low, high = order.low[k], order.high[k]
                 lower = _below(tree, low)
                 tied = at[low] if high == low + 1 else _below(tree, high) - lower
-                numerator[k] += lower + 0.5 * tied
+                lower += 0.5 * tied
+                numerator[k] += lower if later else total - lower
                 denominator[k] += total
         for k in range(start, stop):
-            if weight[k] > 0.0:
-                _enter(tree, at, order.rank[k], weight[k])
-                total += weight[k]
-
-
-@numba.njit(cache=True, nogil=True)
-def add_earlier(
-    order: SortedPatients, own: FloatArray, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
-) -> None:
-    """Give each patient its pairs with the events of earlier blocks: the mirror image of `add_later`."""
-    tree = np.zeros(order.n_ranks + 1)
-    at = np.zeros(order.n_ranks)
-    total = 0.0
-    for block in range(len(order.blocks) - 1):
-        start, stop = order.blocks[block], order.blocks[block + 1]
-        for k in range(start, stop):
-            if own[k] > 0.0:
-                low, high = order.low[k], order.high[k]
-                lower = _below(tree, low)
-                tied = at[low] if high == low + 1 else _below(tree, high) - lower
-                numerator[k] += total - lower - 0.5 * tied
-                denominator[k] += total
-        for k in range(start, stop):
-            if order.event[k] and weight[k] > 0.0:
+            if weight[k] > 0.0 and (order.event[k] or later):
                 _enter(tree, at, order.rank[k], weight[k])
                 total += weight[k]
 
@@ -164,8 +153,8 @@ def add_counts(
     sorted_weight = weight[order.rows]
     above = np.zeros(len(weight))
     below = np.zeros(len(weight))
-    add_later(order, sorted_own, sorted_weight, above, below)
-    add_earlier(order, sorted_own, sorted_weight, above, below)
+    for later in (True, False):
+        add_pairs(order, sorted_own, sorted_weight, later, above, below)
     if simultaneous:
         add_simultaneous(order, sorted_weight, above, below)
     for k in range(len(weight)):
@@ -177,7 +166,7 @@ def add_counts(
 def add_between(
     order: SortedPatients, weight: FloatArray, code: IntArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
-    """Sum the pairs of `add_later` by the groups of their two patients; one tree per group, side by side."""
+    """Sum the pairs with later blocks by the groups of their two patients; one tree per group, side by side."""
     n_groups = len(numerator)
     tree = np.zeros((order.n_ranks + 1, n_groups))
     total = np.zeros(n_groups)

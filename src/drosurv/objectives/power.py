@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from drosurv.errors import ArgumentError
-from drosurv.objectives.chi_square import torch_chi_square
-from drosurv.objectives.cvar import torch_cvar
+from drosurv.objectives.chi_square import chi_square
+from drosurv.objectives.cvar import cvar
 from drosurv.objectives.tensors import alphas_of, first_order
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
 
     if not 1.0 <= p < float("inf"):
         raise ArgumentError.must("p", "be at least 1 and finite, as the order of the objective", p)
-    values = losses.detach().double()
     if p == 1.0:
-        return first_order(losses, *torch_cvar(values, alpha)[:2])
+        return cvar(losses, alpha)
     if p == 2.0:
-        return first_order(losses, *torch_chi_square(values, alpha, "tight")[:2])
+        return chi_square(losses, alpha)
+    values = losses.detach().double()
     alphas = alphas_of(losses, alpha).unsqueeze(-1)
     highest = values.max(-1, keepdim=True).values
     scale = (highest - values.min(-1, keepdim=True).values).clamp(min=torch.finfo(torch.float64).tiny)
