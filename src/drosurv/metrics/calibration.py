@@ -151,18 +151,10 @@ def _spline_basis(x: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DCalibration:
-    """Result of :func:`d_calibration`.
+    """Pearson's chi-square `statistic` of the bins of n patients against equal shares.
 
-    Parameters
-    ----------
-    statistic : float
-        Pearson's chi-square of the bins against equal shares.
-    p_value : float
-        Chance of so large a statistic if the model is calibrated.
-    shares : (n_bins,) float64
-        Share of patients in each bin of survival probability, from the lowest bin; 1/n_bins each is right.
-    n : int
-        Number of patients.
+    `p_value` is the chance of so large a statistic if the model is calibrated, and `shares` (n_bins,) those of patients
+    in each bin of survival probability, from the lowest; 1/n_bins each is right.
     """
 
     statistic: float
@@ -185,10 +177,6 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
         As in :func:`calibration_at`.
     n_bins : int
         Number of equal bins.
-
-    Returns
-    -------
-    DCalibration
 
     References
     ----------

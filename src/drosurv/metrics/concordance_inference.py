@@ -98,10 +98,6 @@ def concordance_imparity_intervals(
     replicates, random_state, threads
         As in :func:`~drosurv.metrics.bootstrap`.
 
-    Returns
-    -------
-    GapIntervals
-
     Examples
     --------
     >>> import numpy as np
@@ -151,10 +147,6 @@ def concordance_imparity_test(
         only (and faster).
     permutations, random_state, threads
         As in :func:`~drosurv.metrics.permutation_test`.
-
-    Returns
-    -------
-    PermutationTest
 
     References
     ----------

@@ -19,14 +19,9 @@ from drosurv.target import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class AUCCurve:
-    """AUC at every time, and their mean.
+    """AUC at each of k times, NaN where nobody had the event by then or nobody was observed longer, and their mean.
 
-    Parameters
-    ----------
-    times, auc : (k,) float64
-        Times and the AUC at each; NaN where nobody had the event by then or nobody was observed longer.
-    mean : float
-        Mean over time, each time weighted by the share of patients who had the event since the one before.
+    In the mean each time is weighted by the share of patients who had the event since the one before.
     """
 
     times: FloatArray
@@ -99,10 +94,6 @@ def dynamic_auc_curve(
     sample_weight: Any = None,
 ) -> AUCCurve:
     """AUC at every time and their mean; parameters as in :func:`dynamic_auc`.
-
-    Returns
-    -------
-    AUCCurve
 
     Examples
     --------

@@ -36,10 +36,6 @@ def group_disparity(
     missing : "group" or "drop"
         Patients without a label: a group of their own, or left out altogether.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -66,10 +62,6 @@ def intersectional_disparity(
         As in :func:`group_disparity`.
     attributes : DataFrame or (n, J) labels
         One column per sensitive attribute.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -105,10 +97,6 @@ def average_disparity(
     Parameters as in :func:`individual_disparity`, :func:`group_disparity` and
     :func:`intersectional_disparity`. The three have different units, so their mean says little beyond the
     published tables that report it.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

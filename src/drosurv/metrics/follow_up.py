@@ -17,19 +17,9 @@ class FollowUp:
     """How long training patients were observed, and how long they lived.
 
     Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can carry what
-    censoring weights and the null model need without carrying its patients.
-
-    Parameters
-    ----------
-    times : (m,) float64
-        Distinct training times, ascending.
-    censoring : (m,) float64
-        Probability of still being under observation after each time (Kaplan-Meier with the roles of event
-        and censoring exchanged).
-    survival : (m,) float64
-        Probability of being free of the event after each time (Kaplan-Meier).
-    event_percentiles : (101,) float64
-        Percentiles 0 to 100 of the training event times.
+    censoring weights and the null model need without carrying its patients: the distinct training times (m,),
+    ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
+    by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,).
     """
 
     times: FloatArray

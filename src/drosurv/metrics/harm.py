@@ -37,10 +37,6 @@ def brier_against_null(
     Parameters as in :func:`~drosurv.metrics.integrated_brier_score`. The skill of a group is
     ``1 - sum(model) / sum(null)`` over its members; choose `times` once for all groups.
 
-    Returns
-    -------
-    BrierAgainstNull
-
     Examples
     --------
     >>> from drosurv import Surv

@@ -115,16 +115,8 @@ def concordance_imparity(
 class CutPointGaps:
     """Concordance imparity of every way to cut a continuous attribute in two.
 
-    Parameters
-    ----------
-    gap : float
-        The largest gap.
-    cut : float
-        Where it occurs: patients at or below it against those above.
-    below, above : float
-        The concordance fractions on either side of `cut`.
-    cuts, gaps : (m,) float64
-        Every cut point, ascending, and its gap; NaN where a side has no comparable pair.
+    `gap` is the largest, at `cut`: patients at or below it against those above, with the concordance fractions `below`
+    and `above`. `cuts` (m,) are all cut points, ascending, with their `gaps`; NaN where a side has no comparable pair.
     """
 
     gap: float
@@ -151,10 +143,6 @@ def concordance_imparity_over_cuts(
     min_group : int
         Fewest patients on either side of a cut. Fractions of a handful of patients are noisy, so that with
         the default, every cut, the largest gap tends to lie at the ends.
-
-    Returns
-    -------
-    CutPointGaps
 
     Examples
     --------

@@ -26,16 +26,7 @@ class KaplanMeier:
     .. math:: \hat S(t) = \prod_{t_j \le t} \left( 1 - \frac{d_j}{n_j} \right), \qquad
               \widehat{Var} \log \hat S(t) = \sum_{t_j \le t} \frac{d_j}{n_j (n_j - d_j)}
 
-    with d events among n at risk (Greenwood).
-
-    Parameters
-    ----------
-    times : (m,) float64
-        Distinct times, ascending.
-    survival : (m,) float64
-        Share free of the event after each.
-    events, at_risk : (m,) float64
-        How many had the event at each time, of how many.
+    with d events among n at risk (Greenwood): `events` and `at_risk` (m,) at the distinct `times` (m,), ascending.
     """
 
     times: FloatArray
@@ -96,17 +87,7 @@ class KaplanMeier:
 
 @dataclass(frozen=True, eq=False)
 class CumulativeIncidence:
-    """Share of patients who have had an event of one cause by each time.
-
-    Parameters
-    ----------
-    times : (m,) float64
-        Distinct times, ascending.
-    incidence : (m,) float64
-        Share by then.
-    variance : (m,) float64
-        Its variance.
-    """
+    """Share of patients who have had an event of one cause by each of the distinct times (m,), and its variance."""
 
     times: FloatArray
     incidence: FloatArray

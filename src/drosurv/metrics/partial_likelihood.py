@@ -126,11 +126,5 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
 
 
 def kept_share(gain: Any, reference: Any) -> Any:
-    """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself.
-
-    Examples
-    --------
-    >>> kept_share(0.1, 0.4), kept_share(0.1, -0.2)
-    (np.float64(0.25), np.float64(nan))
-    """
+    """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself."""
     return gain / np.where(np.asarray(reference) > 0, reference, np.nan)

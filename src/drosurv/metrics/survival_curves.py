@@ -107,20 +107,9 @@ class ArrayCurves:
 def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     """Survival predictions of n patients as curves that can be read at any time.
 
-    Parameters
-    ----------
-    survival : sequence of n functions, or (n, m) array or DataFrame
-        scikit-survival's ``StepFunction`` or any object with ``x`` and ``y`` (and optionally a factor ``a``
-        and offset ``b``), or any callable of an array of times; or survival probabilities at `times`; or
-        curves already read.
-    n : int
-        Number of patients.
-    times : (m,) array, optional
-        Times of the array's columns, strictly ascending; needed with an array.
-
-    Returns
-    -------
-    SurvivalCurves
+    They are n functions, (n, m) probabilities at `times` (m,), strictly ascending, or curves already read. A function
+    is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally a factor ``a`` and offset
+    ``b``), or any callable of an array of times.
     """
     curves: SurvivalCurves
     if hasattr(survival, "to_numpy"):

@@ -33,19 +33,8 @@ class TakesPatients(Neighborhoods, Protocol):
 
 
 def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
-    """Check what a user's kernel returned and turn a matrix into neighbourhoods.
+    """Check what a user's kernel returned for n patients, and turn a row-stochastic matrix into averages.
 
-    Parameters
-    ----------
-    kernel : Neighborhoods, array or scipy sparse matrix (n, n)
-        An object with ``average`` and ``adjoint``, or the row-stochastic matrix itself.
-    n : int
-        Number of patients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.neighborhoods import as_neighborhoods
     >>> as_neighborhoods([[0.5, 0.5], [0.0, 1.0]], n=2).average(np.array([1.0, 3.0]))
     array([2., 3.])
     """

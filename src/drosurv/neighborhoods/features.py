@@ -16,20 +16,7 @@ _NAME = Argument("subgroup_features")
 def chosen_columns(
     X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """The columns of X that may define groups.
-
-    Parameters
-    ----------
-    X : (n, d)
-    subgroup_features : sequence of names or positions, optional
-        Columns that may define groups; all by default.
-    names : sequence of d names, optional
-        Names of the columns of X, where it has any.
-
-    Returns
-    -------
-    (n, d')
-    """
+    """The columns (n, d') of X (n, d) that may define groups, by name or position; all by default."""
     if subgroup_features is None:
         return X
     if isinstance(subgroup_features, (str, int, np.integer)):
@@ -42,14 +29,7 @@ def chosen_columns(
 def subgroup_columns(
     X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """The columns of X that may define groups, without those that are the same for everyone.
-
-    Parameters as in :func:`chosen_columns`.
-
-    Returns
-    -------
-    (n, d') with d' >= 1
-    """
+    """The same without columns that do not vary; at least one."""
     columns = chosen_columns(X, subgroup_features, names)
     varying = columns[:, np.ptp(columns, axis=0) > 0] if columns.size else columns
     if varying.shape[1] == 0:

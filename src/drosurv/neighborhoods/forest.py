@@ -46,15 +46,8 @@ def forest(
     random_state : int, Generator or None
         Seed or source of the halves and the trees.
 
-    Returns
-    -------
-    Partitions
-        The neighbourhoods, one partition per tree.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> from drosurv.neighborhoods import forest
     >>> x = np.linspace(-1, 1, 400)[:, None]
     >>> averages = forest(x, np.sign(x[:, 0]), min_group=20, random_state=0).average(np.sign(x[:, 0]))
     >>> bool(averages[0] < -0.9 and averages[-1] > 0.9)

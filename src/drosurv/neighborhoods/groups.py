@@ -13,19 +13,8 @@ from drosurv.target import FloatArray
 
 
 def known_groups(groups: ArrayLike, *, sample_weight: FloatArray | None = None) -> Partitions:
-    """Average each patient over the members of its own group.
+    """Average each patient over the members of its own group, by labels (n,), none missing, and weights (n,).
 
-    Parameters
-    ----------
-    groups : (n,) labels
-        Group of each patient: strings, numbers or flags, none missing.
-    sample_weight : (n,), optional
-        Weights of patients inside the averages.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.neighborhoods import known_groups
     >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
     array([2., 5., 2.])
     """

@@ -10,13 +10,7 @@ from drosurv.target import FloatArray
 
 
 class MatrixAverages:
-    """Averages W r with a stored matrix.
-
-    Parameters
-    ----------
-    matrix : scipy sparse matrix or array, (n, n)
-        Row-stochastic W.
-    """
+    """Averages W r with a stored row-stochastic matrix (n, n), an array or a sparse one."""
 
     def __init__(self, matrix: Any) -> None:
         self._matrix, self._transpose = matrix, matrix.T

@@ -26,15 +26,8 @@ def nearest_neighbors(
     sample_weight : (n,), optional
         Weights w_j of patients inside the averages.
 
-    Returns
-    -------
-    MatrixAverages
-        The neighbourhoods, as a sparse matrix of nk numbers.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> from drosurv.neighborhoods import nearest_neighbors
     >>> x = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> nearest_neighbors(x, n_neighbors=2).average(np.array([0.0, 2.0, 4.0, 8.0]))
     array([1., 1., 6., 6.])

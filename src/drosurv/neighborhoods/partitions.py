@@ -21,12 +21,7 @@ class Partitions:
     W is never formed: a cell mean is a segment sum, so both directions take O(nT) time and O(n) memory beyond
     the labels. A cell whose patients all have weight 0 averages to 0.
 
-    Parameters
-    ----------
-    labels : (T, n) int
-        Cell of each patient in each partition.
-    sample_weight : (n,) float64, optional
-        Weights w_j >= 0 of patients inside their cells.
+    `labels` (T, n) are the cell of each patient in each partition, `sample_weight` (n,) the weights w_j >= 0.
     """
 
     def __init__(self, labels: NDArray[Any], sample_weight: FloatArray | None = None) -> None:

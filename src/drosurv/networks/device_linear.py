@@ -13,20 +13,9 @@ if TYPE_CHECKING:
 
 
 class DeviceLinear:
-    """B linear models on each of R training sets of n patients, one batch of R * B models.
+    """B linear models on each of R training sets of features (n, d), one batch of R * B models.
 
-    Parameters
-    ----------
-    X : sequence of (n, d) arrays
-        Features of each training set.
-    theta : (R * B, d) float64
-        First coefficients.
-    device : str
-
-    Attributes
-    ----------
-    parameters : [(R * B, d) float32 tensor]
-        Coefficients, updated in place by a solver.
+    The coefficients, one float32 tensor (R * B, d), start at theta and are updated in place by a solver.
     """
 
     def __init__(self, X: Sequence[FloatArray], theta: FloatArray, device: str) -> None:
@@ -56,9 +45,8 @@ class DeviceLinear:
         sets, _, n = self.columns.shape
         return [(gradient.view(sets, -1, n) @ self.columns.mT).flatten(0, 1)]
 
-    def evaluated(self) -> Tensor:
-        """Scores (R * B, n) as they are outside of training."""
-        return self.scores()
+    # As they are outside of training.
+    evaluated = scores
 
     def take(self, rows: IntArray) -> DeviceLinear:
         """The same models on fewer patients, sharing the coefficients."""

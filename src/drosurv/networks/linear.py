@@ -14,15 +14,7 @@ _TURNED = 128
 
 
 class Linear:
-    """A batch of linear models on n fixed patients.
-
-    Parameters
-    ----------
-    X : (n, d) float64
-        Features.
-    theta : (B, d) float64
-        Coefficients, updated in place by a solver.
-    """
+    """A batch of linear models on fixed features (n, d); a solver updates the coefficients theta (B, d) in place."""
 
     recordable = False
 
@@ -50,9 +42,8 @@ class Linear:
         project(self.columns, gradient[0], out[0])
         return [out]
 
-    def evaluated(self) -> FloatArray:
-        """Scores (B, n) as they are outside of training."""
-        return self.scores()
+    # As they are outside of training.
+    evaluated = scores
 
     def take(self, rows: IntArray) -> Linear:
         """The same models on fewer patients, sharing the coefficients."""

@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_outputs: int = 1) -> Module:
     """Fully connected layers with ReLU between them, biases included.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of inputs d.
-    hidden : sequence of int
-        Width of each hidden layer.
-    dropout : float
-        Share of hidden units that each training step leaves out.
-    n_outputs : int
-        Scores of each patient.
+    `hidden` are the widths, `dropout` the share of hidden units that each training step leaves out.
     """
     from torch import nn
 

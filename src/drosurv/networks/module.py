@@ -71,18 +71,10 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
 
 
 class ModuleBatch:
-    """A batch of modules of one shape, trained together.
+    """A batch of B modules of one shape, trained together on features (n, d), or on its own of (B, n, d) each.
 
-    Parameters
-    ----------
-    modules : sequence of torch.nn.Module
-        B modules of one shape. Parameters that ask for no gradient stay as they are.
-    X : (n, d) or (B, n, d) float64
-        Features: the same for every module, or its own for each.
-    device : str or None
-        Where to train. Scores come out as tensors of the device; with None as NumPy arrays, for criteria on the CPU.
-    n_outputs : int
-        Scores of each patient; more than one give scores (B, n, K).
+    Parameters that ask for no gradient stay as they are. Scores come out as tensors of the device; with None as NumPy
+    arrays, for criteria on the CPU. More than one output of each patient give scores (B, n, K).
     """
 
     def __init__(

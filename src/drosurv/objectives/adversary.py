@@ -12,14 +12,7 @@ class Adversary(Objective):
     """Weights q_i = p_i (1 + a_i / mean a) / 2 with a_i = sigmoid(w . x_i), w learnt by ascent on the weighted loss.
 
     Every evaluation is one round of the game: weights from the current w, then one step of Adam on w. Because a
-    function of features decides, patients are weighed up in regions and not one by one.
-
-    Parameters
-    ----------
-    X : (n, d) float64
-        Standardised features.
-    lr : float
-        Learning rate of the adversary.
+    function of features decides, patients are weighed up in regions and not one by one. X (n, d) is standardised.
     """
 
     by_patient = True

@@ -27,14 +27,7 @@ def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
 
 
 def ball_objective(ball: str, alphas: FloatArray) -> FromSums:
-    """The objective that protects every subpopulation of at least mass alpha; the mean where that is all.
-
-    Parameters
-    ----------
-    ball : {"chi2", "paper", "cvar"}
-    alphas : (B,) float64
-        One for each row of losses.
-    """
+    """The objective that protects subpopulations of at least mass alpha, one for each row; the mean where all are 1."""
     if (alphas == 1.0).all():
         return Mean()
     return CVaR(alphas) if ball == "cvar" else ChiSquare(alphas, _CONSTANTS[ball])

@@ -12,18 +12,11 @@ from drosurv.target import FloatArray, IntArray
 
 
 class Blocks(Objective):
-    """The sum over blocks of patients of one objective of each block's losses.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of the losses of a block; each block takes a copy, because an objective may remember its last losses.
-    rows : sequence of (n_b,) int arrays
-        The patients of each block, disjoint.
-    """
+    """The sum over blocks of patients, by their disjoint rows, of one objective of each block's losses."""
 
     def __init__(self, objective: Objective, rows: Sequence[IntArray]) -> None:
         self.smooth, self.tol, self.rows = objective.smooth, objective.tol, list(rows)
+        # An objective may remember its last losses.
         self.parts = [copy.copy(objective) for _ in self.rows]
         self._mass: FloatArray | None = None
         self._own: list[FloatArray] = []

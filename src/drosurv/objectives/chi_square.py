@@ -46,14 +46,9 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
 
 
 class ChiSquare(FromSums):
-    """Chi-square robust objective over a batch of losses.
+    """Chi-square robust objective over a batch of losses, with the constant C of :func:`radius_constant`.
 
-    Parameters
-    ----------
-    alpha : float or (B,)
-        Smallest protected mass, one for all rows or one for each.
-    constant : {"tight", "paper"}
-        Which constant C; see :func:`radius_constant`.
+    `alpha` is the smallest protected mass, one for all rows or one for each (B,).
     """
 
     def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:

@@ -22,19 +22,13 @@ class CVaR(FromSums):
 
     .. math:: min_eta  eta + sum_i p_i [l_i - eta]_+ / alpha
 
-    the exact worst case over all subpopulations of mass at least alpha.
-
-    Parameters
-    ----------
-    alpha : float or (B,)
-        Share of patients, one for all rows or one for each.
-    tol : float
-        See :class:`Objective`. Kinks make every further digit a stage of its own.
+    the exact worst case over all subpopulations of mass at least alpha, one for all rows or one for each (B,).
     """
 
     smooth = False
 
     def __init__(self, alpha: ArrayLike, tol: float = 1e-5) -> None:
+        # Kinks make every further digit a stage of its own.
         self.tol = tol
         self.alpha = np.atleast_1d(check_alpha(alpha))
         self._alphas = Placed(self.alpha)

@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 class DroppedOutliers(Objective):
-    """An objective of the losses without the share epsilon of the patients who have the largest.
-
-    Parameters
-    ----------
-    inner : Objective
-        Of the patients that are left.
-    epsilon : float
-        Share of patients to drop, in [0, 1).
-    """
+    """The inner objective of the losses without the share epsilon, in [0, 1), of the patients who have the largest."""
 
     # The set of dropped patients jumps.
     smooth = False
