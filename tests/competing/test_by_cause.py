@@ -5,6 +5,7 @@ import pytest
 from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.audit import audit
 from drosurv.competing import evaluate_by_cause
+from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
 
 
@@ -112,6 +113,15 @@ def test_scored_patients_need_not_have_had_every_cause(evaluated):
     assert table["predicted"][1] > 0.1
     assert np.isnan(table["c_index"][1])
     assert table["c_index"][2] == pytest.approx(model.score(X[some], y, 2))
+
+
+def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    # With events enough, but too few patients.
+    few = np.where(np.isin(np.arange(len(X)), np.flatnonzero(cause == 1)[:30]), "few", group)
+    table = evaluate_by_cause(model, X, Surv.competing(cause, time), [1.0], sensitive_features={"site": few})
+    assert table.query("group == 'few' and cause == 1")["events"].item() == 30
+    assert set(judged_by_cause(table, 0.95)["group"]) == {"everybody", "a", "b"}
 
 
 def test_the_audit_has_a_section_by_cause(evaluated):

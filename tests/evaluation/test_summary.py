@@ -258,7 +258,7 @@ def test_one_group_off_among_many_agrees_within_chance():
 
 def test_long_lists_of_groups_are_cut():
     rows = [row("ward", str(k), "brier_skill", "group", 0.0, -0.1, 0.1) for k in range(20)]
-    assert told(result_of(*rows), "harm")[0].text.endswith("for ward 0, 1, 2, 3, 4, 5, 6, 7; and 12 more.")
+    assert told(result_of(*rows), "harm")[0].text.endswith("for ward = 0, 1, 2, 3, 4, 5, 6, 7; and 12 more.")
 
 
 def test_the_table_of_gaps_says_what_the_summary_says():

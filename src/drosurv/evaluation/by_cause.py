@@ -23,8 +23,8 @@ from drosurv.observation import entry_times
 from drosurv.target import FloatArray, parse_competing_target
 
 EVERYBODY = "everybody"
-# A group with fewer events of a cause says little of it.
-_FEWEST_EVENTS = 10
+# A group of fewer patients, or with fewer events of a cause, says little of it.
+_FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
 
 
 def evaluate_by_cause(
@@ -124,12 +124,13 @@ def evaluate_by_cause(
 
 
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Rows of the middle horizon with enough events to be judged, and whether their predicted incidence is ``off``.
+    """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
     It is off if it lies outside of an interval so much wider that those of all rows hold together.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
-    judged = table[at & (table["events"] >= _FEWEST_EVENTS)]
+    enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYBODY)
+    judged = table[at & enough & (table["events"] >= _FEWEST_EVENTS)]
     wider = widening(level, len(judged))
     low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))
     return judged.assign(off=(judged["predicted"] < low) | (judged["predicted"] > high))

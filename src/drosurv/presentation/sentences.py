@@ -313,6 +313,8 @@ def _names(groups: list[tuple[str, str]]) -> str:
     each = list(dict.fromkeys(groups))
     under: dict[str, list[str]] = {}
     for attribute, group in each[:MOST_NAMED]:
-        under.setdefault(attribute_name(attribute), []).append(label_name(attribute, group))
+        named = under.setdefault(attribute_name(attribute), [])
+        # The first says whose group it is.
+        named.append(label_name(attribute, group) if named else group_name(attribute, group))
     more = [f"and {len(each) - MOST_NAMED} more"] if len(each) > MOST_NAMED else []
-    return "; ".join([*(f"{attribute} {', '.join(named)}" for attribute, named in under.items()), *more])
+    return "; ".join([*map(", ".join, under.values()), *more])
