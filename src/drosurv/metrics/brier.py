@@ -77,14 +77,10 @@ def integrated_brier_score(
 def brier_contributions(
     y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
 ) -> FloatArray:
-    """Each patient's own integrated Brier score, whose mean over patients is the IBS.
+    """Each patient's own integrated Brier score, (n,), whose mean over patients is the IBS.
 
     Because censored patients pass their weight on to others, only means over a group can be read, not the
     score of one patient. Parameters as in :func:`integrated_brier_score`.
-
-    Returns
-    -------
-    (n,) float64
 
     Examples
     --------

@@ -30,7 +30,7 @@ def brier_score_by_cause(
     of: int = 1,
     sample_weight: Any = None,
 ) -> FloatArray:
-    r"""Squared error of predicted cumulative incidence of one cause at each of k times.
+    r"""Squared error of predicted cumulative incidence of one cause at each of k times, (k,).
 
     .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i)} + \frac{1[Y_i > t]}{\hat G(t)}
               \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
@@ -51,10 +51,6 @@ def brier_score_by_cause(
         The cause.
     sample_weight : (n,) array, optional
         Patient weights.
-
-    Returns
-    -------
-    (k,) float64
 
     References
     ----------

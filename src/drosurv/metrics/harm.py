@@ -112,7 +112,7 @@ def likelihood_gains(
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
 ) -> FloatArray:
-    r"""Each patient's full log likelihood under the model, less that under the null model.
+    r"""Each patient's full log likelihood under the model, less that under the null model, (n,).
 
     .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
               \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
@@ -141,10 +141,6 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive where the model gave 0 would cost
         infinitely.
-
-    Returns
-    -------
-    (n,) float64
 
     Examples
     --------

@@ -36,25 +36,19 @@ class KaplanMeier:
 
     @classmethod
     def of(
-        cls,
-        target: Target,
-        weight: FloatArray | None = None,
-        *,
-        entry: FloatArray | None = None,
-        of_censoring: bool = False,
+        cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> KaplanMeier:
-        """The curve of n patients with weights and entry times, each (n,).
-
-        Censoring may be the event. At equal times events come first, so that whoever had the event is no longer at risk
-        of being censored.
-        """
-        return cls.both(target, weight, entry=entry)[of_censoring]
+        """The curve of n patients with weights and entry times, each (n,)."""
+        return cls.both(target, weight, entry=entry)[0]
 
     @classmethod
     def both(
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> tuple[KaplanMeier, KaplanMeier]:
-        """The curve of the event and that of censoring; parameters as above."""
+        """The curve of the event and that of censoring; parameters as above.
+
+        At equal times events come first: whoever had the event is no longer at risk of being censored.
+        """
         times, at_risk, (died, left) = _counts(target, [target.event, ~target.event], weight, entry)
         return cls._through(times, at_risk, died), cls._through(times, at_risk - died, left)
 

@@ -36,14 +36,14 @@ class ScoredTarget:
         return ScoredTarget(self.target.take(rows), self.risk[rows], self.weight[rows])
 
 
-def parse_scored(y: Any, risk: Any, sample_weight: Any = None, *, name: str = "risk") -> ScoredTarget:
+def parse_scored(y: Any, risk: Any, sample_weight: Any = None) -> ScoredTarget:
     """Check a target, its risk scores and optional patient weights against each other.
 
     A target without events is let through: metrics answer it with NaN and a warning, so that a small group
     does not stop the evaluation of all the others.
     """
     target = parse_target(y, require_event=False)
-    scores = parse_risk(risk, len(target), name=name)
+    scores = parse_risk(risk, len(target))
     return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
 
 

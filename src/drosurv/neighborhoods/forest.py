@@ -26,7 +26,8 @@ def forest(
 
     .. math:: W_ij = 1/T sum_t 1[j in leaf_t(i)] / |leaf_t(i)|
 
-    Each tree learns its leaves on a random half of the patients; the average is over everyone in the leaf.
+    Each tree learns its leaves on a random half of the patients, at least `min_group` of them in a leaf; the average is
+    over everyone in the leaf.
 
     Parameters
     ----------
@@ -34,17 +35,11 @@ def forest(
         Columns that may define neighbourhoods.
     regret : (n,)
         What the trees predict, usually a plain model's loss minus the null model's.
-    min_group : int
-        Least number of patients of the tree's own half in a leaf.
-    n_trees : int
-        Number T of partitions.
     cross_fit : bool
         Whether a patient's own regret is kept out of the tree that places it: each half's leaves come from a
         tree grown on the other half (two trees per partition), and averages stay inside the half.
     sample_weight : (n,), optional
         Weights of patients in the trees and in the averages.
-    random_state : int, Generator or None
-        Seed or source of the halves and the trees.
 
     Examples
     --------

@@ -10,7 +10,7 @@ stops after a few passes; where it does not, sorting the losses lists every poss
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -37,12 +37,14 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
     "tight" is 1/sqrt(alpha): such a subpopulation has a chi-square divergence of at most 1/alpha - 1. "paper" is
     the published sqrt(2 (1/alpha - 1)^2 + 1), kept for reproduction.
     """
-    alphas = check_alpha(alpha)
-    if constant == "tight":
-        return np.asarray(1.0 / np.sqrt(alphas))
-    if constant == "paper":
-        return np.asarray(np.sqrt(2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0))
-    raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
+    return np.asarray(np.sqrt(_squared(check_alpha(alpha), constant)))
+
+
+def _squared(alphas: Any, constant: str) -> Any:
+    """C^2 of checked alphas of NumPy or torch."""
+    if constant not in CONSTANTS:
+        raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
+    return 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
 
 
 class ChiSquare(FromSums):
@@ -238,11 +240,7 @@ def torch_chi_square(
 
     ``mass`` (..., n) are the patients' positive masses, of any sum; None weighs all alike.
     """
-    if constant not in CONSTANTS:
-        raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
-    alphas = alphas_of(losses, alpha)
-    square = 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
-    return _by_prefixes(losses, square, mass)
+    return _by_prefixes(losses, _squared(alphas_of(losses, alpha), constant), mass)
 
 
 def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

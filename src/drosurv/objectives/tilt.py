@@ -31,22 +31,13 @@ class Moments(NamedTuple):
 
 
 class Tilt(NamedTuple):
-    """An objective at the current losses.
+    """An objective at the current losses: its value, its weights as above, and its second derivative.
 
-    Attributes
-    ----------
-    value : float
-        The objective.
-    attained : float
-        sum_i q_i l_i, below the value where leaving the whole population has a price.
-    eta, level, slope, cap : float
-        The weights, as above; level or slope is zero.
-    scale : float
-        Second derivative on the diagonal, over p_i, of losses whose weight moves.
-    terms : tuple of (scale, by_active, by_along)
-        Rank-one parts scale v v', with v_i = p_i (by_active + by_along (l_i - eta)) for those losses.
-    border : float
-        Takes the place of level where l_i = eta.
+    `attained` is sum_i q_i l_i, below the value where leaving the whole population has a price. Either `level` or
+    `slope` is zero; `border` takes the place of level where l_i = eta.
+
+    Of losses whose weight moves, `scale` is the second derivative on the diagonal, over p_i; each of the `terms`
+    (scale, by_active, by_along) adds scale v v' with v_i = p_i (by_active + by_along (l_i - eta)).
     """
 
     value: float
