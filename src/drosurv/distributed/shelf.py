@@ -116,7 +116,8 @@ class ParquetParts:
             for batch, rows in enumerate(self._batches(k, columns), self.first_batch[k]):
                 for home, piece in zip(homes, cut(rows, layout, batch), strict=True):
                     if len(piece.time):
-                        (home / f"piece-{batch:07d}").write_bytes(pickle.dumps(piece, protocol=5))
+                        scratch = home / f"piece-{batch:07d}"
+                        scratch.write_bytes(pickle.dumps(piece, protocol=5))
 
         def bind(home: Path) -> ShelvedSlab | None:
             paths = sorted(home.glob("piece-*"))
@@ -124,7 +125,8 @@ class ParquetParts:
             if not pieces:
                 return None
             slab = join(pieces, layout.scheme)
-            (home / "sides").write_bytes(pickle.dumps(slab.sides, protocol=5))
+            scratch = home / "sides"
+            scratch.write_bytes(pickle.dumps(slab.sides, protocol=5))
             for name in _ARRAYS:
                 values = getattr(slab, name)
                 if values is not None:
