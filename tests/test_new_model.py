@@ -46,11 +46,13 @@ def run(house, *arguments, folder=ROOT):
 
 def test_the_contract_suites_find_the_model_and_it_trains_its_own_loss_to_the_maximum(house):
     suites = ["tests/estimators/test_every_estimator.py", "tests/persistence/test_saved_model.py"]
+    suites += ["tests/estimators/test_trees.py", "tests/test_documents.py"]
     own = house / "test_weibull.py"
     own.write_text(MAXIMUM)
-    said = run(house, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "WeibullCox", *suites, str(own))
-    # Thirteen properties, three of the file with each network, and the maximum.
-    assert len(re.findall(r"^\.+", said, re.MULTILINE)[0]) >= 16
+    wanted = "WeibullCox or has_every_estimator"
+    said = run(house, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", wanted, *suites, str(own))
+    # Thirteen properties, three of the file with each network, three with trees, the documents, and the maximum.
+    assert len(re.findall(r"^\.+", said, re.MULTILINE)[0]) >= 24
 
 
 # The maximum by another program: scipy on the log density of each event and log survival of each censored.

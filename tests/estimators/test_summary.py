@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import drosurv
-from drosurv import CoxPH, DROCox, GroupDROCox, Surv, datasets
+from drosurv import CoxPH, DROCox, GroupDROCox, RegularizedCox, Surv, datasets
 from drosurv.tables import TableEncoder
 
 
@@ -160,6 +160,20 @@ def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     assert "Changed most against plain Cox" in shown
     assert "whom the worst case weights most" in shown
     assert repr(model) == "DROCox()"
+
+
+@pytest.mark.parametrize("model", [RegularizedCox(), DROCox(1.0), CoxPH(recalibrate=True)])
+def test_a_model_without_a_worst_case_is_not_said_to_have_one(model):
+    data = datasets.make_hidden_minority(n_samples=200, random_state=0)
+    needs = (
+        {}
+        if model._compares_groups is None
+        else {"sensitive_features": data.sensitive_features["membership"]}
+    )
+    shown = str(model.fit(data.X, data.y, **needs).summary())
+    assert f"Standard errors of {model._title()} need refits" in shown
+    assert f"{model._title()} has a criterion of its own" in shown
+    assert "worst" not in shown
 
 
 def test_the_change_is_for_those_whom_the_worst_case_weights():

@@ -86,7 +86,7 @@ def findings_table(
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
     plain = None if findings.plain_coef is None else findings.plain_coef / scale
-    notes = [_origin(method, findings)]
+    notes = [_origin(title, method, findings)]
     if np.isnan(error).any() and method is not None:
         lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
         notes.append(
@@ -110,18 +110,18 @@ def findings_table(
         if method == "sandwich":
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
-        notes += _robust_notes(title, names, coef / scale, plain, findings, scale)
+        notes += _notes_beside_plain(title, names, coef / scale, plain, findings, scale)
     caption = f"{title}: {findings.counted}, {findings.n_events:,g} events"
     return cox_table(
         names, coef / scale, error / scale, level=level, caption=caption, notes=notes, plain_coef=plain
     )
 
 
-def _origin(method: str | None, findings: Findings) -> str:
+def _origin(title: str, method: str | None, findings: Findings) -> str:
     if method is None:
         return (
-            'Standard errors of a robust model need refits: ask for summary(method="bootstrap") in Python, or train '
-            "with `drosurv fit ... --bootstrap 200`."
+            f'Standard errors of {title} need refits: ask for summary(method="bootstrap") in Python, or train with '
+            "`drosurv fit ... --bootstrap 200`."
         )
     alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
     return {
@@ -139,7 +139,7 @@ def _likelihood_ratio(null: float, fitted: float, d: int) -> str:
     )
 
 
-def _robust_notes(
+def _notes_beside_plain(
     title: str,
     names: Sequence[str],
     coef: FloatArray,
@@ -149,12 +149,19 @@ def _robust_notes(
 ) -> list[str]:
     """What such coefficients mean, which differ most from plain Cox, and whom the difference is for."""
     mean, deviation = findings.mean, findings.deviation
-    assert mean is not None, "a robust model comes with its features' means"
+    assert mean is not None, "plain Cox's coefficients come with the features' means"
     assert deviation is not None, "and their deviations"
+    # A penalty, a likelihood of its own and a new slope have no worst case; at alpha = 1 all patients weigh the same.
+    worst_mean = findings.worst_mean
+    has_worst_case = worst_mean is not None and not np.allclose(worst_mean, mean, rtol=1e-6, atol=1e-9)
+    aim = (
+        f"These coefficients minimise the loss of the patients for whom {title} is worst, not the average loss."
+        if has_worst_case
+        else f"Plain Cox maximises the partial likelihood; {title} has a criterion of its own."
+    )
     notes = [
-        f"These coefficients minimise the loss of the patients for whom {title} is worst, not the average loss. "
-        "exp(coef) is the hazard ratio that this model predicts with; as an estimate of the average hazard ratio take "
-        "plain Cox's."
+        f"{aim} exp(coef) is the hazard ratio that this model predicts with; as an estimate of the average hazard "
+        "ratio take plain Cox's."
     ]
     # Per standard deviation of the feature, so that years and indicators compare.
     own, usual = coef * scale * deviation, plain * scale * deviation
@@ -166,8 +173,8 @@ def _robust_notes(
             for j in most
         )
         notes.append(f"Changed most against plain Cox, per standard deviation: {', '.join(told)}.")
-    if findings.worst_mean is not None:
-        moved = np.divide(findings.worst_mean - mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
+    if worst_mean is not None and has_worst_case:
+        moved = np.divide(worst_mean - mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
         far = [j for j in np.argsort(-np.abs(moved))[:_TOLD] if abs(moved[j]) >= 0.1]
         words = [
             f"{'more' if moved[j] > 0 else 'less'} {names[j]} ({moved[j]:+.2f} standard deviations)"
