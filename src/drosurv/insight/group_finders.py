@@ -76,7 +76,7 @@ class GroupFinder(ABC):
             repeated = self.held(self.find(used.astype(np.float64)))
             for j, group in enumerate(groups):
                 # Likeness is judged on the patients used, so that those left out decide nothing.
-                overlaps = [_overlap(other[used], group[used]) for other in repeated]
+                overlaps = [overlap(other[used], group[used]) for other in repeated]
                 if overlaps and max(overlaps) >= SAME_GROUP:
                     same = repeated[int(np.argmax(overlaps))]
                     checked[j, ~used] = same[~used]
@@ -90,7 +90,7 @@ class GroupFinder(ABC):
         for _ in range(n_bootstraps if groups else 0):
             draws = np.bincount(rng.integers(n, size=n), minlength=n)
             repeated = self.held(self.find(draws.astype(np.float64)))
-            again += [any(_overlap(other, group) >= SAME_GROUP for other in repeated) for group in groups]
+            again += [any(overlap(other, group) >= SAME_GROUP for other in repeated) for group in groups]
         return again / max(n_bootstraps, 1)
 
 
@@ -131,6 +131,6 @@ def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
     return Residuals(held.events, held.hazard, columns)
 
 
-def _overlap(first: BoolArray, second: BoolArray) -> float:
+def overlap(first: BoolArray, second: BoolArray) -> float:
     """Jaccard index of two groups."""
-    return float((first & second).sum() / max((first | second).sum(), 1))
+    return int((first & second).sum()) / max(int((first | second).sum()), 1)

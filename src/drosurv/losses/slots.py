@@ -64,4 +64,5 @@ def _by_stratum(order: IntArray, stratum: IntArray | None) -> IntArray:
         return order
     # Numbers of two bytes are sorted without comparisons.
     codes = stratum.astype(np.uint16) if stratum.max() < 2**16 else stratum
-    return order[np.argsort(codes[order], kind="stable")]
+    by_stratum: IntArray = order[np.argsort(codes[order], kind="stable")]
+    return by_stratum

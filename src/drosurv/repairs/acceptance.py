@@ -13,6 +13,7 @@ import numpy as np
 
 from drosurv.insight import Rule
 from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.group_finders import overlap
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.presentation.progress import Told
@@ -226,11 +227,7 @@ def z_of(values: FloatArray) -> float:
 
 def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
     """Whether two rules name the same side of a cut (or opposite ones), and how much these overlap (Jaccard)."""
-
-    def overlap(one: BoolArray, other: BoolArray) -> float:
-        return float((one & other & among).sum() / max(((one | other) & among).sum(), 1))
-
-    same, opposite = overlap(first, second), overlap(~first, second)
+    same, opposite = overlap(first & among, second & among), overlap(~first & among, second & among)
     return same >= opposite, max(same, opposite)
 
 
