@@ -9,6 +9,7 @@ import drosurv
 from drosurv import (
     AcceleratedFailureTime,
     CoxPH,
+    DiscreteTimeHazard,
     DROCox,
     DROCoxSplit,
     GroupDROCox,
@@ -305,6 +306,21 @@ def test_medians_quantiles_and_means_are_read_off_the_curves():
         model.predict_quantile(X, 50)
     with pytest.raises(ValueError, match="until must be above 0 and not after the last event time"):
         model.predict_expectation(X, until=1e9)
+
+
+@pytest.mark.parametrize("model", [CoxPH(), AcceleratedFailureTime(), DiscreteTimeHazard(random_state=0)])
+def test_medians_of_those_who_survived_a_time_are_where_their_curves_pass_one_half(model):
+    model.fit(X, Y)
+    after = np.linspace(0.0, 5.0, len(X))
+    median = model.predict_median(X, conditional_after=after)
+    known = np.flatnonzero(np.isfinite(median))
+    assert len(known) > len(X) / 4
+    for i in known[:: len(known) // 20]:
+        sides = model.predict_survival_function(
+            X.iloc[[i]], times=median[i] * np.array([1 - 1e-6, 1 + 1e-6]), conditional_after=after[i]
+        )[0]
+        assert sides[0] >= 0.5 - 1e-5
+        assert sides[1] <= 0.5 + 1e-5
 
 
 def test_medians_of_models_with_strata_ask_for_them(fitted):

@@ -21,7 +21,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import LogTime
-from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_quantile
+from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
 from drosurv.target import FloatArray
 
 
@@ -91,8 +91,8 @@ class AcceleratedFailureTime(RobustEstimator):
         # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
 
-    def _quantile(self, X: Any, q: float, given: dict[str, Any]) -> FloatArray:
-        return np.exp(self.scale_ * log_time_quantile(self.distribution, q) - self.predict(X, **given))
+    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
+        return np.exp(self.scale_ * log_time_at(self.distribution, survival) - self.predict(X, **given))
 
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""

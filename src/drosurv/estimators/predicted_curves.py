@@ -85,9 +85,7 @@ class PredictedCurves:
         """
         hazard = self._hazard(X, times, strata, offset)
         if conditional_after is not None:
-            after = np.broadcast_to(np.asarray(conditional_after, dtype=np.float64), (len(hazard),))
-            known, place = np.unique(after, return_inverse=True)
-            spent = self._hazard(X, known, strata, offset)[np.arange(len(hazard)), place]
+            spent = self._spent(X, conditional_after, strata, offset)
             hazard = np.maximum(hazard - spent[:, None], 0.0)
         return self._curves(np.exp(-hazard), return_array or times is not None)
 
@@ -108,6 +106,14 @@ class PredictedCurves:
     ) -> FloatArray:
         scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
         return cumulative_hazards(self._baseline, scores, times, strata)
+
+    def _spent(
+        self, X: Any, after: ArrayLike, strata: Any = None, offset: ArrayLike | None = None
+    ) -> FloatArray:
+        """Cumulative hazard (n,) that each patient is known to have survived."""
+        times, place = np.unique(np.broadcast_to(np.asarray(after, np.float64), len(X)), return_inverse=True)
+        spent: FloatArray = self._hazard(X, times, strata, offset)[np.arange(len(X)), place]
+        return spent
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)
@@ -137,23 +143,31 @@ class PredictedCurves:
         """
         if not 0 < q < 1:
             raise ArgumentError.must("q", "lie between 0 and 1", q)
-        return self._quantile(X, q, given)
+        after = given.pop("conditional_after", None)
+        spent = np.zeros(len(X)) if after is None else self._spent(X, after, **given)
+        return self._reached(X, (1.0 - q) * np.exp(-spent), given)
 
-    def _quantile(self, X: Any, q: float, given: dict[str, Any]) -> FloatArray:
-        times = self.unique_times_
-        return np.concatenate([self._first(q, times, curves) for curves in self._in_parts(X, times, given)])
+    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
+        """First times (n,) at which each patient's curve is at a survival (n,) or below."""
+        times, start, found = self.unique_times_, 0, []
+        for curves in self._in_parts(X, times, given):
+            end = start + len(curves)
+            found.append(self._first(survival[start:end, None], times, curves))
+            start = end
+        return np.concatenate(found)
 
-    def _first(self, q: float, times: FloatArray, curves: FloatArray) -> FloatArray:
-        """First times (n,) at which curves (n, K) are at 1 - q or below."""
-        # A curve that should just reach 1 - q must not miss it by rounding.
-        reached = curves <= (1.0 - q) * (1.0 + 1e-12)
+    def _first(self, survival: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
+        # A curve that should just reach it must not miss it by rounding.
+        reached = curves <= survival * (1.0 + 1e-12)
         ever, first = reached.any(axis=1), reached.argmax(axis=1)
         found: FloatArray = times[first]
         if self._hazard_grows_evenly:
             rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                low, high = -np.log(curves[rows, before]), -np.log(curves[rows, first])
-                share = np.nan_to_num((-np.log1p(-q) - low) / (high - low), nan=1.0)
+                low, high, wanted = (
+                    -np.log(at) for at in (curves[rows, before], curves[rows, first], survival[:, 0])
+                )
+                share = np.nan_to_num((wanted - low) / (high - low), nan=1.0)
             found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
         return np.where(ever, found, np.inf)
 

@@ -120,10 +120,12 @@ def log_survival(distribution: str, z: FloatArray) -> FloatArray:
     return -_TERMS[distribution](z, 0.0)[0]
 
 
-def log_time_quantile(distribution: str, q: float) -> float:
-    """The z with S(z) = 1 - q."""
-    by_distribution = {"weibull": np.log(-np.log1p(-q)), "lognormal": ndtri(q), "loglogistic": logit(q)}
-    return float(by_distribution[distribution])
+def log_time_at(distribution: str, survival: FloatArray) -> FloatArray:
+    """The z with S(z) = survival."""
+    if distribution == "weibull":
+        return np.log(-np.log(survival))
+    at: FloatArray = -(ndtri if distribution == "lognormal" else logit)(survival)
+    return at
 
 
 # Each gives -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.
