@@ -29,6 +29,7 @@ def in_one_pass(n_patients: int, n_features: int, n_times: int) -> bool:
     return _NARROW < n_features < _WIDE and 4 * n_times > n_patients
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def risk_hessian(
     X: FloatArray,
     order: IntArray,
@@ -45,22 +46,6 @@ def risk_hessian(
     Order, first, risk, level and sums are those of :class:`drosurv.losses.risk_sets.RiskSets`; inside (n,) is the
     gradient in the scores, r_j a_j.
     """
-    found = _products(X, order, first, risk, level, sums, weights, inside, centre)
-    return (found + found.T) / 2
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _products(
-    X: FloatArray,
-    order: IntArray,
-    first: IntArray,
-    risk: FloatArray,
-    level: FloatArray,
-    sums: FloatArray,
-    weights: FloatArray,
-    inside: FloatArray,
-    centre: FloatArray,
-) -> FloatArray:
     d, k, at = X.shape[1], first.shape[0] - 1, -np.inf
     features, pulled = np.empty((_PATIENTS + 1, d)), np.empty((_PATIENTS + 1, d))
     share, height = np.empty(_PATIENTS), np.empty(_PATIENTS + 1)
@@ -108,4 +93,4 @@ def _products(
         pulled[size] = -held
         np.dot(features[: size + 1].T, pulled[: size + 1], product)
         out += product
-    return out
+    return (out + out.T) / 2
