@@ -38,26 +38,49 @@ class Partitions:
 
     def average(self, values: FloatArray) -> FloatArray:
         """Cell means W values, (..., n) -> (..., n)."""
-        rows = np.reshape(values * self._weight, (-1, values.shape[-1]))
-        return _through_cells(rows, self.labels, self._scale).reshape(values.shape)
+        return self._handed_back(values * self._weight)
 
     def adjoint(self, weights: FloatArray) -> FloatArray:
         """Weights of patients W' weights, (..., n) -> (..., n)."""
-        rows = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1, weights.shape[-1])
-        spread: FloatArray = _through_cells(rows, self.labels, self._scale) * self._weight
-        return spread.reshape(weights.shape)
+        return self._handed_back(np.asarray(weights, dtype=np.float64)) * self._weight
+
+    def _handed_back(self, values: FloatArray) -> FloatArray:
+        """Sum of each cell's values times its scale, handed back to the cell's patients: a symmetric operator."""
+        rows = values.reshape(-1, values.shape[-1])
+        if len(rows) == 1:
+            out = _through_cells(np.ascontiguousarray(rows[0]), self.labels, self._scale)
+        else:
+            out = _columns_through_cells(np.ascontiguousarray(rows.T), self.labels, self._scale).T
+        return out.reshape(values.shape)
 
 
 @numba.njit(cache=True, nogil=True)
 def _through_cells(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatArray:
-    """Sum of each cell's values times its scale, handed back to the cell's patients: a symmetric operator."""
     out = np.zeros_like(values)
-    for b in range(values.shape[0]):
-        for t in range(labels.shape[0]):
-            sums = np.zeros(scale.shape[1])
-            for i in range(values.shape[1]):
-                sums[labels[t, i]] += values[b, i]
-            sums *= scale[t]
-            for i in range(values.shape[1]):
-                out[b, i] += sums[labels[t, i]]
+    for t in range(len(labels)):
+        sums = np.zeros(scale.shape[1])
+        for i in range(len(values)):
+            sums[labels[t, i]] += values[i]
+        sums *= scale[t]
+        for i in range(len(values)):
+            out[i] += sums[labels[t, i]]
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _columns_through_cells(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatArray:
+    """The same for many values (n, B) of each patient: a label that is looked up serves all of them at once."""
+    out = np.zeros_like(values)
+    for t in range(len(labels)):
+        sums = np.zeros((scale.shape[1], values.shape[1]))
+        for i in range(len(values)):
+            # A number of its own, or each addition would look it up again.
+            cell = labels[t, i]
+            for b in range(values.shape[1]):
+                sums[cell, b] += values[i, b]
+        sums *= scale[t].reshape(-1, 1)
+        for i in range(len(values)):
+            cell = labels[t, i]
+            for b in range(values.shape[1]):
+                out[i, b] += sums[cell, b]
     return out
