@@ -5,11 +5,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, NullModel, Surv
 from drosurv.audit import audit
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.observed import curve_times
+from drosurv.evaluation.patients import Scoring
+from drosurv.metrics import likelihood_gains
+from drosurv.target import parse_target
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,23 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
         np.testing.assert_allclose(found.risk[test], expected - centre, atol=1e-8)
         curves = model.predict_survival_function(scaler.transform(patients.X.iloc[test]), times=found.times)
         np.testing.assert_allclose(found.survival[test], curves, atol=1e-8)
+
+
+def test_no_model_gains_nothing_over_no_model(patients):
+    some = slice(0, 90)
+    y = patients.y[some]
+    found = cross_fitted(NullModel(), patients.X[some], y, 5, 0)
+    np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, 0.0, atol=1e-9)
+
+
+def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients):
+    X, y = patients.X, patients.y
+    found = cross_fitted(CoxPH(), X, y, 4, 0)
+    expected = np.empty(len(y))
+    for train, test in fold_parts(y["event"], 4, 0):
+        curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
+        expected[test] = likelihood_gains(y[train], y[test], curves)
+    np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, expected, atol=1e-9)
 
 
 def test_folds_hold_events_evenly_and_every_patient_once(patients):
@@ -78,4 +98,10 @@ def test_a_small_cohort_gets_an_answer(patients):
     assert facts["groups"][0]["patients"] == 200
     # The recipe is plain Cox itself: against plain Cox nothing can be gained or lost.
     assert facts["groups"][0]["reference"] == "not shown"
+    html = report.to_html()
+    first = html[html.index('id="verdict"') : html.index('id="groups"')]
+    assert "The model predicts what plain Cox does." in first
+    assert "Against plain Cox" not in first
+    assert "by plain Cox" not in first
+    assert "in the right order (a coin 50)" in first
     assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])

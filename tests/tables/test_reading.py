@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import read_frame
+from drosurv.tables import FileFormat, read_frame
 
 
 @pytest.fixture
@@ -40,6 +40,13 @@ def test_usual_spellings_of_missing_are_missing_and_none_is_a_level(write):
 def test_own_spellings_of_missing_are_added(write):
     path = write("a\n1\n?\n-99\n")
     np.testing.assert_array_equal(read_frame(path, missing=["?", "-99"])["a"], [1, np.nan, np.nan])
+
+
+def test_a_text_that_is_missing_in_one_column_leaves_it_a_column_of_numbers(write):
+    path = write("cd4,stage\n<50,<50\n120,II\n999.0,II\n")
+    frame = read_frame(path, missing=["cd4=<50", "cd4=999"])
+    np.testing.assert_array_equal(frame["cd4"], [np.nan, 120, np.nan])
+    assert frame["stage"].tolist() == ["<50", "II", "II"]
 
 
 def test_a_missing_number_leaves_a_column_of_numbers(write):
@@ -132,6 +139,21 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 def test_a_line_with_too_few_or_too_many_fields_is_named(write, text):
     with pytest.raises(ValueError, match=r"line 3 has \d fields, the header 3"):
         read_frame(write(text))
+
+
+def test_lines_of_separators_alone_are_no_patients_but_missing_values_are(write):
+    frame = read_frame(write('a;b\n1;"x\n;"\n;\n\nNA;NA\n ; \n2;y\n;\n'), separator=";")
+    np.testing.assert_array_equal(frame["a"], [1, np.nan, 2])
+    assert frame["b"].fillna("-").tolist() == ["x\n;", "-", "y"]
+    assert frame.index.tolist() == [0, 1, 2]
+
+
+def test_whole_numbers_come_back_whole(write, tmp_path):
+    text = "id,age,dose,note\n10165,31,0.5,x\n10229,,1.0,y\n"
+    FileFormat().write(read_frame(write(text)), tmp_path / "back.csv")
+    assert (tmp_path / "back.csv").read_text() == text
+    table = pd.DataFrame({"far": [1e300, 1.0], "endless": [np.inf, 1.0]})
+    assert FileFormat(separator=";").text(table) == "far;endless\n1e+300;inf\n1.0;1.0\n"
 
 
 def test_blank_lines_and_line_breaks_in_quotes_are_no_fault(write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ from drosurv.evaluation.predictions import (
     take,
 )
 from drosurv.inference import draw_folds
+from drosurv.metrics import FollowUp
 from drosurv.target import BoolArray, IntArray, parse_target
 
 Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
@@ -51,7 +53,7 @@ def cross_fitted(
     target = parse_target(y)
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
-    curves = True
+    curves, trained_on = True, []
     for model, train, test in _trained(recipe, X, y, target.event, folds, random_state, fit_options or {}):
         estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
@@ -61,7 +63,8 @@ def cross_fitted(
             found = predict_curves(estimator, seen, len(test))
             assert found is not None
             survival[test] = found.at(times)
-    return Predictions(risk, survival, times) if curves else Predictions(risk)
+            trained_on.append((test, FollowUp.of(target.take(train))))
+    return Predictions(risk, survival, times, trained_on) if curves else Predictions(risk)
 
 
 def cross_fitted_from_entry(
@@ -85,12 +88,15 @@ def cross_fitted_from_entry(
         )
     survival = np.empty((len(scale.target), len(scale.times)))
     options = {f"{prefix}{name}": values for name, values in given.items()}
-    for model, _, test in _trained(recipe, X, y, scale.target.event, folds, random_state, options):
+    trained_on = []
+    for model, train, test in _trained(recipe, X, y, scale.target.event, folds, random_state, options):
         told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
         check_takes(model, told)
         entry = None if scale.entry is None else scale.entry[test]
         survival[test] = survival_from_entry(model, take(X, test), entry, told, scale.times)
-    return scale.seen(survival)
+        trained_on.append((test, FollowUp.of(scale.target.take(train))))
+    seen = scale.seen(survival)
+    return seen._replace(predictions=replace(seen.predictions, trained_on=trained_on))
 
 
 def cross_fitted_cox(

@@ -15,9 +15,8 @@ from drosurv.audit.stops import Stop
 from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
 from drosurv.evaluation.attributes import Attribute, parse_attributes
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.predictions import predict_curves, predict_risk
+from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
 from drosurv.insight import WorstOff, worst_off
-from drosurv.metrics import likelihood_gains
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -203,7 +202,7 @@ class Evidence:
             None,
             self.features,
             self.y,
-            harm=-likelihood_gains(self.follow_up, self.target, curves),
+            harm=-gains_over_null(audited.model, curves, self.follow_up, self.target),
             min_group=max(20, min(50, n // 20)),
             confidence=self.level,
             random_state=self.random_state,

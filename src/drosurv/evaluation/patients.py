@@ -13,13 +13,14 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.predictions import (
     Predictions,
     ReadCurves,
+    gains_over_null,
     gives_curves,
     predict_curves,
     predict_risk,
     read_curves,
     training_follow_up,
 )
-from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
+from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null
 from drosurv.metrics.harm import gain_times
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
@@ -135,7 +136,7 @@ class Scoring:
     @cached_property
     def gains(self) -> FloatArray:
         """Full-likelihood gain of every patient over the null model."""
-        return likelihood_gains(self.follow_up, self.target, self.curves)
+        return gains_over_null(self.model, self.curves, self.follow_up, self.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.metrics import parse_survival
+from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, Target
 
 # Rows whose own times are read together: the survival of m patients at m times costs m * m.
 _CHUNK = 256
@@ -36,6 +36,9 @@ class Predictions:
         function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
     times : (k,) array, optional
         Times of the columns of an array.
+    trained_on : sequence of pairs, optional
+        Where several models predict, each some rows of `survival`: those rows, and the target or follow-up of the
+        patients that their model was trained on.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Predictions:
     risk: Any = None
     survival: Any = None
     times: Any = None
+    trained_on: Sequence[tuple[IntArray, Any]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse predictions that say nothing."""
@@ -174,6 +178,20 @@ def gives_curves(model: Any) -> bool:
     if isinstance(model, Predictions):
         return model.survival is not None
     return hasattr(unwrapped(model), "predict_survival_function")
+
+
+def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: Target) -> FloatArray:
+    """Each patient's likelihood gain over the null model, (n,); `curves` are what the model predicts.
+
+    Where several models predict, the null model of each is that of its own training patients. That of all of them
+    would know the patients whom a model has not seen, and in intervals of few events that alone would beat it.
+    """
+    if not isinstance(model, Predictions) or model.trained_on is None:
+        return likelihood_gains(follow_up, target, curves)
+    gains = np.empty(len(target))
+    for rows, trained_on in model.trained_on:
+        gains[rows] = likelihood_gains(trained_on, target.take(rows), take(model.survival, rows), model.times)
+    return gains
 
 
 def model_name(model: Any) -> str:

@@ -35,7 +35,8 @@ def read_frame(
     """Read a CSV or Parquet file.
 
     A CSV column is read as numbers only if every value in it is one; numbers written with leading zeros are codes
-    and stay text. Nothing else is inferred. Every line must have as many fields as the header.
+    and stay text. Nothing else is inferred. Every line must have as many fields as the header; lines without any
+    value, which spreadsheets leave behind, are passed over.
 
     Parameters
     ----------
@@ -91,11 +92,23 @@ class FileFormat:
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         """Write a table as CSV with the same marks, whole or not at all."""
         with whole_file(path) as part:
-            frame.to_csv(part, index=False, sep=self.separator, decimal=self.decimal, encoding=self.encoding)
+            _plain(frame).to_csv(
+                part, index=False, sep=self.separator, decimal=self.decimal, encoding=self.encoding
+            )
 
     def text(self, frame: pd.DataFrame) -> str:
         """A table as the text of such a CSV file."""
-        return str(frame.to_csv(index=False, sep=self.separator, decimal=self.decimal))
+        return str(_plain(frame).to_csv(index=False, sep=self.separator, decimal=self.decimal))
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Whole numbers without a fraction: patient 10165 is read as a float, but must not come back as 10165.0."""
+    whole = {
+        name: "Int64"
+        for name, column in frame.select_dtypes("float").items()
+        if column.dropna().abs().lt(2**53).all() and column.dropna().mod(1).eq(0).all()
+    }
+    return frame.astype(whole)
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
@@ -140,7 +153,7 @@ def _read_csv(
     except LookupError:
         raise ArgumentError.must("encoding", "be one that Python knows, such as cp1252", encoding) from None
     try:
-        header = _checked_header(path, separator, codec)
+        header, blank = _checked_lines(path, separator, codec)
         everywhere, by_column = _missing_texts(missing, header)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -162,8 +175,12 @@ def _read_csv(
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
-    typed = text.apply(_typed, decimal=decimal)
+    if blank:
+        text = text.drop(index=blank).reset_index(drop=True)
     for name, texts in by_column.items():
+        text[name] = text[name].mask(text[name].str.strip().isin(texts))
+    typed = text.apply(_typed, decimal=decimal)
+    for name, texts in by_column.items():  # 999 is also written 999.0
         typed[name] = typed[name].mask(labels(typed[name]).isin([label(_number(text)) for text in texts]))
     return typed
 
@@ -180,18 +197,23 @@ def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:
     return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: ", *advice, ".")
 
 
-def _checked_header(path: Path, separator: str, encoding: str) -> list[str]:
-    """Names of the columns; every line must have as many fields, neither more nor fewer."""
+def _checked_lines(path: Path, separator: str, encoding: str) -> tuple[list[str], list[int]]:
+    """Names of the columns, and which rows are blank; every line must have as many fields as the header."""
+    blank: list[int] = []
+    row = 0
     with path.open(encoding=encoding, newline="") as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         names = _header(next(lines, []), path, separator)
-        for fields in lines:
-            if fields and len(fields) != len(names):
+        for fields in filter(None, lines):
+            if len(fields) != len(names):
                 raise ValueError(
                     f"{path} is not a regular table: line {lines.line_num:,} has {len(fields)} fields, the header "
                     f"{len(names)}. Every line needs as many fields as the header."
                 )
-    return names
+            if not any(map(str.strip, fields)):
+                blank.append(row)
+            row += 1
+    return names, blank
 
 
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:

@@ -57,12 +57,18 @@ def collect(evidence: Evidence) -> Part:
                 for gap in judged_gaps(result, "concordance_index")
             ],
             "reference": evidence.reference_name,
+            "same": _same(evidence),
             "horizon": plain(result.settings.horizon),
             "ranks_only": found.ranks_only,
             "too_few": " ".join(statement.text for statement in small_group_statements(result.small_groups)),
             "note": _terms(evidence),
         },
     )
+
+
+def _same(evidence: Evidence) -> bool:
+    """Whether the audited model is the reference itself: one sentence says so, and nothing is to be compared."""
+    return evidence.against is not None and evidence.against.same
 
 
 def _terms(evidence: Evidence) -> str:
@@ -86,14 +92,13 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> Iterator[State
     ranked, low, high = map(_per_100, everybody.c_index)
     sure = "" if isnan(everybody.c_index[1]) else f" ({low} to {high})"
     theirs = everybody.reference_c_index
-    reference = "" if isnan(theirs) else f"{evidence.reference_name} {_per_100(theirs)}, "
+    reference = "" if isnan(theirs) or _same(evidence) else f"{evidence.reference_name} {_per_100(theirs)}, "
     pairs = f"Of 100 pairs of patients, the model puts {ranked}{sure} in the right order"
     yield Statement("ranking", f"{pairs} ({reference}a coin 50).")
     if not isnan(everybody.expected) and not isnan(everybody.observed):
         years = in_years(evidence.audited.settings.horizon, evidence.time_unit)
         expected = f"it expects {_per_100(everybody.expected)} to be free of the event at {at}{years}"
-        told = f"Of 100 patients, {expected}; {_per_100(everybody.observed)} were."
-        yield Statement("expectation", told)
+        yield Statement("expectation", f"Of 100 patients, {expected}; {_per_100(everybody.observed)} were.")
 
 
 def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
@@ -116,7 +121,8 @@ def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: b
         Column("of_100", "Of 100 patients", "count"),
         Column("ranked", "Pairs of 100 ranked rightly", "count"),
     ]
-    if any(not isnan(group.reference_c_index) for group in groups):
+    same = _same(evidence)
+    if not same and any(not isnan(group.reference_c_index) for group in groups):
         columns.append(Column("ranked_by_reference", f"The same by {evidence.reference_name}", "count"))
     if any(not isnan(group.expected) for group in groups):
         columns += [
@@ -124,7 +130,7 @@ def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: b
             Column("observed", "Of 100, observed so", "count"),
         ]
     columns.append(Column("no_model", "Against chance" if ranks_only else "Against no model"))
-    if evidence.against is not None:
+    if evidence.against is not None and not same:
         columns.append(Column("reference", f"Against {evidence.reference_name}"))
     rows = tuple(_row(group, known=group.no_model != "too few") for group in groups)
     return Table("verdict", "What the model does for whom", tuple(columns), rows)
@@ -175,7 +181,9 @@ SECTION = Section(
     {% for statement in said if statement.code in ("ranking", "expectation") %}<p>{{ statement.text }}</p>{% endfor %}
     {% set shares = part.facts.per_100 %}
     {{ m.of_100(shares.no_model, "Against ranking by chance" if part.facts.ranks_only else "Against no model") }}
-    {% if shares.get("reference") %}{{ m.of_100(shares.reference, "Against " ~ part.facts.reference) }}{% endif %}
+    {% if shares.get("reference") and not part.facts.same %}
+    {{ m.of_100(shares.reference, "Against " ~ part.facts.reference) }}
+    {% endif %}
   </div>
   <div>
     <h3>How sure</h3>
