@@ -44,14 +44,15 @@ def test_a_frame_of_labels_goes_by_the_order_of_rows_and_keeps_categories():
 def test_rows_and_counts_are_those_of_each_label():
     (sex,) = parse_attributes({"sex": ["f", "m", "f", None]}, 4)
     assert sex.labels == ("f", "m", "missing")
-    assert [rows.tolist() for rows in sex.rows] == [[0, 2], [1], [3]]
+    assert {label: rows.tolist() for label, rows in sex.rows.items()} == {
+        "f": [0, 2],
+        "m": [1],
+        "missing": [3],
+    }
     target = Target(np.array([True, False, False, True]), np.arange(1.0, 5.0))
-    assert tuple(Count.of(target.take(rows)) for rows in sex.rows) == (Count(2, 1), Count(1, 0), Count(1, 1))
-    assert [count.censoring for count in (Count.of(target.take(rows)) for rows in sex.rows)] == [
-        0.5,
-        1.0,
-        0.0,
-    ]
+    counts = [Count.of(target.take(rows)) for rows in sex.rows.values()]
+    assert counts == [Count(2, 1), Count(1, 0), Count(1, 1)]
+    assert [count.censoring for count in counts] == [0.5, 1.0, 0.0]
 
 
 def test_dropped_patients_belong_to_no_group():
@@ -70,7 +71,7 @@ def test_intersections_hold_the_patients_of_all_their_labels():
     attributes = parse_attributes({"sex": ["f", "m", "f", "m"], "age": ["old", "old", "young", None]}, 4)
     both = intersection_of(attributes)
     assert both.name == "sex & age"
-    assert dict(zip(both.labels, (rows.tolist() for rows in both.rows), strict=True)) == {
+    assert {label: rows.tolist() for label, rows in both.rows.items()} == {
         "f & old": [0],
         "f & young": [2],
         "m & old": [1],

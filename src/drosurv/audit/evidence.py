@@ -13,7 +13,7 @@ import pandas as pd
 
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
-from drosurv.evaluation.attributes import Attribute, parse_attributes
+from drosurv.evaluation.attributes import Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
 from drosurv.insight import WorstOff, worst_off
@@ -86,20 +86,12 @@ class Evidence:
     @cached_property
     def tiny_groups(self) -> list[tuple[str, str]]:
         """Attribute and label of the groups that are too small to be shown."""
-        return [
-            (attribute.name, label)
-            for attribute in self._every_attribute
-            for label, rows in zip(attribute.labels, attribute.rows, strict=True)
-            if len(rows) < FEWEST
-        ]
+        return [key for key, rows in rows_by_group(self._every_attribute).items() if len(rows) < FEWEST]
 
     @cached_property
     def attributes(self) -> list[Attribute]:
         """The groups that are shown."""
-        shown = [
-            attribute.without([label for name, label in self.tiny_groups if name == attribute.name])
-            for attribute in self._every_attribute
-        ]
+        shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import ALL, EVERYONE
+from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
 from drosurv.presentation import GroupNumber, against_nothing, group_name
 from drosurv.presentation.sentences import by_group
@@ -89,13 +89,7 @@ def standings(evidence: Evidence) -> list[Standing]:
 def per_100(evidence: Evidence, groups: list[Standing], of: str) -> dict[Against, int]:
     """Of 100 audited patients, how many are in groups that stand so; a patient counts by the worst of his groups."""
     codes = np.full(len(evidence.target), len(WORST_FIRST) - 1)
-    rows = {
-        (attribute.name, label): members
-        for attribute in evidence.attributes
-        for label, members in zip(attribute.labels, attribute.rows, strict=True)
-    }
-    if not rows:
-        rows = {EVERYBODY: np.arange(len(codes))}
+    rows = rows_by_group(evidence.attributes) or {EVERYBODY: np.arange(len(codes))}
     for group in groups:
         if (group.attribute, group.group) in rows and (state := getattr(group, of)):
             members = rows[group.attribute, group.group]

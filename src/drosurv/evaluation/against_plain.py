@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.attributes import ALL, EVERYONE
+from drosurv.evaluation.attributes import ALL, EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
@@ -20,7 +20,6 @@ from drosurv.presentation import (
     Statement,
     Table,
     comparison_statement,
-    group_name,
     slope_statement,
     written,
 )
@@ -76,11 +75,7 @@ class AgainstPlain:
 
     def _groups(self, verdict: str) -> tuple[str, ...]:
         rows = self.table[self.table["verdict"] == verdict]
-        named = [
-            "everybody" if attribute == EVERYONE else group_name(str(attribute), str(group))
-            for attribute, group in zip(rows["attribute"], rows["group"], strict=True)
-        ]
-        return tuple(dict.fromkeys(named))
+        return tuple(dict.fromkeys(map(whose, rows["attribute"], rows["group"])))
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -272,21 +267,19 @@ def beside(
     own, other = (panel.sheet(replicates, random_state=streams, threads=threads).numbers for panel in panels)
     places = _compared(panels[0], own, other, min_group)
     numbers = [(own[place], other[place]) for place in places]
-    found = differences_together(numbers, level)
-    rows = [_row(place, *pair, one) for place, pair, one in zip(places, numbers, found, strict=True)]
+    differences = differences_together(numbers, level)
+    rows = [_row(place, *pair, one) for place, pair, one in zip(places, numbers, differences, strict=True)]
     table = pd.DataFrame(rows, columns=_COLUMNS)
     # Curves without scores have no slope.
     slope, unknown = Place(EVERYONE, ALL, "calibration_slope"), Draws(float("nan"), np.empty(0))
-    interval, plain_slope = own.get(slope, unknown).interval(level), other.get(slope, unknown).estimate
-    ends = interval.low, interval.high
-    return AgainstPlain(table, interval.estimate, *ends, plain_slope, name, recalibrated)
+    found, plain_slope = own.get(slope, unknown).interval(level), other.get(slope, unknown).estimate
+    return AgainstPlain(table, found.estimate, found.low, found.high, plain_slope, name, recalibrated)
 
 
 def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[str, Any]:
-    ends = [difference.low, difference.high]
     # Turned so that above 0 the model is better.
     sign = 1.0 if CATALOGUE[place.metric].better == "higher" else -1.0
-    low, high = sorted(sign * end for end in ends)
+    low, high = sorted([sign * difference.low, sign * difference.high])
     alike = abs(difference.estimate) < LEAST_DIFFERENCE
     return {
         **place._asdict(),

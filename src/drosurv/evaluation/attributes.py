@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -65,9 +65,9 @@ class Attribute:
         plain = tuple(_text(label) for label in self.groups.labels)
         return plain if len(set(plain)) == len(plain) else tuple(map(repr, self.groups.labels))
 
-    def without(self, labels: Collection[str]) -> Attribute:
-        """The attribute without some of its groups, whose patients are left out."""
-        kept = [k for k, label in enumerate(self.labels) if label not in labels]
+    def without(self, groups: Collection[tuple[str, str]]) -> Attribute:
+        """The attribute without some groups, given by attribute and label, whose patients are left out."""
+        kept = [k for k, label in enumerate(self.labels) if (self.name, label) not in groups]
         if len(kept) == len(self.labels):
             return self
         # Code -1 marks a patient left out, and indexes the last entry.
@@ -78,9 +78,9 @@ class Attribute:
         )
 
     @cached_property
-    def rows(self) -> tuple[IntArray, ...]:
+    def rows(self) -> dict[str, IntArray]:
         """Rows of each group's patients."""
-        return tuple(np.flatnonzero(self.groups.codes == k) for k in range(len(self.groups)))
+        return {label: np.flatnonzero(self.groups.codes == k) for k, label in enumerate(self.labels)}
 
     @cached_property
     def kept(self) -> IntArray:
@@ -91,6 +91,11 @@ class Attribute:
     def kept_groups(self) -> Groups:
         """Groups of the kept patients alone."""
         return Groups(self.groups.codes[self.kept], self.groups.labels, self.name)
+
+
+def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
+    """Attribute and label to the rows of each group's patients."""
+    return {(own.name, label): rows for own in attributes for label, rows in own.rows.items()}
 
 
 def parse_attributes(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import gen_batches
 
-from drosurv.evaluation.attributes import parse_attributes
+from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.observed import HELD, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
@@ -92,11 +92,7 @@ def evaluate_by_cause(
     times = parse_horizons(at, follow_up)
     # Nobody knows how many were censored later.
     known = times < follow_up.end
-    groups = [
-        (attribute.name, label, rows)
-        for attribute in parse_attributes(sensitive_features, len(target), missing=missing)
-        for label, rows in zip(attribute.labels, attribute.rows, strict=True)
-    ]
+    groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
     rows = []
     for cause in range(1, final.n_causes_ + 1):
         incidence = _incidence(final, features, since, times, cause, given)
@@ -104,7 +100,8 @@ def evaluate_by_cause(
             risk = final.predict(features, cause, **given)
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]
-        for attribute, group, own in [(EVERYBODY, EVERYBODY, np.arange(len(target))), *groups]:
+        everybody = {(EVERYBODY, EVERYBODY): np.arange(len(target))}
+        for (attribute, group), own in {**everybody, **groups}.items():
             causes, seen = target.cause[own], target.time[own]
             table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
             table["overstated"] = table["others_censored"] - table["observed"]

@@ -113,8 +113,12 @@ def compare(
             )
             sheet = panel.sheet(replicates, random_state=streams, threads=threads, advance=advance)
             numbers, worst = _numbers(panel, sheet, min_group, min_events)
-            if cells := sheet.undefined:
-                told = [f"{metric} of {whose(attribute, group)}" for attribute, group, metric in cells]
+            told = [
+                f"{place.metric} of {whose(place.attribute, place.group)}"
+                for place, number in sheet.numbers.items()
+                if np.isnan(number.estimate)
+            ]
+            if told:
                 undefined.append(f"{name}: {', '.join(told)}")
             baseline = baseline or numbers
             for key, number in numbers.items():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
 from drosurv.evaluation.engine import Key, Panel
-from drosurv.evaluation.patients import hazards_exist
+from drosurv.evaluation.patients import Patients, hazards_exist
 from drosurv.metrics import calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
@@ -26,20 +26,12 @@ _FACTORS = np.linspace(0.0, 1.0, 11)
 class ShrinkageControl:
     """The curve "reference x c", and its point that gains as much likelihood as the model.
 
-    Parameters
-    ----------
-    curve : DataFrame
-        One row per factor c: ``factor``, ``log_partial_likelihood`` per event, ``share_of_gain`` over the null
-        model, ``calibration_slope`` and one column per disparity (see `disparity_column`). The c-index and
-        concordance imparity are not there: they do not change.
-    factor : float
-        The c at which the shrunken reference gains as much as the model: 0 if the model gains nothing, the
-        most useful c if no c gains as much as the model.
-    at_equal_gain : DataFrame
-        One row per disparity: ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and that of
-        the ``shrunken`` reference at `factor`. A model whose disparity is not below the last has only shrunk.
-    notes : tuple of str
-        What a reader should know of how it was made.
+    The `curve` has a row per ``factor`` c: ``log_partial_likelihood`` per event, ``share_of_gain`` over the null model,
+    ``calibration_slope`` and one column per disparity (see `disparity_column`). The c-index and concordance imparity
+    are not there: they do not change. At the `factor` the shrunken reference gains as much as the model; it is 0 if the
+    model gains nothing, the most useful c if no c gains as much. There, `at_equal_gain` has a row per disparity:
+    ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and the ``shrunken`` reference's. A model
+    whose disparity is not below the last has only shrunk. The notes say what a reader should know of how it was made.
     """
 
     curve: pd.DataFrame
@@ -86,7 +78,8 @@ def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
 
     Those without features or groups are left out.
     """
-    scored = panel.rescored(risk, DISPARITIES, _pairs(panel))
+    scoring = replace(panel.everyone.scoring, model=risk, reference=None, pairs=_pairs(panel))
+    scored = replace(panel, everyone=Patients(scoring), wanted=DISPARITIES)
     numbers = scored.numbers(scored.sheet())
     return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}
 

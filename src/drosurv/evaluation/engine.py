@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, rows_by_group
 from drosurv.evaluation.catalogue import CATALOGUE, with_what_it_reads
 from drosurv.evaluation.metric import Between, Metric, Need
 from drosurv.evaluation.patients import Patients, hazards_exist
 from drosurv.inference import Draws, Number, largest_difference, permutation_test
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
-from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.target import FloatArray, IntArray
 
 # Attribute and metric.
@@ -41,11 +40,6 @@ class Sheet:
 
     numbers: Mapping[Place, Draws]
     weights: NDArray[np.uint16]
-
-    @property
-    def undefined(self) -> list[Place]:
-        """Those without a value on the patients themselves."""
-        return [place for place, number in self.numbers.items() if np.isnan(number.estimate)]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
         """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
@@ -98,22 +92,14 @@ class Panel:
         """Those of one kind (see :class:`~drosurv.evaluation.catalogue.Metric`)."""
         return [metric for metric in self.metrics if metric.of == kind]
 
-    def rescored(self, risk: FloatArray, wanted: Collection[str], pairs: Pairs) -> Panel:
-        """The same patients with other risk scores and no curves, and some metrics."""
-        scoring = replace(self.everyone.scoring, model=risk, reference=None, pairs=pairs)
-        return replace(self, everyone=Patients(scoring), wanted=wanted)
-
     def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Panel:
         """The same patients without some groups, given by attribute and label, and some metrics.
 
         An attribute with fewer than two groups left is left out.
         """
-        named = [
-            attribute.without([label for name, label in groups if name == attribute.name])
-            for attribute in self.attributes
-        ]
-        left = [attribute for attribute in named if len(attribute.labels) > 1]
-        return replace(self, attributes=left, intersection=None, wanted=wanted)
+        left = (attribute.without(groups) for attribute in self.attributes)
+        compared = [attribute for attribute in left if len(attribute.labels) > 1]
+        return replace(self, attributes=compared, intersection=None, wanted=wanted)
 
     @cached_property
     def partitions(self) -> dict[str, Attribute]:
@@ -134,11 +120,7 @@ class Panel:
     @cached_property
     def members(self) -> dict[Key, Patients]:
         """Attribute and label to the patients of a group."""
-        return {
-            (attribute.name, label): self.everyone.take(rows)
-            for attribute in self.attributes
-            for label, rows in zip(attribute.labels, attribute.rows, strict=True)
-        }
+        return {key: self.everyone.take(rows) for key, rows in rows_by_group(self.attributes).items()}
 
     @cached_property
     def counts(self) -> dict[Key, Count]:

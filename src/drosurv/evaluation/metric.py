@@ -21,44 +21,27 @@ Need = Literal["risk", "survival", "reference", "features", "hazards", "groups"]
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric.
+    """One metric: its name in tables and, if `short`, another for scorers, what it tells, and which values are good.
 
-    Parameters
-    ----------
-    name : str
-        As in tables; also that of the function in ``drosurv.metrics`` where there is one.
-    label : str
-        Short heading; empty for a number that only others are made from.
-    meaning : str
-        What it tells, in plain words.
-    better : "higher", "lower", "near 1", "near 0" or ""
-        Which values are good.
-    function : callable
-        What it takes and returns follows from `of`.
-    of : "patients", "groups", "attribute" or "everybody"
-        A number of any set of patients on its own: ``(patients, weight) -> float``. Numbers of all groups of an
-        attribute: ``(patients, groups, weight) -> (k,)``. Or one number that compares, of an attribute's groups or
-        of everybody: ``(between) -> Number``. NaN where undefined.
-    needs : tuple
-        What must be there: the model's ``"risk"`` scores or ``"survival"`` curves, a ``"reference"`` model,
-        ``"features"`` to take distances in, ``"hazards"`` that neither overflow nor vanish, ``"groups"``.
-    reads : tuple of str
-        Metrics that it is made from.
-    test : callable, optional
-        Patients to a statistic of group labels, the largest difference in its standard errors, for the permutation
-        test that groups do not differ; without one the p-value of a gap comes from the bootstrap.
-    by_group : bool
-        Whether a set's number can be read by group. Partial likelihood cannot: a right model loses partial
-        likelihood on low-risk groups, whose merit stands in other patients' risk sets.
-    resampled : bool
-        Whether a bootstrap interval makes sense; a p-value has none.
-    interval : "percentile" or "basic"
-        Kind of interval. "basic" mirrors the replicates at the estimate, for a mean of absolute values, which
-        resampling noise alone makes larger.
-    bounds : pair of float
-        The lowest and the highest possible value, where intervals are cut.
-    short : str
-        What scorers call it; by default its name.
+    The name is that of the function in ``drosurv.metrics`` where there is one. A number without a `label`, the short
+    heading, is one that only others are made from: those that `reads` names. The `meaning` is in plain words. What the
+    function takes and returns, NaN where undefined, follows from `of`:
+
+    - "patients": a number of any set of patients on its own, ``(patients, weight) -> float``. Not all can be read
+      `by_group`: a right model loses partial likelihood on low-risk groups, whose merit stands in other patients' risk
+      sets.
+    - "groups": numbers of all groups of an attribute, ``(patients, groups, weight) -> (k,)``.
+    - "attribute" or "everybody": one number that compares, of an attribute's groups or of everybody,
+      ``(between) -> Number``.
+
+    It `needs` the model's "risk" scores or "survival" curves, a "reference" model, "features" to take distances in,
+    "hazards" that neither overflow nor vanish, or "groups". The `test` makes of patients a statistic of group labels,
+    the largest difference in its standard errors, for the permutation test that groups do not differ; without one the
+    p-value of a gap comes from the bootstrap.
+
+    What is not `resampled`, such as a p-value, has no interval. Others are cut at the `bounds`, the lowest and the
+    highest possible value. A "basic" interval mirrors the replicates at the estimate, for a mean of absolute values,
+    which resampling noise alone makes larger.
     """
 
     name: str

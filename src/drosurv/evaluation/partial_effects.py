@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialEffects:
-    """Mean predicted survival of the same patients, had they all had one value of a feature.
-
-    Attributes
-    ----------
-    feature : str
-    values : tuple
-        Of the feature.
-    times : (T,) float64
-    survival : (values, T) float64
-        Mean survival curve at each value.
-    """
+    """Mean predicted survival (values, T) of the same patients, had they all had one of the values of a feature."""
 
     feature: str
     values: tuple[Any, ...]

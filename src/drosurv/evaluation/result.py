@@ -18,6 +18,7 @@ from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, group_name, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
+_TABLES = ("harm", "calibration", "d_calibration", "survival", "cross_group")
 
 
 @dataclass(frozen=True)
@@ -202,15 +203,11 @@ class EvaluationResult:
     def to_table(self) -> Table:
         """Who is served how well: c-index and, with curves, gains over no model, of everybody and of every group."""
         wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
-        rows = [
-            {
-                **own,
-                "who": "all patients"
-                if own["attribute"] == EVERYONE
-                else group_name(own["attribute"], own["group"]),
-            }
-            for own in self.group_records()
-        ]
+        rows = self.group_records()
+        for row in rows:
+            row["who"] = (
+                "all patients" if row["attribute"] == EVERYONE else group_name(row["attribute"], row["group"])
+            )
         columns = (
             Column("who", "group"),
             Column("patients", "patients", "count"),
@@ -240,11 +237,7 @@ class EvaluationResult:
         return {
             "settings": {**asdict(self.settings), "horizons": list(self.settings.horizons)},
             "metrics": _records(self.to_frame()),
-            "harm": _records(self.harm),
-            "calibration": _records(self.calibration),
-            "d_calibration": _records(self.d_calibration),
-            "survival": _records(self.survival),
-            "cross_group": _records(self.cross_group),
+            **{name: _records(getattr(self, name)) for name in _TABLES},
             "control": control,
             **({} if self.by_cause is None else {"by_cause": _records(self.by_cause)}),
             "notes": list(self.notes),

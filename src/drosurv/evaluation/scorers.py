@@ -57,13 +57,7 @@ def known_scores() -> dict[str, Score]:
 
 
 class SurvivalScorer:
-    """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; see :func:`get_scorer`.
-
-    Parameters
-    ----------
-    name, y_train, intersections
-        As there.
-    """
+    """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; what it takes, see :func:`get_scorer`."""
 
     def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
         if name not in known_scores():
@@ -84,17 +78,17 @@ class SurvivalScorer:
         if "survival" in score.metric.needs:
             # Asked for here, so that a model without curves is named.
             _ = patients.scoring.curves
-        found = {who: score.sign * value for who, value in _values(panel, score).items()}
+        found = _values(panel, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
         if undefined:
             warn_undefined(
                 f"{self.name} is undefined (NaN) for {', '.join(undefined)}, which it leaves out: too few patients "
                 "or events in this fold."
             )
-        defined = [value for value in found.values() if not np.isnan(value)]
-        if not defined:
-            return float("nan")
-        return max(defined, key=abs) if score.over == "attributes" else min(defined)
+        defined = [score.sign * value for value in found.values() if not np.isnan(value)]
+        if score.over == "attributes":
+            return max(defined, key=abs, default=float("nan"))
+        return min(defined, default=float("nan"))
 
     def get_metadata_routing(self) -> Any:
         """Ask scikit-learn for ``sensitive_features`` where the score needs groups."""
@@ -139,10 +133,6 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
         Training targets, for estimators that keep none, such as scikit-survival's.
     intersections : bool
         Whether several attributes mean their intersections instead of each on its own.
-
-    Returns
-    -------
-    SurvivalScorer
 
     Examples
     --------
@@ -189,11 +179,9 @@ def _values(panel: Panel, score: Score) -> dict[str, float]:
         return {"all": float("nan")}
     if score.over == "groups":
         return {
-            f"{attribute.name} {label}": float(value)
-            for attribute in panel.attributes
-            for label, value in zip(
-                attribute.labels, sheet.groups(attribute.name, attribute.labels, metric)[0], strict=True
-            )
+            f"{place.attribute} {place.group}": number.estimate
+            for place, number in sheet.numbers.items()
+            if place.metric == metric and place.attribute != EVERYONE
         }
     return {
         "all" if attribute == EVERYONE else attribute: number.estimate

@@ -25,18 +25,10 @@ _SAME = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its bootstrap interval.
+    """A value on the patients themselves with the ends of its bootstrap interval, whose nominal coverage is `level`.
 
-    Parameters
-    ----------
-    estimate, low, high : float
-        The value on the patients themselves, and the ends of its interval.
-    level : float
-        Nominal coverage.
-    standard_error : float
-        Standard deviation of the replicates.
-    replicates, undefined : int
-        Number of replicates drawn, and how many of them had no value (NaN) and were left out.
+    The standard error is the standard deviation of the replicates. So many were drawn, of which those `undefined` had
+    no value (NaN) and were left out.
     """
 
     estimate: float
@@ -78,15 +70,7 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A statistic of k values on the patients and on every bootstrap replicate.
-
-    Parameters
-    ----------
-    estimate : (k,) float64
-        On the patients themselves.
-    draws : (replicates, k) float64
-        On the replicates; NaN where undefined.
-    """
+    """A statistic of k values: on the patients (k,), and on replicates (replicates, k), NaN where undefined."""
 
     estimate: FloatArray
     draws: FloatArray

@@ -25,17 +25,7 @@ from drosurv.target import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Two models on the same patients.
-
-    Parameters
-    ----------
-    first, second : float
-        Their values.
-    difference : Interval
-        First less second, both on the same replicates.
-    p_value : float
-        Two-sided bootstrap test of no difference.
-    """
+    """Two models' values on the same patients, first less second, and the two-sided bootstrap test of no difference."""
 
     first: float
     second: float

@@ -167,16 +167,9 @@ def _largest(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class GapIntervals:
-    """Intervals of a metric's value in every group and of the gaps between them.
+    """Intervals of the largest difference between two groups, of each group's value, and of every difference.
 
-    Parameters
-    ----------
-    gap : Interval
-        The largest difference between two groups.
-    by_group : dict
-        Label to the interval of the group's own value.
-    differences : dict
-        Pair of labels (a, b) to the interval of the value of a less that of b.
+    Groups are found by their label, the value of a less that of b by the pair of labels (a, b).
     """
 
     gap: Interval
@@ -192,20 +185,9 @@ def gap_intervals(
     method: Method = "percentile",
     largest: float = np.inf,
 ) -> GapIntervals:
-    """Intervals for groups and gaps, from replicates with one value per group; that of the largest as in `Extreme`.
+    """Intervals for groups and gaps, from replicates with one value for each of the labels.
 
-    Parameters
-    ----------
-    draws : Replicates
-        With k = number of groups.
-    labels : sequence
-        The groups' labels.
-    level : float
-        Nominal coverage.
-    method : "percentile" or "basic"
-        For the intervals of groups and of differences.
-    largest : float
-        The largest gap possible, where its interval is cut.
+    The method is for groups and differences. The gap's interval is as in `Extreme`, and cut at the largest possible.
 
     Examples
     --------
@@ -244,21 +226,10 @@ def ratio_intervals(
 
     .. math:: v(a) = \frac{\sum_{i: A_i = a} w_i p_i}{\sum_{i: A_i = a} w_i q_i}
 
-    For a mean pass ``denominator=1``: likelihood gains, Brier contributions. For Brier skill pass
-    ``null - model`` and ``null``.
-
-    Parameters
-    ----------
-    numerator : (n,) array
-        The p of each patient.
-    denominator : (n,) array or float
-        The q of each patient.
-    groups, missing
-        As in :func:`~drosurv.metrics.concordance_fractions`; one group only is allowed here, and has no gap.
-    level : float
-        Nominal coverage.
-    replicates, random_state, threads
-        As in :func:`bootstrap`.
+    with the p (n,) of each patient and the q, (n,) or one number. For a mean pass ``denominator=1``: likelihood gains,
+    Brier contributions. For Brier skill pass ``null - model`` and ``null``. Groups are as in
+    :func:`~drosurv.metrics.concordance_fractions`, but one alone is allowed, and has no gap; the rest is as in
+    :func:`bootstrap`.
 
     Examples
     --------

@@ -16,19 +16,10 @@ from drosurv.target import FloatArray
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """Result of a permutation test.
+    """The largest difference between two groups, and what random permutations of the labels say of it.
 
-    Parameters
-    ----------
-    gap : float
-        The largest difference between two groups.
-    statistic : float
-        What was compared with its permutations: the gap, or the largest difference in standard errors.
-    p_value : float
-        Share of label permutations with at least the statistic, the identity counted among them and those
-        without a value left out.
-    permutations : int
-        Number of random permutations.
+    Their statistic is the gap itself, or the largest difference in standard errors. The p-value is the share of
+    permutations with at least that of the groups, the identity counted among them and those without a value left out.
     """
 
     gap: float

@@ -12,7 +12,13 @@ import pandas as pd
 
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.attributes import Count, intersection_of, parse_attributes, warn_of_small_groups
+from drosurv.evaluation.attributes import (
+    Count,
+    intersection_of,
+    parse_attributes,
+    rows_by_group,
+    warn_of_small_groups,
+)
 from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.inference import Number
@@ -46,8 +52,8 @@ class HeldOut:
         self.convention = convention
         # A fold may have lost all but one group of an attribute.
         parsed = parse_attributes(sensitive_features, len(self.target), at_least=1)
-        large = (own.without([label for name, label in small if name == own.name]) for own in parsed)
-        self.attributes = [own for own in large if own.labels]
+        large = (attribute.without(small) for attribute in parsed)
+        self.attributes = [attribute for attribute in large if attribute.labels]
         self.intersection = intersection_of(self.attributes) if self.attributes else None
 
     def measure(
@@ -96,12 +102,8 @@ def small_groups(
     labels: pd.DataFrame | None, target: Target, min_group: int, min_events: int
 ) -> tuple[frozenset[tuple[str, str]], bool]:
     """Groups too small to be compared, after a warning, and whether an attribute has two that are not."""
-    attributes = parse_attributes(labels, len(target))
-    counts = {
-        (attribute.name, label): Count.of(target.take(rows))
-        for attribute in attributes
-        for label, rows in zip(attribute.labels, attribute.rows, strict=True)
-    }
+    groups = rows_by_group(parse_attributes(labels, len(target)))
+    counts = {key: Count.of(target.take(rows)) for key, rows in groups.items()}
     then = "they are left out of the disparities"
     small = warn_of_small_groups(counts, min_group=min_group, min_events=min_events, then=then)
     large = Counter(name for name, label in counts if (name, label) not in small)
