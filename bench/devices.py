@@ -21,7 +21,13 @@ from drosurv.solvers.replay import beside_the_default_stream
 
 FLC = 5_039, 9
 FEATURES, WIDTH = 9, 24
-WEIGHTS = {"linear": FEATURES, "mlp": (FEATURES + 1) * WIDTH + WIDTH + 1}
+PERCEPTRON = (FEATURES + 1) * WIDTH + WIDTH + 1
+# What the rule of "auto" asks about a network: its weights, whether it is one, and whether its steps are recorded.
+NETWORKS = {
+    "linear": (FEATURES, False, True),
+    "mlp": (PERCEPTRON, True, True),
+    "own module": (PERCEPTRON, True, False),
+}
 # Patients, models trained together, and the network; the first is the size of FLC's training set.
 STEPS = [
     (500, 1, "linear"),
@@ -29,8 +35,12 @@ STEPS = [
     (5_039, 1, "linear"),
     (5_039, 18, "linear"),
     (5_039, 180, "linear"),
+    (100, 1, "mlp"),
     (500, 1, "mlp"),
     (5_039, 1, "mlp"),
+    (500, 1, "own module"),
+    (5_039, 1, "own module"),
+    (50_000, 1, "own module"),
     (5_039, 12, "mlp"),
     (50_000, 1, "linear"),
     (50_000, 1, "mlp"),
@@ -60,13 +70,28 @@ def linear_grid(models, device, steps):
     return [DROCox(alpha, "paper", lr=lr, **shared) for alpha, lr in settings]
 
 
-def perceptrons(models, device, steps):
+def perceptrons(models, device, steps, network="mlp"):
     """Plain Cox with one hidden layer, at many learning rates."""
     shared = {"solver": "adam", "hidden": (WIDTH,), "max_iter": steps, "device": device, "random_state": 0}
-    return [CoxPH("mlp", lr=0.001 * (k + 1), **shared) for k in range(models)]
+    return [CoxPH(network, lr=0.001 * (k + 1), **shared) for k in range(models)]
 
 
-GRIDS = {"linear": linear_grid, "mlp": perceptrons}
+class OwnPerceptron(torch.nn.Module):
+    """The same perceptron as a user's module, whose steps are not recorded."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.hidden, self.out = torch.nn.Linear(features, WIDTH), torch.nn.Linear(WIDTH, 1)
+
+    def forward(self, X):
+        return self.out(torch.relu(self.hidden(X)))
+
+
+GRIDS = {
+    "linear": linear_grid,
+    "mlp": perceptrons,
+    "own module": partial(perceptrons, network=OwnPerceptron),
+}
 
 
 def grid_seconds(network, models, device, steps, data, repeats=2):
@@ -77,14 +102,15 @@ def grid_seconds(network, models, device, steps, data, repeats=2):
 def step_rows():
     """A step of Adam on either device: a long training less a short one."""
     for n, models, network in STEPS:
-        data, weights = correlated(n, FEATURES), WEIGHTS[network]
+        data, (weights, torch_steps, recorded) = correlated(n, FEATURES), NETWORKS[network]
         took = {}
         for device in ["cpu", "cuda"] if on_accelerator() else ["cpu"]:
             few, many = (10, 60) if n * models > 100_000 and device == "cpu" else (20, 220)
             times = [grid_seconds(network, models, device, steps, data, 1) for steps in (few, many)]
             took[device] = max(times[1] - times[0], 0.0) / (many - few)
             took[f"{device}, before"] = max(times[0] - few * took[device], 0.0)
-        yield _compared(f"a step, {models} x {network}, n = {n:,}", worth_moving(n, models, weights), took)
+        moves = worth_moving(n, models, weights, network=torch_steps, recorded=recorded)
+        yield _compared(f"a step, {models} x {network}, n = {n:,}", moves, took)
 
 
 def training_rows():

@@ -40,11 +40,12 @@ def check_device(device: Any) -> None:
         ) from error
 
 
-# Measured on one H200 and on two cores beside it (docs/performance.md; to measure here: python -m bench.devices).
-# A recorded step on the accelerator takes .3 ms however small. On the processor each patient and model takes about
-# 20 ns, and 1 ns for each weight of the network: the two meet at 2e5 patients x models x (10 + weights).
-_WORTH_MOVING = 3e5
-_OF_THE_LOSS = 10
+# Measured on one H200 and on the cores beside it (docs/performance.md; to measure here: python -m bench.devices).
+# Seconds of a step on the processor for each patient and model, times what its loss and each weight take; what torch
+# adds for a network; and a step on the accelerator however small, recorded or not.
+_A_PATIENT, _OF_THE_LOSS = 1e-9, 10
+_A_NETWORK = 6e-4
+_A_RECORDED_STEP, _A_STEP = 3e-4, 3e-3
 # Numbers in X from which an optimum is found sooner on the accelerator, the way there included.
 _WORTH_SOLVING_THERE = 2.5e5
 # So many times as much where CUDA has yet to be started in this process, which takes a second or two with torch.
@@ -59,14 +60,18 @@ def cuda_started() -> bool:
     return torch is not None and bool(torch.cuda.is_initialized())
 
 
-def worth_moving(rows: int, models: int, weights: int, started: bool = True) -> bool:
+def worth_moving(
+    rows: int, models: int, weights: int, started: bool = True, network: bool = False, recorded: bool = True
+) -> bool:
     """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
 
-    `models` are trained together, all training sets counted; `weights` are the numbers that one of them trains;
-    `started` tells whether CUDA is in use already.
+    `models` are trained together, all training sets counted; `weights` are the numbers that one of them trains.
+    `started` tells whether CUDA is in use already, `network` whether the processor's steps are torch's too, and
+    `recorded` whether the accelerator records a step and replays it.
     """
-    border = _WORTH_MOVING if started else _STARTING * _WORTH_MOVING
-    return rows * models * (_OF_THE_LOSS + weights) >= border
+    here = _A_PATIENT * rows * models * (_OF_THE_LOSS + weights) + network * _A_NETWORK
+    there = _A_RECORDED_STEP if recorded else _A_STEP
+    return here >= there * (1 if started else _STARTING)
 
 
 def worth_solving_there(rows: int, features: int, started: bool = True) -> bool:

@@ -19,7 +19,7 @@ from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.steps import stepped, take_steps
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
-from drosurv.networks import Linear, ModuleBatch, coefficients, squared_norm
+from drosurv.networks import Linear, ModuleBatch, coefficients, recordable, squared_norm
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
 from drosurv.solvers import Criterion, Growth, LinearProblem, best_round, boost, held_out, minimise
@@ -32,7 +32,7 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         (_with_neighborhoods(recipe, training, schedule), training)
         for recipe, training in zip(recipes, trainings, strict=True)
     ]
-    device = _device(trainings, schedule)
+    device = _device(recipes, trainings, schedule)
     try:
         there = [recipe for recipe, _ in pairs]
         results = None if device == "cpu" else train_on_device(there, trainings, schedule, device)
@@ -49,17 +49,21 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
     return out
 
 
-def _device(trainings: Sequence[Training], schedule: Schedule) -> str:
+def _device(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> str:
     if schedule.solver != "adam":
         return "cpu"
     n, d = trainings[0].X.shape
-    models, weights = len(trainings) * len(schedule.lr), d
-    if schedule.device == "auto" and not schedule.linear:
+    models, weights, network = len(trainings) * len(schedule.lr), d, not schedule.linear
+    recorded = recipes[0].loss.recordable
+    if schedule.device == "auto" and network:
         if resolve_device("auto", worthwhile=True) == "cpu":
             return "cpu"
         assert schedule.module is not None, "Adam trains a network"
-        weights = sum(p.numel() for p in schedule.module(d, 0).parameters())
-    return resolve_device(schedule.device, worth_moving(n, models, weights, cuda_started()))
+        module = schedule.module(d, 0)
+        weights = sum(p.numel() for p in module.parameters())
+        recorded = recorded and recordable(module)
+    worthwhile = worth_moving(n, models, weights, cuda_started(), network, recorded)
+    return resolve_device(schedule.device, worthwhile)
 
 
 def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) -> Recipe:

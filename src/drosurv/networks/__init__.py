@@ -3,7 +3,7 @@
 from drosurv.networks.device_linear import DeviceLinear
 from drosurv.networks.linear import Linear
 from drosurv.networks.mlp import coefficients, linear, mlp
-from drosurv.networks.module import ModuleBatch, build, module_scores, seeded
+from drosurv.networks.module import ModuleBatch, build, module_scores, recordable, seeded
 from drosurv.networks.trained import network_scores, network_state, restored, squared_norm
 from drosurv.networks.trees import Trees, lightgbm
 
@@ -20,6 +20,7 @@ __all__ = [
     "module_scores",
     "network_scores",
     "network_state",
+    "recordable",
     "restored",
     "seeded",
     "squared_norm",

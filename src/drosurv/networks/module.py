@@ -70,6 +70,13 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
     return scores.cpu().numpy().astype(np.float64)
 
 
+def recordable(module: Module) -> bool:
+    """Whether a module on an accelerator never waits for it: that is known of torch's own layers."""
+    own_layers = all(type(layer).__module__.startswith("torch.nn.") for layer in module.modules())
+    # Running means may be averaged by a count that is read off the device.
+    return own_layers and not list(module.buffers())
+
+
 class ModuleBatch:
     """A batch of B modules of one shape, trained together on features (n, d), or on its own of (B, n, d) each.
 
@@ -100,11 +107,8 @@ class ModuleBatch:
 
     @property
     def recordable(self) -> bool:
-        """Whether scores are work on an accelerator that never waits for it: that is known of torch's own layers."""
-        lead = self.modules[0]
-        own_layers = all(type(layer).__module__.startswith("torch.nn.") for layer in lead.modules())
-        # Running means may be averaged by a count that is read off the device.
-        return self.X.is_cuda and own_layers and not list(lead.buffers())
+        """Whether scores are work on an accelerator that never waits for it."""
+        return self.X.is_cuda and recordable(self.modules[0])
 
     def scores(self) -> Any:
         """Scores (B, n) at the current parameters."""
