@@ -51,6 +51,11 @@ def test_a_cell_is_mean_and_sd_to_four_decimals(summary):
     assert column(result_table(summary), "LPL gain / Cox's")[1] == f"{share['mean']:.2f}"
 
 
+def test_a_huge_number_is_a_power_of_ten(summary):
+    huge = summary.assign(mean=4.231494421309273e71, sd=float("nan"))
+    assert "| 4.23e+71 (–) |" in result_table(huge).to_markdown()
+
+
 def test_imparity_always_comes_with_its_interval(summary):
     for table in (result_table(summary), comparison_table(compare_flc(summary))):
         shown = [text for text in column(table, "CI(%) ↓") if not text.startswith("–")]

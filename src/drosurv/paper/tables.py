@@ -16,6 +16,7 @@ from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.presentation import NOTHING, Table, Text, text
+from drosurv.presentation.numbers import HUGE
 
 _Row = tuple[str | Text, ...]
 _NETWORKS = {"linear": "linear", "mlp": "MLP"}
@@ -136,8 +137,10 @@ def _heading(metric: TableMetric) -> Text:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """With so many decimals; a dash where there is none."""
-    return f"{value:.{digits}f}" if np.isfinite(value) else "–"
+    """With so many decimals, or as a power of ten where it is huge; a dash where there is none."""
+    if not np.isfinite(value):
+        return NOTHING
+    return f"{value:.{digits}f}" if abs(value) < HUGE else f"{value:.3g}"
 
 
 def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
@@ -158,7 +161,7 @@ def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
         return text(NOTHING)
     ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
     z = cell["difference_in_sds"]
-    difference = f"{z:+.1f}" if np.isfinite(z) else "–"
+    difference = f"{'+' if z >= 0 else ''}{number(z, 1)}"
     misaligned = cell.get("misaligned", np.nan)
     ours += f", misaligned {number(misaligned)}" if np.isfinite(misaligned) else ""
     shown = text(f"{ours} / {number(cell['published_mean'])} ({difference})")
