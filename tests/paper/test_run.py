@@ -14,7 +14,7 @@ from drosurv.datasets import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
 from drosurv.paper import METHODS, Protocol, Unit, check_result, evaluate_unit
 from drosurv.paper.cohort import cohort_of, load_dataset
-from drosurv.paper.training import train_units
+from drosurv.paper.run import train_units
 from drosurv.runs import one_thread
 
 PROTOCOL = Protocol(max_iter=20, bootstrap=20)

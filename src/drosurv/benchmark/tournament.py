@@ -61,26 +61,13 @@ def run_benchmark(
     """Run every method on every split of every dataset, compare them with Cox, and rank them.
 
     Finished units are kept under ``output/units``: a run that was stopped continues, on this machine or on one that
-    was given a copy of the folder.
+    was given a copy of the folder. Everything is also written as Markdown to the file `document`, with its diagrams
+    beside it.
 
-    Parameters
-    ----------
-    output : path
-        Folder for units, results and the log of runs.
-    datasets, methods : sequence of str, optional
-        Names, all by default; the null model and Cox are always run.
-    splits, seed : int
-        How many splits, 10 by default, and what draws them.
-    quick : bool
-        Six small datasets and three splits, unless others are asked for.
-    jobs : int, optional
-        Processes; by default one per processor core.
-    minutes : float, optional
-        Start no unit later than this; what is missing is done by the next run.
-    document : path, optional
-        Also write everything as a Markdown document to this file, with its diagrams beside it.
-    report : callable, optional
-        Told the progress.
+    `datasets` and `methods` are names, all by default; the null model and Cox are always run. `seed` draws the
+    `splits`, 10 by default. `quick` means six small datasets and three splits, unless others are asked for. There are
+    `jobs` processes, by default one per processor core. No unit is started after so many `minutes`; what is missing is
+    done by the next run. `report` is told the progress.
     """
     datasets = datasets or (QUICK_DATASETS if quick else None)
     names = list(datasets or DATASETS)

@@ -6,7 +6,6 @@ from drosurv.paper.comparison import agreement, compare
 from drosurv.paper.known_reasons import KNOWN_REASONS, Reason, known_reasons
 from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.nearest import nearest_settings, nearest_table
-from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import EXPERIMENTS, Experiment, find_experiments, plan_units
 from drosurv.paper.published import load_published
 from drosurv.paper.reproduction import Reproduction, reproduce
@@ -17,7 +16,7 @@ from drosurv.paper.shrinkage import gain_share
 from drosurv.paper.summary import summarise
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
-from drosurv.paper.tabulation import Tabulation, tabulate
+from drosurv.paper.tabulation import Tabulation, tabulate, write_outputs, write_table
 from drosurv.paper.unit import Protocol, Unit
 
 __all__ = [

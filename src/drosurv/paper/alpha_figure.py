@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CURVE_METRICS = tuple(
-    metric for metric in TABLE_METRICS if metric.kind == "fairness" or metric.name == "concordance_index"
-)
+# The c-index and the five disparities.
+CURVE_METRICS = (TABLE_METRICS[0], *TABLE_METRICS[4:])
 # Okabe and Ito's colours, told apart with any colour vision; markers tell them apart in grey.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 _MARKERS = ("o", "s", "^", "D")

@@ -105,54 +105,46 @@ _PENALTIES = (
 )
 
 
-def _baselines(network: Network) -> Iterator[Method]:
+def _papers(network: Network) -> Iterator[Method]:
     name, label = _PLAIN[network]
     yield Method(name, label, label, "CoxPH", network, (), (_LR,))
     for suffix, penalty, plain, latex in _PENALTIES:
-        parameters, grid = (("penalty", penalty),), (("weight", WEIGHTS), _LR)
-        yield Method(
-            f"{name}-{suffix}", label + plain, label + latex, "RegularizedCox", network, parameters, grid
-        )
+        names = f"{name}-{suffix}", label + plain, label + latex
+        grid = ("weight", WEIGHTS), _LR
+        yield Method(*names, "RegularizedCox", network, (("penalty", penalty),), grid)
+    yield _robust(network, ("dro-cox", "DRO-COX", r"\textsc{DRO-COX}"), "DROCox", "paper", ball="paper")
+    yield from _splits(network)
 
 
-def _scaled(network: Network) -> Method:
+def _beyond(network: Network) -> Iterator[Method]:
+    for ball, note in (("chi2", "(chi2)"), ("cvar", "(CVaR)")):
+        names = f"dro-cox-{ball}", f"DRO-COX {note}", rf"\textsc{{DRO-COX}} {note}"
+        yield _robust(network, names, "DROCox", "beyond", ball=ball)
     name, label = _PLAIN[network]
-    heading = f"{label} x c", rf"{label} $\times$ c"
-    return Method(f"{name}-scaled", *heading, "CoxPH", network, (), (_LR,), factors=FACTORS, origin="beyond")
+    names = f"{name}-scaled", f"{label} x c", rf"{label} $\times$ c"
+    yield Method(*names, "CoxPH", network, (), (_LR,), factors=FACTORS, origin="beyond")
 
 
-def _robust(
-    network: Network,
-    suffix: str,
-    heading: tuple[str, str],
-    estimator: str,
-    parameters: tuple[tuple[str, Any], ...],
-    origin: Origin,
-) -> Method:
-    deep, word = ("deep-", "Deep ") if network == "mlp" else ("", "")
-    names = f"{deep}dro-cox{suffix}", word + heading[0], word + heading[1]
-    return Method(*names, estimator, network, parameters, (("alpha", ALPHAS), _LR), origin=origin)
-
-
-def _dro(network: Network, ball: str, suffix: str = "", note: str = "", origin: Origin = "paper") -> Method:
-    heading = f"DRO-COX{note}", rf"\textsc{{DRO-COX}}{note}"
-    return _robust(network, suffix, heading, "DROCox", (("ball", ball),), origin)
+def _ablations(network: Network) -> Iterator[Method]:
+    for n2 in (0.1, 0.2, 0.3, 0.4):
+        yield from _splits(network, f"-n2-{n2}", f", n2 = {n2}n", "ablation", n1=round(1 - n2, 1))
+    yield from _splits(network, "-one-side", ", ONE SIDE", "ablation", sides="one")
 
 
 def _splits(
     network: Network,
     suffix: str = "",
     note: str = "",
+    origin: Origin = "paper",
     *,
     n1: float = 0.5,
     sides: str = "both",
-    origin: Origin = "paper",
 ) -> Iterator[Method]:
     """A split method, and the same trained with the published gradient."""
-    heading = f"DRO-COX (SPLIT{note})", rf"\textsc{{DRO-COX (SPLIT{note})}}"
+    names = f"dro-cox-split{suffix}", f"DRO-COX (SPLIT{note})", rf"\textsc{{DRO-COX (SPLIT{note})}}"
     # The rows were already shuffled by the train/validation split, so the first rows are a random half.
-    parameters = (("ball", "paper"), ("n1", n1), ("sides", sides), ("shuffle", False))
-    right = _robust(network, f"-split{suffix}", heading, "DROCoxSplit", parameters, origin)
+    parameters = {"ball": "paper", "n1": n1, "sides": sides, "shuffle": False}
+    right = _robust(network, names, "DROCoxSplit", origin, **parameters)
     yield right
     yield replace(
         right,
@@ -165,22 +157,20 @@ def _splits(
     )
 
 
-def _all_methods() -> Iterator[Method]:
-    for network in _PLAIN:
-        yield from _baselines(network)
-        yield _dro(network, "paper")
-        yield from _splits(network)
-    for network in _PLAIN:
-        yield _dro(network, "chi2", "-chi2", " (chi2)", "beyond")
-        yield _dro(network, "cvar", "-cvar", " (CVaR)", "beyond")
-        yield _scaled(network)
-    for network in _PLAIN:
-        for n2 in (0.1, 0.2, 0.3, 0.4):
-            n1 = round(1 - n2, 1)
-            yield from _splits(network, f"-n2-{n2}", f", n2 = {n2}n", n1=n1, origin="ablation")
-        yield from _splits(network, "-one-side", ", ONE SIDE", sides="one", origin="ablation")
+def _robust(
+    network: Network, names: tuple[str, str, str], estimator: str, origin: Origin, **parameters: Any
+) -> Method:
+    (name, label, latex), grid = names, (("alpha", ALPHAS), _LR)
+    deep, word = ("deep-", "Deep ") if network == "mlp" else ("", "")
+    full = deep + name, word + label, word + latex
+    return Method(*full, estimator, network, tuple(parameters.items()), grid, origin=origin)
 
 
-METHODS = {method.name: method for method in _all_methods()}
+METHODS = {
+    method.name: method
+    for rows in (_papers, _beyond, _ablations)
+    for network in _PLAIN
+    for method in rows(network)
+}
 # By the method they stand for: its published rows come from a mistaken gradient, trained beside the right one.
 AS_PUBLISHED = {method.stands_for: method for method in METHODS.values() if method.stands_for is not None}

@@ -39,7 +39,7 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     names, scales = list(_SCALE), list(_SCALE.values())
     shown = grid.loc[grid["part"] == "test"]
     row_of = ["experiment", "dataset", "attribute", "method"]
-    records: list[dict[str, Any]] = []
+    rows: list[pd.DataFrame] = []
     for (experiment, dataset, attribute, method), cells in published.groupby(row_of, sort=False):
         cohort = shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
         theirs = cells.set_index("metric")
@@ -55,23 +55,18 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
             ranked = pd.DataFrame({"near": -(z.abs() <= AGREEMENT).sum(axis=1), "far": z.abs().max(axis=1)})
             best = ranked.sort_values(["near", "far"], kind="stable").index[0]
             others = settings[[*_INTERVAL.values(), "misaligned_brier_score"]].mean().loc[best]
-            key = {"experiment": experiment, "method": method, "trained": trained}
-            setting = settings[list(PARAMETERS)].first().loc[best].to_dict()
-            for name in names:
-                ends = _INTERVAL if name == "concordance_imparity" else {}
-                record = {
-                    **key,
-                    "metric": name,
-                    **setting,
-                    "nearest_mean": means.loc[best, name],
-                    **{end: _SCALE[name] * others[column] for end, column in ends.items()},
-                    "nearest_difference_in_sds": z.loc[best, name],
-                    "published_mean": theirs.loc[name, "mean"],
-                    "misaligned_brier_score": others["misaligned_brier_score"],
-                    "published_brier_score": theirs.loc["integrated_brier_score", "mean"],
-                }
-                records.append(record)
-    return pd.DataFrame(records, columns=_COLUMNS)
+            found = pd.DataFrame({"nearest_mean": means.loc[best], "nearest_difference_in_sds": z.loc[best]})
+            found["published_mean"] = theirs.loc[names, "mean"]
+            for end, column in _INTERVAL.items():
+                found.loc["concordance_imparity", end] = _SCALE["concordance_imparity"] * others[column]
+            of_row = {
+                **{"experiment": experiment, "method": method, "trained": trained},
+                **settings[list(PARAMETERS)].first().loc[best],
+                "misaligned_brier_score": others["misaligned_brier_score"],
+                "published_brier_score": theirs.loc["integrated_brier_score", "mean"],
+            }
+            rows.append(found.rename_axis("metric").reset_index().assign(**of_row))
+    return pd.concat(rows)[_COLUMNS].reset_index(drop=True) if rows else pd.DataFrame(columns=_COLUMNS)
 
 
 def nearest_table(nearest: pd.DataFrame) -> Table:

@@ -13,12 +13,9 @@ def load_published() -> pd.DataFrame:
     They are the tables tuned by CI of FLC (age), SUPPORT (gender) and SEER (race), the table over n2 and the
     one of one side against both; the paper's source holds no numbers for the other tables.
 
-    Returns
-    -------
-    DataFrame, one row per cell
-        ``experiment`` (a name in ``EXPERIMENTS``), ``dataset``, ``attribute``, ``method`` (a name in
-        ``METHODS``), ``metric`` (a name in ``TABLE_METRICS``), ``mean`` and ``sd`` over ten repeats, in the
-        printed unit (concordance imparity in percent).
+    One row per cell: ``experiment`` (a name in ``EXPERIMENTS``), ``dataset``, ``attribute``, ``method`` (a name in
+    ``METHODS``), ``metric`` (a name in ``TABLE_METRICS``), ``mean`` and ``sd`` over ten repeats, in the printed unit
+    (concordance imparity in percent).
 
     Examples
     --------

@@ -17,13 +17,11 @@ from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
 from drosurv.paper.document import write_document
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
-from drosurv.paper.outputs import write_outputs, write_table
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
 from drosurv.paper.result import check_result, gather
-from drosurv.paper.run import evaluate_unit
+from drosurv.paper.run import evaluate_unit, train_units
 from drosurv.paper.selection import parse_select_on
-from drosurv.paper.tabulation import Tabulation, tabulate
-from drosurv.paper.training import train_units
+from drosurv.paper.tabulation import Tabulation, tabulate, write_outputs, write_table
 from drosurv.paper.unit import Protocol
 from drosurv.runs import Outcome, Progress, command_line, run_units
 
@@ -76,33 +74,19 @@ def reproduce(
     """Rebuild the paper's tables and figure, or the part asked for.
 
     Finished units are kept under ``output/units``; a run that was stopped continues where it was, and a changed
-    setting looks for other files.
+    setting looks for other files. Tables, figure and the log of runs are written into the same folder, and everything
+    as one Markdown document to the file `document`.
 
-    Parameters
-    ----------
-    output : path
-        Folder for units, tables, figure and the log of runs.
-    only, methods : sequence of str, optional
-        Names of experiments or datasets, and of methods; Cox, and DeepSurv where an MLP is, are always added.
-    repeats, protocol
-        How many repeats, and how units are trained and scored.
-    quick : bool
-        The three tables with published numbers, linear methods, three repeats, unless `only`, `methods` or
-        `repeats` ask for something else. Units are those of a full run, which reuses them.
-    select_on : "validation" or "test"
-        Part on which settings are chosen; "test" is a diagnostic.
-    device : str
-        Where to train: "cpu", "cuda", or "auto" for CUDA where there is one. On an accelerator all repeats of a
-        method are one batch, and processes score meanwhile.
-    jobs : int, optional
-        Processes; by default one per processor core, and beside an accelerator no more than eight: scoring
-        does not take longer than training then, and more would only take memory.
-    seer_file : path, optional
-        A copy of SEER to read instead of the downloaded one.
-    document : path, optional
-        Also write everything as one Markdown document to this file.
-    report : callable, optional
-        Told the progress.
+    `only` names experiments or datasets, and `methods` methods; Cox, and DeepSurv where an MLP is, are always added.
+    `quick` means the three tables with published numbers, linear methods and three repeats, unless something else is
+    asked for; its units are those of a full run, which reuses them. Settings are chosen on the part `select_on`;
+    "test" is a diagnostic. `seer_file` is a copy of SEER to read instead of the downloaded one. `report` is told the
+    progress.
+
+    Units are trained on the `device` "cpu" or "cuda", or with "auto" on CUDA where there is one. On an accelerator all
+    repeats of a method are one batch, and processes score meanwhile. There are `jobs` processes, by default one per
+    processor core, and beside an accelerator no more than eight: scoring does not take longer than training then, and
+    more would only take memory.
     """
     if quick:
         only = QUICK_EXPERIMENTS if only is None else only

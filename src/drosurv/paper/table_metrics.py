@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 from drosurv.evaluation.catalogue import CATALOGUE
 
 
-@dataclass(frozen=True)
-class TableMetric:
-    """One column of the paper's tables; what it is and which way is better stands in the catalogue under its name.
+class TableMetric(NamedTuple):
+    """One column of the paper's tables: a metric's name in the catalogue, its headings, and in which way it is better.
 
-    Headings are the catalogue's unless given; with `percent`, tables print a hundred times the library's value.
+    Tables print `printed_scale` times the library's value.
     """
 
     name: str
-    kind: Literal["accuracy", "fairness"]
-    label: str = ""
-    latex: str = ""
-    percent: bool = False
+    label: str
+    latex: str
+    higher_is_better: bool
+    printed_scale: float
 
-    def __post_init__(self) -> None:
-        """Take headings from the catalogue."""
-        label = self.label or CATALOGUE[self.name].label
-        object.__setattr__(self, "label", label)
-        object.__setattr__(self, "latex", self.latex or label)
 
-    @property
-    def higher_is_better(self) -> bool:
-        """Direction of the heading's arrow."""
-        return CATALOGUE[self.name].better == "higher"
-
-    @property
-    def printed_scale(self) -> float:
-        """What the library's value is multiplied by in print."""
-        return 100.0 if self.percent else 1.0
+def _column(name: str, latex: str = "", label: str = "", printed_scale: float = 1.0) -> TableMetric:
+    """Headings are the catalogue's unless given."""
+    metric = CATALOGUE[name]
+    label = label or metric.label
+    return TableMetric(name, label, latex or label, metric.better == "higher", printed_scale)
 
 
 TABLE_METRICS = (
-    TableMetric("concordance_index", "accuracy"),
-    TableMetric("dynamic_auc", "accuracy"),
-    TableMetric("log_partial_likelihood", "accuracy"),
-    TableMetric("integrated_brier_score", "accuracy"),
-    TableMetric("individual_disparity", "fairness", latex="F$_I$"),
-    TableMetric("group_disparity", "fairness", latex="F$_G$"),
-    TableMetric("intersectional_disparity", "fairness", "F_∩", r"F$_{\cap}$"),
-    TableMetric("average_disparity", "fairness", latex="F$_A$"),
-    TableMetric("concordance_imparity", "fairness", "CI(%)", r"CI(\%)", percent=True),
+    _column("concordance_index"),
+    _column("dynamic_auc"),
+    _column("log_partial_likelihood"),
+    _column("integrated_brier_score"),
+    _column("individual_disparity", "F$_I$"),
+    _column("group_disparity", "F$_G$"),
+    _column("intersectional_disparity", r"F$_{\cap}$", "F_∩"),
+    _column("average_disparity", "F$_A$"),
+    _column("concordance_imparity", r"CI(\%)", "CI(%)", printed_scale=100.0),
 )
 METRIC_NAMES = tuple(metric.name for metric in TABLE_METRICS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
-from drosurv.tuning.candidates import CANDIDATE
+from drosurv.tuning.candidates import CANDIDATE, FOLD
 from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
@@ -31,14 +32,7 @@ from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.plots import plot_front, plot_shrinkage
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
-from drosurv.tuning.search_tables import (
-    FACTOR,
-    Scored,
-    fold_table,
-    paired_differences,
-    setting_table,
-    with_plain,
-)
+from drosurv.tuning.search_tables import FACTOR, paired_differences, setting_table, with_plain
 
 # Always measured: accuracy, and what the shrinkage control needs.
 _ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")
@@ -171,17 +165,18 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         wanted = dict.fromkeys(["concordance_index", "concordance_imparity", getattr(rule, "minimise", "")])
         compared = tuple(name for name in wanted if name in metrics)
         trials = Trials(X, target.to_structured(), labels, preparation, small, metrics, compared, replicates)
-        scored = self._score([*candidates, *references], trials, folds, len(candidates))
-        self.fold_results_ = fold_table(points, scored[: len(points)], (1.0,)).drop(columns=FACTOR)
+        rows = self._score([*candidates, *references], points, trials, folds)
+        self.fold_results_ = pd.DataFrame(chain(*rows[: len(points)])).drop(columns=FACTOR)
         self.results_ = setting_table(self.fold_results_, metrics)
         if (self.results_["error"] != "").all():
             raise ValueError(f"no setting could be trained; the first: {self.results_['error'].iloc[0]}")
-        plain, plain_folds = self._compare(references, scored[len(points) :], metrics)
+        plain = pd.DataFrame(chain(*rows[len(points) :]))
+        reference, reference_folds = self._compare(references, plain, metrics)
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
         if isinstance(rule, CarefulBudget) or not (isinstance(rule, AccuracyBudget) or type(model) is CoxPH):
             compared_by = getattr(rule, "minimise", "concordance_index")
-            differences = paired_differences(self.fold_results_, plain_folds, compared_by)
+            differences = paired_differences(self.fold_results_, reference_folds, compared_by)
             self.results_ = with_plain(self.results_, self.reference_, differences)
         self.fold_results_ = self.fold_results_.drop(columns=DRAWS, errors="ignore")
         self.rule_: SelectionRule = rule
@@ -190,7 +185,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         chosen = self.best_index_ < len(points)
         self.best_params_ = points[self.best_index_] if chosen else {}
         if self.refit:
-            best = clone(model).set_params(**self.best_params_) if chosen else clone(plain)
+            best = clone(model).set_params(**self.best_params_) if chosen else clone(reference)
             self.best_estimator_ = self._refitted(preparation, best, X, y, labels)
         return self
 
@@ -216,13 +211,12 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         return Pipeline([*preparation.steps, (self.estimator.steps[-1][0], model)])
 
     def _compare(
-        self, references: Sequence[NetworkEstimator], scored: Scored, metrics: Sequence[str]
+        self, references: Sequence[NetworkEstimator], plain: pd.DataFrame, metrics: Sequence[str]
     ) -> tuple[NetworkEstimator, pd.DataFrame]:
         """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain.
 
         Returns that model and its scores by fold.
         """
-        plain = fold_table([{"lr": model.lr} for model in references], scored, FACTORS)
         as_trained = plain.loc[plain[FACTOR] == 1.0]
         table = setting_table(as_trained, metrics)
         if table["concordance_index"].isna().all():
@@ -232,14 +226,14 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             )
         best = int(table["concordance_index"].argmax())
         # Each factor is a setting of its own.
-        own = plain.loc[plain[CANDIDATE] == best]
+        own = plain.loc[plain[CANDIDATE] == table.index[best]]
         self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
         for table in (self.results_, self.control_):
             table["gain_share"] = kept_share(
                 table["gain_over_null"], float(self.control_["gain_over_null"].iloc[0])
             )
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
-        return references[best], as_trained.loc[as_trained[CANDIDATE] == best]
+        return references[best], own.loc[own[FACTOR] == 1.0]
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None, comparable: bool) -> tuple[str, ...]:
         read = [
@@ -276,14 +270,21 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))
 
     def _score(
-        self, models: list[NetworkEstimator], trials: Trials, folds: Sequence[Fold], n_candidates: int
-    ) -> list[list[list[dict[str, Any]]]]:
-        """Metrics per model, fold and factor."""
-        # Only the unregularised models, which come last, are also scored shrunk.
-        plain = [[n_candidates + k for k in part] for part in batches(models[n_candidates:])]
+        self,
+        models: list[NetworkEstimator],
+        points: Sequence[dict[str, Any]],
+        trials: Trials,
+        folds: Sequence[Fold],
+    ) -> list[list[dict[str, Any]]]:
+        """Of each model one row per fold and factor: its number, its parameters and its metrics.
+
+        After the settings come the unregularised models, and only they are also scored shrunk.
+        """
+        settings = [*points, *({"lr": model.lr} for model in models[len(points) :])]
+        plain = [[len(points) + m for m in part] for part in batches(models[len(points) :])]
         tasks: list[tuple[list[int], tuple[float, ...], int]] = [
             (part, factors, k)
-            for parts, factors in ((batches(models[:n_candidates]), (1.0,)), (plain, FACTORS))
+            for parts, factors in ((batches(models[: len(points)]), (1.0,)), (plain, FACTORS))
             for part in parts
             for k in range(len(folds))
         ]
@@ -291,13 +292,16 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
             delayed(trials.fold)([clone(models[m]) for m in part], folds[k], factors)
             for part, factors, k in tasks
         )
-        out: list[list[list[dict[str, Any]]]] = [[[] for _ in folds] for _ in models]
+        rows: list[list[dict[str, Any]]] = [[] for _ in models]
         with bar(f"{type(models[0]).__name__} search", len(tasks), shown=self.verbose, late=True) as advance:
-            for (part, _, k), rows in zip(tasks, work, strict=True):
-                for m, found in zip(part, rows, strict=True):
-                    out[m][k] = found
+            for (part, factors, k), scored in zip(tasks, work, strict=True):
+                for m, by_factor in zip(part, scored, strict=True):
+                    rows[m] += [
+                        {CANDIDATE: m, FOLD: k, FACTOR: factor, **settings[m], **found}
+                        for factor, found in zip(factors, by_factor, strict=True)
+                    ]
                 advance()
-        return out
+        return rows
 
     def predict(self, X: Any) -> FloatArray:
         """Log risk (n,) by the chosen setting; higher means sooner."""

@@ -17,21 +17,6 @@ FACTOR = "factor"
 # These carry an interval, because a choice by them is only as good as they are known.
 WITH_INTERVAL = ("concordance_index", "concordance_imparity")
 
-# Scores by setting, fold and factor.
-Scored = Sequence[Sequence[Sequence[dict[str, Any]]]]
-
-
-def fold_table(points: Sequence[dict[str, Any]], scored: Scored, factors: Sequence[float]) -> pd.DataFrame:
-    """One row per setting, fold and factor that scores were multiplied by, with its parameters and metrics."""
-    return pd.DataFrame(
-        [
-            {CANDIDATE: number, FOLD: fold, FACTOR: factor, **point, **metrics}
-            for number, (point, folds) in enumerate(zip(points, scored, strict=True))
-            for fold, rows in enumerate(folds)
-            for factor, metrics in zip(factors, rows, strict=True)
-        ]
-    )
-
 
 def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per setting, indexed by its number: means over folds, standard errors and intervals.
