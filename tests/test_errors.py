@@ -22,6 +22,24 @@ def test_each_surface_writes_arguments_in_its_own_way():
     assert (error.argument, error.value) == ("event_value", ...)
 
 
+@pytest.mark.parametrize("value", ["a\"b'c=\n", 0.5, True, None, [1, "x"], -3])
+def test_an_argument_formatted_into_a_sentence_is_still_known(value):
+    error = ArgumentError(
+        f"{Argument('X')} is odd: pass {Argument('event_value', value)}, or {Argument('drop')}."
+    )
+    assert error.args == (
+        *(Argument("X"), " is odd: pass ", Argument("event_value", value)),
+        *(", or ", Argument("drop"), "."),
+    )
+    assert str(error) == f"X is odd: pass event_value={value!r}, or drop."
+    assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+def test_a_value_that_cannot_be_read_back_is_told_as_it_is_written():
+    error = ArgumentError(f"not {Argument('network', np.mean)}, a function.")
+    assert str(error) == f"not network={np.mean!r}, a function."
+
+
 def test_an_argument_that_is_not_as_it_must_be():
     error = ArgumentError.must("alpha", "lie in (0, 1]", 0, "pass a share such as 0.2")
     assert str(error) == "alpha must lie in (0, 1], got 0: pass a share such as 0.2."

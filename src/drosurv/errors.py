@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
+
+# Characters that stand around an argument in a formatted message; no text of a user holds them.
+_MARKS = "\ue000\ue001"
+_MARKED = re.compile(f"{_MARKS[0]}(.*?){_MARKS[1]}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -19,15 +25,31 @@ class Argument:
     def __str__(self) -> str:
         return self.name if self.value is ... else f"{self.name}={self.value!r}"
 
+    def __format__(self, _: str) -> str:
+        # Within a message, from which `Worded` takes it out again.
+        return f"{_MARKS[0]}{self!s}{_MARKS[1]}"
 
-class Worded:
-    """A message in parts, joined without spaces: text, and the arguments it mentions.
+    @classmethod
+    def read(cls, text: str) -> Self | str:
+        """The argument that is written so; the text itself where its value is no plain number, text or list."""
+        name, _, value = text.partition("=")
+        try:
+            return cls(name, ast.literal_eval(value)) if value else cls(name)
+        except (ValueError, SyntaxError):
+            return text
+
+
+class Worded(Exception):
+    """A message, and the arguments it mentions: as parts, or formatted into the text.
 
     `value` is what the first of them was given, where that is the fault; ``...`` otherwise.
     """
 
-    args: tuple[Any, ...]
+    args: tuple[str | Argument, ...]
     value: Any = ...
+
+    def __init__(self, *message: str | Argument) -> None:
+        super().__init__(*(part for given in message for part in _parts(given)))
 
     @property
     def argument(self) -> str | None:
@@ -48,7 +70,7 @@ class ArgumentError(Worded, ValueError):
     Examples
     --------
     >>> from drosurv.errors import Argument, ArgumentError
-    >>> print(ArgumentError("which value means the event? Pass ", Argument("event_value", "yes"), "."))
+    >>> print(ArgumentError(f"which value means the event? Pass {Argument('event_value', 'yes')}."))
     which value means the event? Pass event_value='yes'.
     >>> error = ArgumentError.must("alpha", "lie in (0, 1]", 0)
     >>> print(error)
@@ -71,6 +93,16 @@ class ArgumentWarning(Worded, UserWarning):
 
 class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
+
+
+def _parts(message: str | Argument) -> Iterator[str | Argument]:
+    if isinstance(message, Argument):
+        yield message
+        return
+    # Every second piece stood between the marks.
+    for place, piece in enumerate(_MARKED.split(message)):
+        if piece:
+            yield Argument.read(piece) if place % 2 else piece
 
 
 def warn_caller(*message: str | Argument | Warning, category: type[Warning] = ArgumentWarning) -> None:

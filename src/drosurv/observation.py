@@ -101,15 +101,15 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     """Finite numbers (n,) of an argument."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(Argument(name), f" must hold numbers, got {array.dtype}.")
+        raise ArgumentError(f"{Argument(name)} must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)
     if array.shape != (n,):
         raise ArgumentError.must(name, f"have one value per row, shape ({n},)", array.shape)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
         raise ArgumentError(
-            Argument(name),
-            f" contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair those rows.",
+            f"{Argument(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
+            "those rows."
         )
     return array
 
@@ -118,10 +118,10 @@ def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatA
     """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
     if fitted_with and offset is None:
         raise ArgumentError(
-            "the model was fitted with an offset: give ", Argument("offset"), ", zeros for none."
+            f"the model was fitted with an offset: give {Argument('offset')}, zeros for none."
         )
     if offset is not None and not fitted_with:
-        raise ArgumentError("the model was fitted without an offset; leave ", Argument("offset"), " out.")
+        raise ArgumentError(f"the model was fitted without an offset; leave {Argument('offset')} out.")
     return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
 
@@ -133,9 +133,8 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     missing = np.flatnonzero(series.isna())
     if len(missing):
         raise ArgumentError(
-            Argument(name),
-            f" contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom those rows belong "
-            "with. Drop them, or give each a label of its own.",
+            f"{Argument(name)} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom "
+            "those rows belong with. Drop them, or give each a label of its own."
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -148,9 +147,9 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
     if len(late):
         row = late[0]
         raise ArgumentError(
-            Argument("entry"),
-            f" must be before the time of the row; it is not in {len(late)} rows (first at row {row}: entry "
-            f"{since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct its times.",
+            f"{Argument('entry')} must be before the time of the row; it is not in {len(late)} rows (first at row "
+            f"{row}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct "
+            "its times."
         )
     return since
 
@@ -176,20 +175,15 @@ def _check_rows_of_patients(
     if entry is None:
         first = order[np.flatnonzero(same)[0]]
         raise ArgumentError(
-            Argument("id"),
-            f" names several rows for {labels[patient[first]]!r}, but there are no entry times: give each row's start "
-            "as ",
-            Argument("entry"),
-            ".",
+            f"{Argument('id')} names several rows for {labels[patient[first]]!r}, but there are no entry times: give "
+            f"each row's start as {Argument('entry')}."
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
     if over.any():
         later = order[1:][over][0]
         earlier = order[:-1][over][0]
         raise ArgumentError(
-            f"rows {earlier} and {later} of ",
-            Argument("id"),
-            f" {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
+            f"rows {earlier} and {later} of {Argument('id')} {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
             f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
-            "at one time.",
+            "at one time."
         )

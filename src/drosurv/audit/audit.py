@@ -188,9 +188,8 @@ def _fitted(
     estimator = final_step(model)
     if follow_up is None:
         raise ArgumentError(
-            Argument("y_train"),
-            f" is needed: {type(estimator).__name__} does not keep the training patients' follow-up. Pass the "
-            "training target.",
+            f"{Argument('y_train')} is needed: {type(estimator).__name__} does not keep the training patients' "
+            "follow-up. Pass the training target."
         )
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
     compared, left_out = _taken(reference, model, X), "The model is not compared with plain Cox: "

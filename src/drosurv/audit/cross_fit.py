@@ -82,9 +82,8 @@ def cross_fitted_from_entry(
     unknown = [name for name in given if name not in understood]
     if unknown:
         raise ArgumentError(
-            f"{type(final_step(recipe)).__name__} cannot be trained in folds with ",
-            Argument(unknown[0]),
-            ", for which it has no definition: leave it out, or audit another model.",
+            f"{type(final_step(recipe)).__name__} cannot be trained in folds with {Argument(unknown[0])}, for which "
+            "it has no definition: leave it out, or audit another model."
         )
     survival = np.empty((len(scale.target), len(scale.times)))
     options = {f"{prefix}{name}": values for name, values in given.items()}
@@ -122,7 +121,7 @@ def _trained(
     parts = fold_parts(event, folds, seed) if isinstance(folds, int) else folds
     if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(event))):
         raise ArgumentError(
-            Argument("folds"), " must predict every patient once: the rows to predict are not all rows."
+            f"{Argument('folds')} must predict every patient once: the rows to predict are not all rows."
         )
     for train, test in parts:
         own = {name: take(values, train) for name, values in options.items()}

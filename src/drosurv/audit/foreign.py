@@ -142,12 +142,11 @@ def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> Predictio
         scores = risk if values is None else values
         if scores is None:
             raise ArgumentError(
-                Argument("predictions"),
-                " or risk is needed: pass predicted survival at times, or risk scores.",
+                f"{Argument('predictions')} or risk is needed: pass predicted survival at times, or risk scores."
             )
         return Predictions(scores)
     if times is None:
-        raise ArgumentError(Argument("times"), " is needed: pass the time of each column of predictions.")
+        raise ArgumentError(f"{Argument('times')} is needed: pass the time of each column of predictions.")
     return PredictionGrid.parse((times, values), n)
 
 
@@ -187,6 +186,6 @@ def _times_of(columns: Any) -> FloatArray:
         return np.array([float(name) for name in columns])
     except (TypeError, ValueError):
         raise ArgumentError(
-            Argument("times"),
-            f" is needed: the columns of predictions are not named by times: {[str(name) for name in columns]}.",
+            f"{Argument('times')} is needed: the columns of predictions are not named by times: "
+            f"{[str(name) for name in columns]}."
         ) from None

@@ -69,15 +69,12 @@ def prediction_columns(
     """
     at = _given(frame, survival) if survival else _recognised(frame)
     if risk is not None and risk not in frame.columns:
-        raise ArgumentError(Argument("risk", risk), f" is not a column; the table has {[*frame.columns]}.")
+        raise ArgumentError(f"{Argument('risk', risk)} is not a column; the table has {[*frame.columns]}.")
     scores = risk or next((name for name in frame.columns if str(name).lower() in _RISKS), None)
     if not at and scores is None:
         raise ArgumentError(
-            "no column of the table is recognised as predictions: name columns of predicted survival in ",
-            Argument("survival"),
-            ", such as S365=365,S730=730, or the column of risk scores in ",
-            Argument("risk"),
-            ".",
+            "no column of the table is recognised as predictions: name columns of predicted survival in "
+            f"{Argument('survival')}, such as S365=365,S730=730, or the column of risk scores in {Argument('risk')}."
         )
     ordered = sorted(at, key=lambda name: at[name])
     names = (*ordered, *([] if scores is None else [scores]))
@@ -98,9 +95,8 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
         match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
         if name not in frame.columns or match is None:
             raise ArgumentError(
-                Argument("survival", entry),
-                " must be a column whose name ends in its time, or COLUMN=TIME; the table has "
-                f"{[str(known) for known in frame.columns]}.",
+                f"{Argument('survival', entry)} must be a column whose name ends in its time, or COLUMN=TIME; the "
+                f"table has {[str(known) for known in frame.columns]}."
             )
         found[name] = float(match[1])
     return found
@@ -128,17 +124,14 @@ def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:
         values: FloatArray = frame[list(names)].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
-            Argument("predictions"),
-            f": the columns {list(names)} must hold numbers alone. If a comma is the decimal mark, pass ",
-            Argument("decimal", ","),
-            ".",
+            f"{Argument('predictions')}: the columns {list(names)} must hold numbers alone. If a comma is the decimal "
+            f"mark, pass {Argument('decimal', ',')}."
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
         raise ArgumentError(
-            Argument("predictions"),
-            f" are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave these patients out, and "
-            "say so.",
+            f"{Argument('predictions')} are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave "
+            "these patients out, and say so."
         )
     return values
 

@@ -64,8 +64,8 @@ def find_stops(
         can_train = X_train is not None and has_rows(y_train)
         if len(alphas) and alpha_path is not None and not can_train:
             raise ArgumentError(
-                Argument("alpha_path"),
-                " names shares to train models at, which needs training patients: pass X_train and y_train.",
+                f"{Argument('alpha_path')} names shares to train models at, which needs training patients: pass "
+                "X_train and y_train."
             )
         path = train_alpha_path(model, X_train, y_train, alphas) if can_train and len(alphas) else {}
         skipped = [

@@ -179,5 +179,5 @@ def find_contenders(names: list[str] | None) -> list[Contender]:
         return list(CONTENDERS.values())
     for name in names:
         if name not in CONTENDERS:
-            raise ArgumentError(Argument("methods", name), f" is not one of {', '.join(CONTENDERS)}.")
+            raise ArgumentError(f"{Argument('methods', name)} is not one of {', '.join(CONTENDERS)}.")
     return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

@@ -46,7 +46,7 @@ def check_parameters(estimator: Any, names: Iterable[str]) -> None:
                 if robust
                 else f", which takes {', '.join(taken)}"
             )
-            raise ArgumentError(Argument(name), f" has no meaning for {type(estimator).__name__}{remedy}.")
+            raise ArgumentError(f"{Argument(name)} has no meaning for {type(estimator).__name__}{remedy}.")
 
 
 def _shrinks(estimator: Any) -> bool:

@@ -51,7 +51,7 @@ def card(name: str) -> Card:
     """
     if name not in CARDS:
         raise ArgumentError(
-            Argument("name"), f" {name!r} is not a dataset; choose one of {', '.join(CARDS)}."
+            f"{Argument('name')} {name!r} is not a dataset; choose one of {', '.join(CARDS)}."
         )
     return CARDS[name]
 

@@ -125,10 +125,8 @@ class AcceleratedFailureTime(RobustEstimator):
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):
             if getattr(self, name) != plain:
                 raise ArgumentError(
-                    Argument(name, getattr(self, name)),
-                    " is not maximum likelihood, so its information gives no standard errors; fit ",
-                    Argument(name, plain),
-                    " beside it.",
+                    f"{Argument(name, getattr(self, name))} is not maximum likelihood, so its information gives no "
+                    f"standard errors; fit {Argument(name, plain)} beside it."
                 )
         units = options.get("scale")
         units = np.ones(len(self.coef_) + 2) if units is None else np.append(units, [1.0, 1.0])

@@ -51,8 +51,8 @@ class AdversarialReweighting(AnyLoss):
         for name in ("batch_size", "early_stopping"):
             if getattr(self, name):
                 raise ArgumentError(
-                    Argument(name, getattr(self, name)),
-                    " would show the adversary other patients at every step; train on everybody.",
+                    f"{Argument(name, getattr(self, name))} would show the adversary other patients at every step; "
+                    "train on everybody."
                 )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

@@ -141,9 +141,8 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         undefined = [argument for argument in given if argument not in self._observes]
         if undefined:
             raise ArgumentError(
-                f"{name} has no definition for ",
-                Argument(undefined[0]),
-                f": {self._undefined}. Use CoxPH, DROCox, DROCoxSplit or RegularizedCox.",
+                f"{name} has no definition for {Argument(undefined[0])}: {self._undefined}. Use CoxPH, DROCox, "
+                "DROCoxSplit or RegularizedCox."
             )
         return observed_training(training, parse_target(y), given, name=name, robust=self._weighs_losses)
 
@@ -158,7 +157,7 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         target = parse_target(y)
         if len(target) != len(X):
             raise ArgumentError(
-                Argument("X"), f" and y must have the same number of rows, got {len(X)} and {len(target)}."
+                f"{Argument('X')} and y must have the same number of rows, got {len(X)} and {len(target)}."
             )
         n_rows, weight, kept = len(X), None, np.arange(len(X))
         if sample_weight is not None:
@@ -169,14 +168,14 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
             weight = given[kept]
             if not target.event.any():
                 raise ArgumentError(
-                    Argument("sample_weight"), " leaves no patient with an event; every event has weight 0."
+                    f"{Argument('sample_weight')} leaves no patient with an event; every event has weight 0."
                 )
             if (weight == 1.0).all():
                 weight = None
         if np.ptp(target.time) == 0:
             raise ArgumentError(
-                Argument("y"),
-                f" has a single time, {target.time[0]}, for every patient: there is no order to learn from.",
+                f"{Argument('y')} has a single time, {target.time[0]}, for every patient: there is no order to learn "
+                "from."
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         given_names = getattr(self, "feature_names_in_", None)

@@ -105,9 +105,8 @@ class Baseline:
         """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
         if labels is None:
             raise ArgumentError(
-                f"the model was fitted with strata {list(self.strata)}: give ",
-                Argument("strata"),
-                ", one for each patient.",
+                f"the model was fitted with strata {list(self.strata)}: give {Argument('strata')}, one for each "
+                "patient."
             )
         given = np.asarray(labels, dtype=object)
         if given.shape != (n,):
@@ -116,7 +115,7 @@ class Baseline:
         unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
         if unknown:
             known = list(self.strata)
-            raise ArgumentError(Argument("strata"), f" contains {unknown[0]!r}, but the model knows {known}.")
+            raise ArgumentError(f"{Argument('strata')} contains {unknown[0]!r}, but the model knows {known}.")
         found = np.array([place[label] for label in given.tolist()], dtype=np.intp)
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):

@@ -207,10 +207,8 @@ class CoefficientInference(SurvivalEstimator):
             return "sandwich" if together else "information"
         if method in ("information", "sandwich") and not self._maximises_likelihood:
             raise ArgumentError(
-                Argument("method", method),
-                f" speaks of plain Cox, not of {self._title()}: use ",
-                Argument("method", "bootstrap"),
-                ".",
+                f"{Argument('method', method)} speaks of plain Cox, not of {self._title()}: use "
+                f"{Argument('method', 'bootstrap')}."
             )
         return method
 
@@ -286,9 +284,7 @@ class CoefficientInference(SurvivalEstimator):
     def _check_linear(self, asked: str) -> None:
         if not hasattr(self, "coef_"):
             raise ArgumentError(
-                f"{asked} speaks of coefficients, which ",
-                Argument("network", self.network),
-                " does not have.",
+                f"{asked} speaks of coefficients, which {Argument('network', self.network)} does not have."
             )
 
     def _required(self, asked: str) -> Training:

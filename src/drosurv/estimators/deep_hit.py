@@ -74,11 +74,8 @@ class DeepHit(RobustEstimator):
             raise ArgumentError.must("network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
-                Argument("alpha", self.alpha),
-                " needs ",
-                Argument("split", True),
-                ": DeepHit's ranking compares patients with each other, and only between halves is a patient's loss "
-                "one number.",
+                f"{Argument('alpha', self.alpha)} needs {Argument('split', True)}: DeepHit's ranking compares "
+                "patients with each other, and only between halves is a patient's loss one number."
             )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

@@ -36,7 +36,7 @@ def check_device(device: Any) -> None:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ArgumentError(
-            Argument("device", device), " is not a device that torch knows; use 'auto', 'cpu' or 'cuda'."
+            f"{Argument('device', device)} is not a device that torch knows; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 
@@ -111,7 +111,7 @@ def resolve_device(device: str, worthwhile: bool) -> str:
         return "cuda" if available else "cpu"
     if torch.device(device).type == "cuda" and not available:
         raise ArgumentError(
-            Argument("device", device), " was asked for, but torch sees no CUDA device; use 'cpu'."
+            f"{Argument('device', device)} was asked for, but torch sees no CUDA device; use 'cpu'."
         )
     return device
 

@@ -90,10 +90,8 @@ def _solver(criterion: Criterion, schedule: Schedule) -> str:
     convex = isinstance(criterion.loss, ConvexLoss)
     if schedule.solver == "convex" and not convex:
         raise ArgumentError(
-            Argument("solver", "convex"),
-            f" cannot train {schedule.name}: its loss has no second derivatives. Use ",
-            Argument("solver", "adam"),
-            ".",
+            f"{Argument('solver', 'convex')} cannot train {schedule.name}: its loss has no second derivatives. Use "
+            f"{Argument('solver', 'adam')}."
         )
     if schedule.solver == "auto":
         return "convex" if convex else "adam"

@@ -71,8 +71,7 @@ class GroupDROCox(SubgroupEstimator):
         assert training.codes is not None, "groups are required"
         if training.n_groups < 2:
             raise ArgumentError(
-                Argument("sensitive_features"),
-                " holds a single group: there is nothing to compare. Use CoxPH.",
+                f"{Argument('sensitive_features')} holds a single group: there is nothing to compare. Use CoxPH."
             )
         share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(training.codes, sample_weight=training.weight)

@@ -90,19 +90,13 @@ class NetworkEstimator(CoefficientInference):
                 raise ArgumentError.must("solver", "be 'auto' for trees, which are grown", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
-                Argument("solver", "convex"),
-                " needs ",
-                Argument("network", "linear"),
-                ": other networks are not convex. Use ",
-                Argument("solver", "adam"),
-                ".",
+                f"{Argument('solver', 'convex')} needs {Argument('network', 'linear')}: other networks are not "
+                f"convex. Use {Argument('solver', 'adam')}."
             )
         if self.solver == "convex" and not self._convex:
             raise ArgumentError(
-                Argument("solver", "convex"),
-                f" cannot train {type(self).__name__}: its criterion is not convex. Use ",
-                Argument("solver", "adam"),
-                ".",
+                f"{Argument('solver', 'convex')} cannot train {type(self).__name__}: its criterion is not convex. Use "
+                f"{Argument('solver', 'adam')}."
             )
         check_choice("ties", self.ties, TIES)
         if self._no_ties and self.ties != "breslow":
@@ -120,12 +114,8 @@ class NetworkEstimator(CoefficientInference):
             check_count("batch_size", self.batch_size, least=2)
             if self.device not in ("auto", "cpu"):
                 raise ArgumentError(
-                    Argument("batch_size", self.batch_size),
-                    " trains on the CPU, but ",
-                    Argument("device", self.device),
-                    "; use ",
-                    Argument("device", "cpu"),
-                    ", or no batches.",
+                    f"{Argument('batch_size', self.batch_size)} trains on the CPU, but "
+                    f"{Argument('device', self.device)}; use {Argument('device', 'cpu')}, or no batches."
                 )
         if not 0 < self.validation_fraction < 1:
             raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
@@ -135,17 +125,13 @@ class NetworkEstimator(CoefficientInference):
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
         if self.early_stopping is True and self._uses_convex:
             raise ArgumentError(
-                Argument("early_stopping", True),
-                " is for networks that are trained step by step: a linear model is solved to its optimum. Use l2, or ",
-                Argument("solver", "adam"),
-                ".",
+                f"{Argument('early_stopping', True)} is for networks that are trained step by step: a linear model is "
+                f"solved to its optimum. Use l2, or {Argument('solver', 'adam')}."
             )
         if self.recalibrate and self._own_curves:
             raise ArgumentError(
-                Argument("recalibrate", True),
-                f" stretches log hazards, but {type(self).__name__} {self._own_curves}. Use ",
-                Argument("recalibrate", False),
-                ".",
+                f"{Argument('recalibrate', True)} stretches log hazards, but {type(self).__name__} "
+                f"{self._own_curves}. Use {Argument('recalibrate', False)}."
             )
         check_device(self.device)
 

@@ -46,9 +46,8 @@ def observed_training(
             mass = _mass_of_patients(observation.patient, training)
         elif robust:
             raise ArgumentError(
-                f"{name} weighs patients by their loss, and one ",
-                Argument("id"),
-                f" has {int(events.max())} events: give one event per id, or train the plain model.",
+                f"{name} weighs patients by their loss, and one {Argument('id')} has {int(events.max())} events: give "
+                "one event per id, or train the plain model."
             )
     return replace(training, target=observation.observe(training.target), mass=mass, observation=observation)
 

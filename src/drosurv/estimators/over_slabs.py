@@ -61,9 +61,7 @@ class SolvedOverSlabs(NetworkEstimator):
         plain = training.target.is_plain and training.observation.offset is None
         if lies_there and not plain:
             raise ArgumentError(
-                "entry, strata, offset and id are not understood beside a tensor: pass ",
-                Argument("X"),
-                " as an array.",
+                f"entry, strata, offset and id are not understood beside a tensor: pass {Argument('X')} as an array."
             )
         if not plain or not (lies_there or self._solves_there((training.n_rows, training.X.shape[1]))):
             return False

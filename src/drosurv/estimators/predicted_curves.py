@@ -23,7 +23,7 @@ def cumulative_hazards(
     if isinstance(baseline, Baseline) and baseline.strata:
         return baseline.cumulative_hazard(scores, times, baseline.codes(strata, len(scores)))
     if strata is not None:
-        raise ArgumentError("the model was fitted without strata; leave ", Argument("strata"), " out.")
+        raise ArgumentError(f"the model was fitted without strata; leave {Argument('strata')} out.")
     return baseline.cumulative_hazard(scores, times)
 
 

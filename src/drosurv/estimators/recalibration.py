@@ -40,10 +40,8 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
                 model = refit(training.part(rows))
             except ValueError as error:
                 raise ArgumentError(
-                    Argument("recalibrate", True),
-                    f" trains on four fifths of the patients too, and there: {str(error).rstrip('.')}; or use ",
-                    Argument("recalibrate", False),
-                    ".",
+                    f"{Argument('recalibrate', True)} trains on four fifths of the patients too, and there: "
+                    f"{str(error).rstrip('.')}; or use {Argument('recalibrate', False)}."
                 ) from error
             scores[held] = network_scores(model.network, training.X[held])
     factor = stretch(scores, fold, training, ties)

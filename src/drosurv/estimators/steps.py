@@ -73,9 +73,8 @@ def stepped(
         scores = network_scores(network, training.X, n_outputs)
         if not np.isfinite(scores).all():
             raise ArgumentError(
-                "training diverged to infinite scores; lower ",
-                Argument("lr"),
-                f" (now {schedule.lr[b]}) or standardise the features.",
+                f"training diverged to infinite scores; lower {Argument('lr')} (now {schedule.lr[b]}) or standardise "
+                "the features."
             )
         own = np.zeros(0) if extra is None else extra[b]
         kept = (schedule.max_iter, "steps_done")

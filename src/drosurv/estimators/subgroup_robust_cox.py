@@ -129,12 +129,9 @@ class SubgroupRobustCox(SubgroupEstimator):
             enough = math.ceil(1000 * least / n - 1e-9) / 1000
             larger = (", or ", Argument("alpha", enough), " or more") if least <= n else ()
             raise ArgumentError(
-                Argument("alpha", self.alpha),
-                f" of {n} patients is {share:.4g}, fewer than ",
-                Argument("min_group", least),
-                ": no group that small can be told apart. Use ",
-                Argument("min_group", max(int(share), 1)),
-                " or less",
+                f"{Argument('alpha', self.alpha)} of {n} patients is {share:.4g}, fewer than "
+                f"{Argument('min_group', least)}: no group that small can be told apart. Use "
+                f"{Argument('min_group', max(int(share), 1))} or less",
                 *larger,
                 ".",
             )

@@ -43,9 +43,8 @@ def on_processor(X: Any, name: str) -> Any:
     """A tensor for a model that trains on the processor; one on an accelerator is not moved without being asked."""
     if X.device.type != "cpu":
         raise ArgumentError(
-            Argument("X"), f" lies on {X.device}, but this {name} is trained on the processor: pass ",
-            Argument("X.cpu()"), ".",
-        )  # fmt: skip
+            f"{Argument('X')} lies on {X.device}, but this {name} is trained on the processor: pass "
+            f"{Argument('X.cpu()')}.")  # fmt: skip
     return X.detach().numpy()
 
 

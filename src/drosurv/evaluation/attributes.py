@@ -116,14 +116,13 @@ def parse_attributes(
     columns = named_columns(sensitive_features, name)
     if EVERYONE in columns:
         raise ArgumentError(
-            Argument(name),
-            f" has an attribute called {EVERYONE!r}, which is what the tables call all patients: rename it.",
+            f"{Argument(name)} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
+            "rename it."
         )
     known = dict(labels or {})
     if unknown := [key for key in known if key not in columns]:
         raise ArgumentError(
-            Argument("labels"),
-            f" names attributes that {name} does not hold: {unknown}; it has {[*columns]}.",
+            f"{Argument('labels')} names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
         )
     return [
         Attribute(
@@ -161,7 +160,7 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     if isinstance(features, pd.DataFrame):
         columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
-            raise ArgumentError(Argument(name), f" has two columns of the same name: {[*features.columns]}.")
+            raise ArgumentError(f"{Argument(name)} has two columns of the same name: {[*features.columns]}.")
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}

@@ -88,7 +88,7 @@ def compare(
     ['Cox', 'DRO-COX']
     """
     if not models:
-        raise ArgumentError(Argument("models"), " is empty: give at least one model by name.")
+        raise ArgumentError(f"{Argument('models')} is empty: give at least one model by name.")
     first = next(iter(models.values()))
     # One seed draws the same patients for every model, whatever it is made from.
     replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)

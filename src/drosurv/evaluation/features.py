@@ -42,8 +42,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         return Features(test, None, note if far else "")
     if train.shape[1] != test.shape[1]:
         raise ArgumentError(
-            Argument("X_train"),
-            f" has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same.",
+            f"{Argument('X_train')} has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
         )
     scaled_train, scaled_test = standardise(train, test)
     return Features(scaled_test, scaled_train)
@@ -63,8 +62,7 @@ def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None,
 
     if len(features.train) != len(y_train):
         raise ArgumentError(
-            Argument("X_train"),
-            f" has {len(features.train)} rows, y_train has {len(y_train)}: they must match.",
+            f"{Argument('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
         )
     return CoxPH().fit(features.train, y_train).predict(features.test), ""
 
@@ -77,7 +75,7 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     if sorted(map(str, wanted)) != sorted(map(str, given)):
         odd = sorted({str(name) for name in wanted} ^ {str(name) for name in given})
         raise ArgumentError(
-            Argument("X_train"), f" and X must have the same columns; only one of them has {', '.join(odd)}."
+            f"{Argument('X_train')} and X must have the same columns; only one of them has {', '.join(odd)}."
         )
     return X_train[wanted]
 

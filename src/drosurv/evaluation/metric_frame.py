@@ -101,13 +101,13 @@ class SurvivalMetricFrame:
         self._sensitive = parse_attributes(sensitive_features, n, missing=missing)
         if not self._sensitive:
             raise ArgumentError(
-                Argument("sensitive_features"), " must be given: a frame by group needs groups."
+                f"{Argument('sensitive_features')} must be given: a frame by group needs groups."
             )
         self._attributes = [*self._controls, *self._sensitive]
         names = [attribute.name for attribute in self._attributes]
         if len(set(names)) < len(names):
             raise ArgumentError(
-                Argument("control_features"), f" and sensitive_features share a name: {names}."
+                f"{Argument('control_features')} and sensitive_features share a name: {names}."
             )
         kept = np.logical_and.reduce([attribute.groups.kept for attribute in self._attributes])
         self._kept: IntArray = np.flatnonzero(kept)
@@ -118,13 +118,12 @@ class SurvivalMetricFrame:
         unused = [name for name in params if not callable(given.get(name))]
         if sample_params and unused:
             raise ArgumentError(
-                Argument("sample_params"),
-                f" names {unused}, which are no callables among the metrics {[*given]}: only those take any.",
+                f"{Argument('sample_params')} names {unused}, which are no callables among the metrics {[*given]}: "
+                "only those take any."
             )
         if self._named and y_train is None:
             raise ArgumentError(
-                Argument("y_train"),
-                " is needed for metrics given by name: they take censoring weights from it.",
+                f"{Argument('y_train')} is needed for metrics given by name: they take censoring weights from it."
             )
         self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
         self._functions = {
@@ -329,7 +328,7 @@ def _of_callable(metric: Callable[..., float], patients: Patients, params: Mappi
     for key, values in arrays.items():
         if len(values) != len(scores):
             raise ArgumentError(
-                Argument("sample_params"), f" {key!r} has {len(values)} entries for {len(scores)} patients."
+                f"{Argument('sample_params')} {key!r} has {len(values)} entries for {len(scores)} patients."
             )
     return lambda rows: metric(
         structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}

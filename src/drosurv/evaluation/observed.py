@@ -123,9 +123,8 @@ def seen_from_entry(
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
-            Argument("y_train"),
-            " has no definition beside entry: it does not say when those patients entered. Leave it out; censoring "
-            "weights then come from the scored patients.",
+            f"{Argument('y_train')} has no definition beside entry: it does not say when those patients entered. "
+            "Leave it out; censoring weights then come from the scored patients."
         )
     told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
     check_takes(model, told)
@@ -148,9 +147,7 @@ def check_takes(model: Any, told: dict[str, Any]) -> None:
     missing = [name for name in told if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
-            f"{type(final_step(model)).__name__} has no definition for ",
-            Argument(missing[0]),
-            ": leave it out.",
+            f"{type(final_step(model)).__name__} has no definition for {Argument(missing[0])}: leave it out."
         )
 
 

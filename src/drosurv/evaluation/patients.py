@@ -73,9 +73,7 @@ class Scoring:
         if kept is None:
             raise ArgumentError(
                 f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
-                "weights come: build the scorer with ",
-                Argument("y_train"),
-                "=..., or use an estimator of drosurv.",
+                f"weights come: build the scorer with {Argument('y_train')}=..., or use an estimator of drosurv."
             )
         return FollowUp.parse(kept)
 

@@ -56,7 +56,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """Refuse predictions that say nothing."""
         if self.risk is None and self.survival is None:
-            raise ArgumentError("give ", Argument("risk"), ", ", Argument("survival"), " or both.")
+            raise ArgumentError(f"give {Argument('risk')}, {Argument('survival')} or both.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     """
     if isinstance(model, Predictions):
         if model.risk is None:
-            raise ArgumentError(Argument(name), " holds survival curves alone: give its risk scores too.")
+            raise ArgumentError(f"{Argument(name)} holds survival curves alone: give its risk scores too.")
         return parse_risk(model.risk, n, name=f"the risk of {name}")
     model = unwrapped(model)
     if hasattr(model, "predict"):
@@ -154,9 +154,8 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     if isinstance(model, Sequence) or hasattr(model, "__array__"):
         return parse_risk(model, n, name=name)
     raise ArgumentError(
-        Argument(name),
-        " must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array of risk "
-        f"scores; got {type(model).__name__}.",
+        f"{Argument(name)} must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array "
+        f"of risk scores; got {type(model).__name__}."
     )
 
 
@@ -235,7 +234,7 @@ def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
 
 def _check_rows(X: Any, n: int, name: str) -> None:
     if X is None:
-        raise ArgumentError(Argument("X"), f" is needed to predict with {name}: pass the patients' features.")
+        raise ArgumentError(f"{Argument('X')} is needed to predict with {name}: pass the patients' features.")
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows != n:
-        raise ArgumentError(Argument("X"), f" has {rows} rows for the {n} patients of y: give one row each.")
+        raise ArgumentError(f"{Argument('X')} has {rows} rows for the {n} patients of y: give one row each.")

@@ -104,10 +104,9 @@ class SurvivalScorer:
     def _attributes(self, sensitive_features: Any, n: int) -> Sequence[Attribute]:
         if sensitive_features is None:
             raise ArgumentError(
-                f"the score {self.name!r} needs ",
-                Argument("sensitive_features"),
-                ": call sklearn.set_config(enable_metadata_routing=True) and pass "
-                "params={'sensitive_features': ...} to cross_validate, or sensitive_features=... to fit of a search.",
+                f"the score {self.name!r} needs {Argument('sensitive_features')}: call "
+                "sklearn.set_config(enable_metadata_routing=True) and pass params={'sensitive_features': ...} to "
+                "cross_validate, or sensitive_features=... to fit of a search."
             )
         attributes = parse_attributes(sensitive_features, n)
         return [intersection_of(attributes)] if self.intersections else attributes

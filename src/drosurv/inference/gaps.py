@@ -198,8 +198,7 @@ def gap_intervals(
     """
     if len(labels) != len(draws.estimate):
         raise ArgumentError(
-            Argument("labels"),
-            f" names {len(labels)} groups, the replicates hold {len(draws.estimate)} values.",
+            f"{Argument('labels')} names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
         )
     return GapIntervals(
         gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),

@@ -94,8 +94,8 @@ def certify(
         raise ArgumentError.must("confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(
-            Argument("y"),
-            f": {len(target)} held-out patients say too little about subgroups; give at least {LEAST_PATIENTS}.",
+            f"{Argument('y')}: {len(target)} held-out patients say too little about subgroups; give at least "
+            f"{LEAST_PATIENTS}."
         )
     _warn_if_few_at_risk(target, float(horizon))
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
@@ -135,7 +135,7 @@ def _covariates(X: Any, n: int) -> FloatArray:
     table = pd.DataFrame(X)
     if len(table) != n:
         raise ArgumentError(
-            Argument("features"), f": the table has {len(table)} rows, but y has {n} patients."
+            f"{Argument('features')}: the table has {len(table)} rows, but y has {n} patients."
         )
     return pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
 

@@ -141,13 +141,13 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
         )
     if len(table) != n:
         raise ArgumentError(
-            Argument("features"), f": the table has {len(table)} rows, but y has {n} patients."
+            f"{Argument('features')}: the table has {len(table)} rows, but y has {n} patients."
         )
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
         raise ArgumentError(
-            Argument("features"),
-            f": columns {repeated} occur more than once: a rule could not say which one it means.",
+            f"{Argument('features')}: columns {repeated} occur more than once: a rule could not say which one it "
+            "means."
         )
     return table
 

@@ -46,17 +46,16 @@ def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]
     hazards = not hasattr(model, "predict_survival_function")
     if hazards and not hasattr(model, "predict_cumulative_hazard_function"):
         raise ArgumentError(
-            Argument("model"),
-            f": {type(model).__name__} has neither predict_survival_function nor predict_cumulative_hazard_function: "
-            "give a fitted survival model with curves, or a pair (times, survival).",
+            f"{Argument('model')}: {type(model).__name__} has neither predict_survival_function nor "
+            "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
+            "survival)."
         )
     predict = model.predict_cumulative_hazard_function if hazards else model.predict_survival_function
     for function in predict(X):
         if not hasattr(function, "x"):
             raise ArgumentError(
-                Argument("model"),
-                f": the curves of {type(model).__name__} must be step functions with x and y, got "
-                f"{type(function).__name__}: pass a pair (times, survival) instead.",
+                f"{Argument('model')}: the curves of {type(model).__name__} must be step functions with x and y, got "
+                f"{type(function).__name__}: pass a pair (times, survival) instead."
             )
         heights = getattr(function, "a", 1.0) * np.asarray(function.y) + getattr(function, "b", 0.0)
         yield function.x, np.clip(np.exp(-heights) if hazards else heights, 0.0, 1.0)

@@ -48,8 +48,8 @@ def outcomes_at(
         raise ArgumentError.must("censoring", 'be "ipcw" or "worst_case"', censoring)
     if not 0 < horizon < target.time.max():
         raise ArgumentError(
-            Argument("horizon", horizon),
-            f" lies outside the follow-up of y: it must be positive and below {target.time.max():g}, the longest time.",
+            f"{Argument('horizon', horizon)} lies outside the follow-up of y: it must be positive and below "
+            f"{target.time.max():g}, the longest time."
         )
     alive = (target.time > horizon).astype(np.float64)
     if censoring == "worst_case":
@@ -58,9 +58,8 @@ def outcomes_at(
     observed = float(follow_up.censoring_at(np.array([horizon]))[0])
     if horizon > follow_up.times[-1] or observed <= 0:
         raise ArgumentError(
-            Argument("horizon", horizon),
-            f" lies beyond the follow-up of the training set ({follow_up.end:g}), where nobody knows how many were "
-            'censored; choose an earlier one, or censoring="worst_case".',
+            f"{Argument('horizon', horizon)} lies beyond the follow-up of the training set ({follow_up.end:g}), where "
+            'nobody knows how many were censored; choose an earlier one, or censoring="worst_case".'
         )
     weight = np.where(alive == 1, 1 / observed, follow_up.inverse_probability(target))
     return HorizonOutcomes(alive, weight, 1 / observed)

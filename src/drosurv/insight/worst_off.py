@@ -112,9 +112,8 @@ def worst_off(
         raise ArgumentError.must("confidence", "lie between 0.5 and 1", confidence)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ArgumentError(
-            f"{len(target)} patients in {n_folds} folds cannot hold two groups of ",
-            Argument("min_group", min_group),
-            "; use n_folds >= 2 and a smaller min_group, or more patients.",
+            f"{len(target)} patients in {n_folds} folds cannot hold two groups of {Argument('min_group', min_group)}; "
+            "use n_folds >= 2 and a smaller min_group, or more patients."
         )
     coded = CodedTable.from_table(table)
     limits = {"max_rules": max_rules, "max_conditions": max_conditions}
@@ -178,6 +177,6 @@ def _given_harm(harm: Any, n: int) -> FloatArray:
     values = np.asarray(harm, dtype=np.float64)
     if values.shape != (n,) or not np.isfinite(values).all():
         raise ArgumentError(
-            Argument("harm"), f" must be {n} finite numbers, one per patient; got shape {values.shape}."
+            f"{Argument('harm')} must be {n} finite numbers, one per patient; got shape {values.shape}."
         )
     return values

@@ -48,9 +48,8 @@ class StratifiedLikelihood(SummedParts):
             rows = np.flatnonzero(target.stratum == stratum)
             if not target.time[rows].any():
                 raise ArgumentError(
-                    Argument("strata"),
-                    " holds one in which every observed time is 0: nobody was followed there, so it has no hazard. "
-                    "Leave its patients out, or join it with another.",
+                    f"{Argument('strata')} holds one in which every observed time is 0: nobody was followed there, so "
+                    "it has no hazard. Leave its patients out, or join it with another."
                 )
             weight, known = (None if part is None else part[rows] for part in (sample_weight, offset))
             losses.append(PiecewiseExponential(target.take(rows), n_intervals, weight, known))

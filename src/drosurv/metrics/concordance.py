@@ -226,9 +226,8 @@ def uno_concordance(
     scored = parse_scored(y_test, risk, sample_weight)
     if tau is not None and tau > follow_up.end:
         raise ArgumentError(
-            Argument("tau"),
-            f"={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose tau "
-            "up to there, or leave tau=None.",
+            f"{Argument('tau')}={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
+            "tau up to there, or leave tau=None."
         )
     weights = follow_up.inverse_probability(scored.target) ** 2
     if tau is not None:

@@ -75,9 +75,8 @@ def intersectional_disparity(
     if not smooth and not (parsed.sums(hazard) > 0).all():
         lowest = parsed.labels[int(parsed.sums(hazard).argmin())]
         raise ArgumentError(
-            Argument("risk"),
-            f" is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio to others "
-            "has no logarithm; check the model's convergence, or add a constant to all scores.",
+            f"{Argument('risk')} is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio "
+            "to others has no logarithm; check the model's convergence, or add a constant to all scores."
         )
     return log_ratio_gap(hazard, parsed.codes, len(parsed), smooth)
 

@@ -155,8 +155,7 @@ def concordance_imparity_over_cuts(
     values = np.asarray(attribute, dtype=np.float64)
     if values.shape != (len(scored),):
         raise ArgumentError(
-            Argument("attribute"),
-            f" must hold one number per patient, got shape {values.shape} for {len(scored)}.",
+            f"{Argument('attribute')} must hold one number per patient, got shape {values.shape} for {len(scored)}."
         )
     known = ~np.isnan(values)
     scored, values = scored.take(known), values[known]
@@ -167,9 +166,8 @@ def concordance_imparity_over_cuts(
     last_of_value = last_of_value[sides >= min_group]
     if len(last_of_value) == 0:
         raise ArgumentError(
-            Argument("attribute"),
-            f" has no cut point with at least min_group={min_group} of its {len(values)} known "
-            "values on either side: lower min_group, or give an attribute that varies.",
+            f"{Argument('attribute')} has no cut point with at least min_group={min_group} of its {len(values)} known "
+            "values on either side: lower min_group, or give an attribute that varies."
         )
     counts = PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
     numerator, denominator = counts.numerator[order], counts.denominator[order]

@@ -72,26 +72,24 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         try:
             scores = scores.astype(np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError(Argument(name), f" must hold numbers, got dtype {scores.dtype}.") from None
+            raise ArgumentError(f"{Argument(name)} must hold numbers, got dtype {scores.dtype}.") from None
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.ndim != 1:
-        raise ArgumentError(Argument(name), f" must be one score per patient, got shape {scores.shape}.")
+        raise ArgumentError(f"{Argument(name)} must be one score per patient, got shape {scores.shape}.")
     if len(scores) == 0:
-        raise ArgumentError(Argument(name), " is empty: at least one patient is needed.")
+        raise ArgumentError(f"{Argument(name)} is empty: at least one patient is needed.")
     if n is not None and len(scores) != n:
         raise ArgumentError(
-            Argument(name), f" has {len(scores)} scores for the {n} patients of y: give one score per row."
+            f"{Argument(name)} has {len(scores)} scores for the {n} patients of y: give one score per row."
         )
     finite = np.isfinite(scores)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise ArgumentError(
-            Argument(name),
-            f" contains {int((~finite).sum())} NaN or infinite scores "
-            f"(first at row {row}: {scores[row]}); such a patient cannot be ranked: "
-            "drop the row or repair the model.",
+            f"{Argument(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row {row}: "
+            f"{scores[row]}); such a patient cannot be ranked: drop the row or repair the model."
         )
     return scores
 
@@ -103,13 +101,12 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
     weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
         raise ArgumentError(
-            Argument("sample_weight"),
-            f" must hold one weight for each of the {n} patients, got shape {weight.shape}.",
+            f"{Argument('sample_weight')} must hold one weight for each of the {n} patients, got shape {weight.shape}."
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
         raise ArgumentError(
-            Argument("sample_weight"), f" must be finite and not negative, got {weight[row]} at row {row}."
+            f"{Argument('sample_weight')} must be finite and not negative, got {weight[row]} at row {row}."
         )
     return weight
 

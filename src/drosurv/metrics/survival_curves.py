@@ -122,7 +122,7 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
         curves = _parse_array(survival, times)
     if len(curves) != n:
         raise ArgumentError(
-            Argument("survival"), f" holds {len(curves)} curves for {n} patients: give one curve per row."
+            f"{Argument('survival')} holds {len(curves)} curves for {n} patients: give one curve per row."
         )
     return curves
 
@@ -131,26 +131,22 @@ def _parse_array(survival: Any, times: Any) -> ArrayCurves:
     values = np.asarray(survival, dtype=np.float64)
     if values.ndim != 2:
         raise ArgumentError(
-            Argument("survival"),
-            " must be one step function per patient or an array of shape (patients, times), got "
-            f"shape {values.shape}.",
+            f"{Argument('survival')} must be one step function per patient or an array of shape (patients, times), "
+            f"got shape {values.shape}."
         )
     if times is None:
         raise ArgumentError(
-            Argument("survival"),
-            f" is an array of {values.shape[1]} columns: pass their times as well, times=...",
+            f"{Argument('survival')} is an array of {values.shape[1]} columns: pass their times as well, times=..."
         )
     grid = np.asarray(times, dtype=np.float64)
     if grid.shape != (values.shape[1],):
         raise ArgumentError(
-            Argument("times"),
-            f" must hold one time for each of the {values.shape[1]} columns of survival, got shape "
-            f"{grid.shape}.",
+            f"{Argument('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{grid.shape}."
         )
     if not (np.diff(grid) > 0).all():
         raise ArgumentError(
-            Argument("times"),
-            " must be strictly ascending when survival is an array of columns in that order.",
+            f"{Argument('times')} must be strictly ascending when survival is an array of columns in that order."
         )
     return ArrayCurves(grid, _checked(values))
 
@@ -169,8 +165,7 @@ def _checked(values: FloatArray) -> FloatArray:
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
         raise ArgumentError(
-            Argument("survival"),
-            f" must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; pass "
-            "survival functions, not cumulative hazards or risk scores.",
+            f"{Argument('survival')} must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
+            "pass survival functions, not cumulative hazards or risk scores."
         )
     return np.clip(values, 0.0, 1.0)

@@ -51,11 +51,9 @@ def forest(
     n = len(X)
     if n // 2 < 2 * min_group:
         raise ArgumentError(
-            Argument("min_group", min_group),
-            f" leaves no room for two groups: a tree sees half of the {n} patients and each leaf needs {min_group} of "
-            "them. Use ",
-            Argument("min_group", max(n // 4, 1)),
-            " or less, or more patients.",
+            f"{Argument('min_group', min_group)} leaves no room for two groups: a tree sees half of the {n} patients "
+            f"and each leaf needs {min_group} of them. Use {Argument('min_group', max(n // 4, 1))} or less, or more "
+            "patients."
         )
     rng = np.random.default_rng(random_state)
     # Trees read float32; converting once saves a copy per tree. A column is tried at one random threshold and

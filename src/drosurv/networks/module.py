@@ -187,5 +187,5 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
         wanted = f"one score per patient, shape ({n},) or ({n}, 1)"
         if n_outputs > 1:
             wanted = f"{n_outputs} scores per patient, shape ({n}, {n_outputs})"
-        raise ArgumentError(Argument("network"), f" must return {wanted}; it returned {tuple(scores.shape)}.")
+        raise ArgumentError(f"{Argument('network')} must return {wanted}; it returned {tuple(scores.shape)}.")
     return scores

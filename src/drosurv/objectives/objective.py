@@ -79,7 +79,7 @@ class Objective(ABC):
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
         raise OnProcessorOnly(
-            Argument("device"), f" must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
+            f"{Argument('device')} must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
         )
 
 

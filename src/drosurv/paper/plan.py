@@ -106,7 +106,7 @@ def find_experiments(only: Sequence[str] | None = None) -> tuple[Experiment, ...
         else:
             choices = ", ".join((*EXPERIMENTS, *ATTRIBUTES))
             raise ArgumentError(
-                Argument("only", name), f" is not an experiment or a dataset; choose from {choices}."
+                f"{Argument('only', name)} is not an experiment or a dataset; choose from {choices}."
             )
     return tuple(experiment for experiment in EXPERIMENTS.values() if experiment.name in wanted)
 
@@ -128,7 +128,7 @@ def plan_units(
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:
         raise ArgumentError(
-            Argument("methods", unknown[0]), f" is not a method; choose from {', '.join(METHODS)}."
+            f"{Argument('methods', unknown[0])} is not a method; choose from {', '.join(METHODS)}."
         )
     if repeats < 1:
         raise ArgumentError.must("repeats", "be at least 1", repeats)

@@ -136,8 +136,7 @@ class RepairedPredictions(SurvivalModel):
         wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
-                Argument("features"),
-                f" must hold the columns {missing}, which the repairs' rules speak about.",
+                f"{Argument('features')} must hold the columns {missing}, which the repairs' rules speak about."
             )
         columns = self._columns.of(effects, risk)
         ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)

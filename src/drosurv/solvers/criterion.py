@@ -189,9 +189,8 @@ class Criterion:
         total = float(mass.sum())
         if around is not None and not isinstance(around, TakesPatients):
             raise ArgumentError(
-                Argument("kernel"),
-                " cannot average some of the patients alone, as batches and early stopping ask for: use 'forest', or "
-                "an object with a method take(rows).",
+                f"{Argument('kernel')} cannot average some of the patients alone, as batches and early stopping ask "
+                "for: use 'forest', or an object with a method take(rows)."
             )
         return Criterion(
             self.loss.take(rows),

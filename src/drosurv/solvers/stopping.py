@@ -44,11 +44,9 @@ class Stopping:
             return None
         if few:
             raise ArgumentError(
-                Argument("early_stopping", True),
-                f" watches {events} events of {int(event.sum())}, and needs at least {FEWEST_EVENTS} on either side: "
-                "change ",
-                Argument("validation_fraction", self.fraction),
-                ", or train without it.",
+                f"{Argument('early_stopping', True)} watches {events} events of {int(event.sum())}, and needs at "
+                f"least {FEWEST_EVENTS} on either side: change {Argument('validation_fraction', self.fraction)}, or "
+                "train without it."
             )
         return np.flatnonzero(~watched), np.flatnonzero(watched)
 

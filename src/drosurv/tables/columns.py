@@ -172,9 +172,8 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
 
 def _dates(name: str) -> ArgumentError:
     return ArgumentError(
-        f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name it in ",
-        Argument("drop"),
-        ".",
+        f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name it in "
+        f"{Argument('drop')}."
     )
 
 
@@ -196,9 +195,8 @@ def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
     whole = (values == np.floor(values)).all()
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warn_caller(
-            f"column {name!r} is a different whole number in every row; name it in ",
-            Argument("drop"),
-            " if it identifies patients.",
+            f"column {name!r} is a different whole number in every row; name it in {Argument('drop')} if it "
+            "identifies patients."
         )
 
 
@@ -228,31 +226,24 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     if len(commas) > len(counts) / 2:
         raise ArgumentError(
             f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, read "
-            "the table with ",
-            Argument("decimal", ","),
-            "; if it separates thousands, remove it; if the column is a category, name it in ",
-            Argument("categorical"),
-            ".",
+            f"the table with {Argument('decimal', ',')}; if it separates thousands, remove it; if the column is a "
+            f"category, name it in {Argument('categorical')}."
         )
     numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
     others = counts[~numeric]
     if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):
         raise ArgumentError(
             f"column {name!r} holds numbers in {int(counts[numeric].sum()):,} rows and {shown(others.index)} in "
-            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, name them in ",
-            Argument("missing"),
-            "; if the column is a category, name it in ",
-            Argument("categorical"),
-            "; or correct the table.",
+            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, name them in "
+            f"{Argument('missing')}; if the column is a category, name it in {Argument('categorical')}; or correct "
+            "the table."
         )
     if len(counts) > MOST_LEVELS:
         if holds_dates(pd.Series(counts.index)):
             raise _dates(name)
         raise ArgumentError(
-            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in ",
-            Argument("drop"),
+            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
+            f"{Argument('drop')}",
             *(("; if it names the patient, in ", Argument("id")) if len(counts) > counts.sum() / 2 else ()),
-            "; or, if they are categories all the same, in ",
-            Argument("categorical"),
-            ".",
+            f"; or, if they are categories all the same, in {Argument('categorical')}.",
         )

@@ -33,11 +33,9 @@ def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     if len(before):
         row = int(before[0])
         raise ArgumentError(
-            Argument("end"),
-            f" column {end.name!r} lies before ",
-            Argument("start"),
-            f" column {start.name!r} in {counted(len(before), 'row')} (first in row "
-            f"{row_number(end.index, row)}: {start.iloc[row]} to {end.iloc[row]}): correct or remove them.",
+            f"{Argument('end')} column {end.name!r} lies before {Argument('start')} column {start.name!r} in "
+            f"{counted(len(before), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
+            f"{end.iloc[row]}): correct or remove them."
         )
     return days
 
@@ -48,8 +46,8 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     if not holds_dates(column):
         values = [value for value in column.dropna().unique() if not holds_dates(pd.Series([value]))]
         raise ArgumentError(
-            Argument(argument),
-            f" column {column.name!r} holds {shown(values, 3)}, which is not a date like 2021-03-31: correct it.",
+            f"{Argument(argument)} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
+            "2021-03-31: correct it."
         )
     text = column.astype("string").str.strip()
     read = pd.to_datetime(
@@ -58,7 +56,7 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     wrong = (read.isna() & text.notna()).to_numpy()
     if wrong.any():
         fault = first_wrong(column, wrong, "no day of the calendar or is written unlike the others")
-        raise ArgumentError(Argument(argument), f" {fault}: correct it.")
+        raise ArgumentError(f"{Argument(argument)} {fault}: correct it.")
     return read
 
 
@@ -74,7 +72,6 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
     if any(second > 12 for _, second, _ in parts):
         return f"%m{mark}%d{mark}%Y"
     raise ArgumentError(
-        Argument(argument),
-        f" column {name!r} holds dates such as {text.iloc[0]!r}, of which nothing tells whether the day or the month "
-        "comes first: write them like 2021-03-31.",
+        f"{Argument(argument)} column {name!r} holds dates such as {text.iloc[0]!r}, of which nothing tells whether "
+        "the day or the month comes first: write them like 2021-03-31."
     )

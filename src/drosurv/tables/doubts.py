@@ -153,9 +153,7 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
     if named := ", ".join(f"{name!r}" for name in frame.columns[(share > 0.5) & (share < 1)]):
         yield ArgumentWarning(
             f"more than half of the values of {named} are missing, and one and the same value stands in for all of "
-            "them. Name such columns in ",
-            Argument("drop"),
-            ", unless what is there is worth it.",
+            f"them. Name such columns in {Argument('drop')}, unless what is there is worth it."
         )
 
 
@@ -181,9 +179,7 @@ def _repeated_ids(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
         if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
             yield ArgumentWarning(
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                "together, and to predict nothing from it, pass ",
-                Argument("id", str(name)),
-                ".",
+                f"together, and to predict nothing from it, pass {Argument('id', str(name))}."
             )
 
 
@@ -194,11 +190,7 @@ def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
         more = f" and {len(found) - 6} more columns" if len(found) > 6 else ""
         yield ArgumentWarning(
             f"codes or amounts? Columns of few whole numbers, or named like codes ({examples}{more}), are taken as "
-            "amounts. Name codes in ",
-            Argument("categorical"),
-            ", amounts in ",
-            Argument("numeric"),
-            ".",
+            f"amounts. Name codes in {Argument('categorical')}, amounts in {Argument('numeric')}."
         )
 
 
@@ -230,10 +222,8 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
         yield ArgumentWarning(
-            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest "
-            f"({rest.min():g} to {rest.max():g}). If it means a missing value, pass ",
-            Argument("missing", f"{column.name}={value:g}"),
-            ".",
+            f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
+            f"to {rest.max():g}). If it means a missing value, pass {Argument('missing', f'{column.name}={value:g}')}."
         )
 
 

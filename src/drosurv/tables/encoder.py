@@ -136,9 +136,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[self.used_], y).items():
             warn_caller(
-                f"column {name!r} may give the outcome away: {reason}. Name it in ",
-                Argument("drop"),
-                " if it is not known beforehand.",
+                f"column {name!r} may give the outcome away: {reason}. Name it in {Argument('drop')} if it is not "
+                "known beforehand.",
                 category=LeakWarning,
             )
 
@@ -262,12 +261,11 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
     """
     if isinstance(X, np.ma.MaskedArray):
         raise ArgumentError(
-            Argument("X"), " is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "
-            "values.",
-        )  # fmt: skip
+            f"{Argument('X')} is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "
+            "values.")  # fmt: skip
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise ArgumentError(
-            Argument("X"), " holds dates: turn them into numbers, such as ages or numbers of days."
+            f"{Argument('X')} holds dates: turn them into numbers, such as ages or numbers of days."
         )
     if fit:
         model.__dict__.pop("encoder_", None)

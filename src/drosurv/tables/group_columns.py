@@ -36,9 +36,8 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
     cut = _CUT.fullmatch(spec)
     if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
         raise ArgumentError(
-            Argument("groups"),
-            f" {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which divides into "
-            "'<=65' and '>65'.",
+            f"{Argument('groups')} {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
+            "divides into '<=65' and '>65'."
         )
     if spec in frame.columns or cut is None:
         require_columns(frame, [spec], "groups")
@@ -46,23 +45,20 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
         if holds_numbers(column) and column.nunique() > MOST_NUMBERS:
             middle = f"{np.nanmedian(to_floats(column)):g}"
             raise ArgumentError(
-                Argument("groups"),
-                f" column {spec!r} holds {column.nunique():,} different numbers: cut it in two, for example ",
-                Argument("groups", f"{spec}>{middle}"),
-                ".",
+                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
+                f"for example {Argument('groups', f'{spec}>{middle}')}."
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
-                Argument("groups"),
-                f" column {spec!r} holds {column.nunique():,} different texts, too many groups to compare: choose a "
-                f"column with at most {MOST_LEVELS}.",
+                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different texts, too many groups to "
+                f"compare: choose a column with at most {MOST_LEVELS}."
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]
     require_columns(frame, [name], "groups")
     if not holds_numbers(frame[name]):
         raise ArgumentError(
-            Argument("groups"), f" {spec!r} cuts column {name!r}, which does not hold numbers."
+            f"{Argument('groups')} {spec!r} cuts column {name!r}, which does not hold numbers."
         )
     values = to_floats(frame[name])
     above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)

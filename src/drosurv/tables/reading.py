@@ -121,7 +121,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
             hint = f" Did you mean {near[0]!r}?" if near else ""
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
             raise ArgumentError(
-                Argument(role), f" column {column!r} is not in the table.{hint} It has: {shown}."
+                f"{Argument(role)} column {column!r} is not in the table.{hint} It has: {shown}."
             )
 
 
@@ -142,10 +142,7 @@ def _read_csv(
             raise ArgumentError.must(name, "be one character", mark)
     if separator == decimal:
         raise ArgumentError(
-            Argument("separator", separator),
-            " and ",
-            Argument("decimal", decimal),
-            " are the same: change one.",
+            f"{Argument('separator', separator)} and {Argument('decimal', decimal)} are the same: change one."
         )
     try:
         # A byte order mark is no part of the first column's name.
@@ -224,9 +221,8 @@ def _header(fields: list[str], path: Path, separator: str) -> list[str]:
         other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
         if other is not None:
             raise ArgumentError(
-                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass ",
-                Argument("separator", other),
-                ".",
+                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
+                f"{Argument('separator', other)}."
             )
     _refuse_repeated(names, path)
     return names
@@ -276,9 +272,8 @@ def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
         if not thousands.all():
             raise ArgumentError(
                 f"column {text.name!r} holds {shown(points[~thousands].unique(), 3)}, with a point that does not "
-                "separate thousands, although ",
-                Argument("decimal", decimal),
-                ": write all numbers with the same decimal mark.",
+                f"separate thousands, although {Argument('decimal', decimal)}: write all numbers with the same "
+                "decimal mark."
             )
         text = text.str.replace(".", "", regex=False)
     return text.str.replace(decimal, ".", regex=False)

@@ -55,7 +55,7 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
         return np.ones(len(frame), dtype=np.bool_)
     if not away.any():
         raise ArgumentError(
-            Argument("train"), " holds no patient who is not also in the other table: pass other patients."
+            f"{Argument('train')} holds no patient who is not also in the other table: pass other patients."
         )
     return away.to_numpy(dtype=np.bool_)
 

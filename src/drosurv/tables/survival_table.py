@@ -117,7 +117,7 @@ class SurvivalTable:
     ) -> None:
         """Raise if patients enter late, which `who` cannot allow for."""
         if self.columns.entry is not None:
-            raise ArgumentError(Argument("entry"), f" is not understood by {who}: {remedy}.")
+            raise ArgumentError(f"{Argument('entry')} is not understood by {who}: {remedy}.")
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -252,9 +252,8 @@ def read_survival_table(
         )
     if not table.y[event].any():
         raise ArgumentError(
-            f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass ",
-            Argument("event_value"),
-            " if another value means the event.",
+            f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
+            f"{Argument('event_value')} if another value means the event."
         )
     _warn_of_zero_times(table)
     known = [*categorical, *table.codes]
@@ -276,7 +275,7 @@ def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) 
     taken = [name for name in wanted if name in aside]
     if taken:
         raise ArgumentError(
-            Argument("features"), f" names {taken[0]!r}, which has another part already: leave it out of one."
+            f"{Argument('features')} names {taken[0]!r}, which has another part already: leave it out of one."
         )
     return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in aside]
 

@@ -73,9 +73,8 @@ class TargetColumns:
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
             raise ArgumentError(
-                "say where the times are: pass either ", Argument("time"), ", a column of numbers, or both ",
-                Argument("start"), " and ", Argument("end"), ", columns of dates.",
-            )  # fmt: skip
+                f"say where the times are: pass either {Argument('time')}, a column of numbers, or both "
+                f"{Argument('start')} and {Argument('end')}, columns of dates.")  # fmt: skip
 
     @property
     def time_name(self) -> str:
@@ -96,7 +95,7 @@ class TargetColumns:
                 require_columns(frame, [name], argument)
         if len(set(self.names)) < len(self.names):
             raise ArgumentError(
-                Argument("time"), " and ", Argument("event"), f" are both column {self.event!r}: name the column of "
+                f"{Argument('time')} and {Argument('event')}", f" are both column {self.event!r}: name the column of "
                 "each." if self.time == self.event else " are taken from one column twice: name each once.",
             )  # fmt: skip
 
@@ -108,7 +107,7 @@ class TargetColumns:
         """The same columns with the value that means the event, told by the table's own where it is obvious."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
-                Argument("event_value"), " means nothing for a model of causes: every code but 0 is one."
+                f"{Argument('event_value')} means nothing for a model of causes: every code but 0 is one."
             )
         if self.event_value is not None or self.causes:
             return self
@@ -120,10 +119,8 @@ class TargetColumns:
             rows = int(counts.get(found, 0))
             reason = ", as in R's survival package" if found == "2" else ""
             warn_caller(
-                f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as "
-                f"the event{reason}; pass ",
-                Argument("event_value"),
-                " if another value means it.",
+                f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
+                f"event{reason}; pass {Argument('event_value')} if another value means it.",
                 category=TableNote,
             )
         return replace(self, event_value=found)
@@ -161,11 +158,8 @@ class TargetColumns:
         if column.dtype.kind in "mM":
             raise ArgumentError(
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                "follow-up to the event or the last visit. Pass ",
-                Argument("start"),
-                " and ",
-                Argument("end"),
-                ", columns of dates, to have them counted.",
+                f"follow-up to the event or the last visit. Pass {Argument('start')} and {Argument('end')}, columns "
+                "of dates, to have them counted."
             )
         if column.dtype.kind == "b":
             raise ValueError(f"time column {self.time!r} holds only true and false: is it the event column?")
@@ -187,9 +181,8 @@ class TargetColumns:
         ]
         if not same and wanted != expected:
             raise ArgumentError(
-                Argument("event_value"),
-                f" {self.event_value!r} does not occur in event column {self.event!r}, which holds "
-                f"{shown(counts.index)}.",
+                f"{Argument('event_value')} {self.event_value!r} does not occur in event column {self.event!r}, which "
+                f"holds {shown(counts.index)}."
             )
         others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
         if len(counts) > 2 and others:
@@ -206,13 +199,9 @@ class TargetColumns:
     def _which(self, counts: pd.Series[int]) -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
-                Argument("event"),
-                f" column {self.event!r} holds {len(counts):,} different values, such as {shown(counts.index, 3)}, and "
-                "not whether the event happened. Name the column that says so; are ",
-                Argument("time"),
-                " and ",
-                Argument("event"),
-                " swapped?",
+                f"{Argument('event')} column {self.event!r} holds {len(counts):,} different values, such as "
+                f"{shown(counts.index, 3)}, and not whether the event happened. Name the column that says so; are "
+                f"{Argument('time')} and {Argument('event')} swapped?"
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "
@@ -226,9 +215,7 @@ class TargetColumns:
             else ""
         )
         return ArgumentError(
-            f"{question}the one that does as ",
-            Argument("event_value"),
-            f"; every other then means censored.{causes}",
+            f"{question}the one that does as {Argument('event_value')}; every other then means censored.{causes}"
         )
 
 
@@ -241,10 +228,8 @@ def _refuse_missing(column: pd.Series[Any], name: str) -> None:
     if missing.any():
         first = row_number(column.index, int(missing.argmax()))
         raise ArgumentError(
-            f"{name} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): fill or remove "
-            "those rows, or pass ",
-            Argument("drop_missing_target"),
-            " to leave them out.",
+            f"{name} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): fill or remove those "
+            f"rows, or pass {Argument('drop_missing_target')} to leave them out."
         )
 
 

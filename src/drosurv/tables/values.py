@@ -74,9 +74,7 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
         raise ArgumentError(
             f"{role}{first_wrong(column, wrong, 'not a number')}: ",
             *(comma if has_decimal_comma(column[wrong].iloc[0]) else ()),
-            "correct it, or name it in ",
-            Argument("missing"),
-            ".",
+            f"correct it, or name it in {Argument('missing')}.",
         )
     if np.isinf(values).any():
         raise ValueError(

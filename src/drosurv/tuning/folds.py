@@ -37,7 +37,7 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     owners = None if groups is None else np.asarray(groups)
     if owners is not None and owners.shape != (n,):
         raise ArgumentError(
-            Argument("groups"), f" must hold one label for each of the {n} rows, got shape {owners.shape}."
+            f"{Argument('groups')} must hold one label for each of the {n} rows, got shape {owners.shape}."
         )
     if isinstance(cv, (bool, np.bool_)):
         raise ArgumentError.must("cv", "be a number of folds, a share of the patients or folds", cv)
@@ -45,17 +45,14 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         fewest = int(min(event.sum(), (~event).sum() or n))
         if not 2 <= cv <= fewest:
             raise ArgumentError(
-                Argument("cv", cv),
-                f" folds need at least that many patients with and without an event (the rarer has {fewest}), and at "
-                "least 2 folds; choose ",
-                Argument("cv"),
-                f" between 2 and {fewest}, or a fraction.",
+                f"{Argument('cv', cv)} folds need at least that many patients with and without an event (the rarer "
+                f"has {fewest}), and at least 2 folds; choose {Argument('cv')} between 2 and {fewest}, or a fraction."
             )
         folded = StratifiedKFold if owners is None else StratifiedGroupKFold
         cv = folded(int(cv), shuffle=True, random_state=random_state)
     elif isinstance(cv, (float, np.floating)):
         if not 0 < cv < 1:
-            raise ArgumentError(Argument("cv", cv), " as a share of the patients must lie in (0, 1).")
+            raise ArgumentError(f"{Argument('cv', cv)} as a share of the patients must lie in (0, 1).")
         shuffled = StratifiedShuffleSplit if owners is None else GroupShuffleSplit
         cv = shuffled(1, test_size=float(cv), random_state=random_state)
     pairs = cv.split(rows, event, owners) if hasattr(cv, "split") else cv
@@ -63,14 +60,12 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     for k, (train, validation) in enumerate(folds):
         if owners is not None and (both := np.intersect1d(owners[train], owners[validation])).size:
             raise ArgumentError(
-                f"fold {k} of ",
-                Argument("cv"),
-                f" trains on rows of {both[0]!r} and scores others of the same: keep the rows of one patient together, "
-                "or use a splitter that reads groups.",
+                f"fold {k} of {Argument('cv')} trains on rows of {both[0]!r} and scores others of the same: keep the "
+                "rows of one patient together, or use a splitter that reads groups."
             )
     if not folds:
         raise ArgumentError(
-            Argument("cv"), " holds no fold; an iterator of folds can be used only once, a list always."
+            f"{Argument('cv')} holds no fold; an iterator of folds can be used only once, a list always."
         )
     return folds
 
@@ -80,13 +75,12 @@ def _checked(pair: Any, event: BoolArray, number: int) -> Fold:
         train, validation = (np.arange(len(event))[np.asarray(part)] for part in pair)
     except (TypeError, ValueError, IndexError):
         raise ArgumentError(
-            f"fold {number} of ",
-            Argument("cv"),
-            f" must be a pair (training rows, validation rows) of positions below {len(event)}, got {pair!r}.",
+            f"fold {number} of {Argument('cv')} must be a pair (training rows, validation rows) of positions below "
+            f"{len(event)}, got {pair!r}."
         ) from None
     for name, part in (("training", train), ("validation", validation)):
         if not event[part].any():
             raise ArgumentError(
-                f"the {name} part of fold {number} has no event; use fewer folds in ", Argument("cv"), "."
+                f"the {name} part of fold {number} has no event; use fewer folds in {Argument('cv')}."
             )
     return train, validation

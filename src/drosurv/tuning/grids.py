@@ -42,9 +42,8 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
         grid["lr"] = list(TREE_RATES if estimator.network == "trees" else LEARNING_RATES)
     if not grid:
         raise ArgumentError(
-            Argument("grid"),
-            f" must be given for {type(estimator).__name__} with the convex solver: it has no alpha, weight or "
-            "learning rate to tune. Name a parameter, for example l2 with the values 0, 0.01 and 0.1.",
+            f"{Argument('grid')} must be given for {type(estimator).__name__} with the convex solver: it has no "
+            "alpha, weight or learning rate to tune. Name a parameter, for example l2 with the values 0, 0.01 and 0.1."
         )
     return grid
 
@@ -62,12 +61,12 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
         for name, values in part.items():
             if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
                 raise ArgumentError(
-                    Argument("grid"),
-                    f"[{name!r}] must be a list of at least one value, got {values!r}; put a single one in a list.",
+                    f"{Argument('grid')}[{name!r}] must be a list of at least one value, got {values!r}; put a single "
+                    "one in a list."
                 )
         points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
     if not points or not all(points):
         raise ArgumentError(
-            Argument("grid"), " holds no setting; name at least one parameter and its values."
+            f"{Argument('grid')} holds no setting; name at least one parameter and its values."
         )
     return points

@@ -245,26 +245,20 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
             raise ArgumentError(
-                Argument("metrics", unknown[0]),
-                f" is not a metric that a search measures; choose from {', '.join(known_metrics())}.",
+                f"{Argument('metrics', unknown[0])} is not a metric that a search measures; choose from "
+                f"{', '.join(known_metrics())}."
             )
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
             raise ArgumentError(
-                f"{grouped[0]} compares groups: pass ",
-                Argument("sensitive_features"),
-                ", or choose with a ",
-                Argument("rule"),
-                " that does not, such as the best c-index.",
+                f"{grouped[0]} compares groups: pass {Argument('sensitive_features')}, or choose with a "
+                f"{Argument('rule')} that does not, such as the best c-index."
             )
         if not comparable and any(name in read for name in grouped):
             raise ArgumentError(
-                f"{grouped[0]} compares groups, and ",
-                Argument("sensitive_features"),
-                f" has no two with at least {self.min_group:,} patients and {self.min_events:,} events: merge groups, "
-                "or choose with a ",
-                Argument("rule"),
-                " that does not compare them, such as the best c-index.",
+                f"{grouped[0]} compares groups, and {Argument('sensitive_features')} has no two with at least "
+                f"{self.min_group:,} patients and {self.min_events:,} events: merge groups, or choose with a "
+                f"{Argument('rule')} that does not compare them, such as the best c-index."
             )
         parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))

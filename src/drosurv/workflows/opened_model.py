@@ -168,9 +168,8 @@ class OpenedModel:
         late = [time for time in times if time > end]
         if late:
             warn_caller(
-                Argument("times"),
-                f" {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is given as it was "
-                "then, which is too good.",
+                f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
+                "given as it was then, which is too good."
             )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
@@ -208,9 +207,8 @@ class OpenedModel:
         target = {"time": None, **noted, **given}
         if "event" not in target or not any(target.get(name) for name in times):
             raise ArgumentError(
-                f"{self.path} does not say which columns hold time and event: pass ", Argument("time"),
-                " COLUMN and ", Argument("event"), " COLUMN.",
-            )  # fmt: skip
+                f"{self.path} does not say which columns hold time and event: pass {Argument('time')} COLUMN and "
+                f"{Argument('event')} COLUMN.")  # fmt: skip
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
@@ -223,9 +221,8 @@ class OpenedModel:
             table = _one_row_each(table, patient)
         if not table.y[columns.event].any():
             raise ArgumentError(
-                f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass ",
-                Argument("event_value"),
-                " if another value means the event, or more patients.",
+                f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass "
+                f"{Argument('event_value')} if another value means the event, or more patients."
             )
         return table
 

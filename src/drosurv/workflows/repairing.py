@@ -58,9 +58,8 @@ def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
             continue
     if not times:
         raise ArgumentError(
-            Argument("predictions"),
-            " holds no column named by a time, such as 12 or survival_12; it has "
-            f"{', '.join(map(str, frame.columns[:5]))}.",
+            f"{Argument('predictions')} holds no column named by a time, such as 12 or survival_12; it has "
+            f"{', '.join(map(str, frame.columns[:5]))}."
         )
     ordered = sorted(times, key=lambda name: times[name])
     survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)

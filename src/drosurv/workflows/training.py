@@ -71,12 +71,9 @@ class Trained:
         leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
         if leaks and not force:
             raise ArgumentError(
-                f"the model is not saved: column {next(iter(leaks))!r} gives the outcome away, and with it "
-                "patients are told apart perfectly. Name it in ",
-                Argument("drop"),
-                ", or pass ",
-                Argument("force"),
-                " if it is known beforehand.",
+                f"the model is not saved: column {next(iter(leaks))!r} gives the outcome away, and with it patients "
+                f"are told apart perfectly. Name it in {Argument('drop')}, or pass {Argument('force')} if it is known "
+                "beforehand."
             )
         # A repaired model holds what it was repaired from.
         repaired = isinstance(self.model, RepairedCox)
@@ -190,9 +187,8 @@ def train(
     options = fit_options(estimator, table)
     if table.groups is not None and "model__sensitive_features" not in options:
         warn_caller(
-            f"{type(estimator).__name__} is trained without groups: ",
-            Argument("groups"),
-            " only says which columns hold codes, and in whom a model is compared with plain Cox.",
+            f"{type(estimator).__name__} is trained without groups: {Argument('groups')} only says which columns "
+            "hold codes, and in whom a model is compared with plain Cox.",
             category=TableNote,
         )
     for name, column in (observed or {}).items():
@@ -200,8 +196,8 @@ def train(
         options[name if repaired else f"model__{name}"] = table.frame[column]
     if bootstrap and not hasattr(estimator, "summary"):
         raise ArgumentError(
-            Argument("bootstrap"),
-            f" has no meaning for {type(estimator).__name__}, which has no table of coefficients.",
+            f"{Argument('bootstrap')} has no meaning for {type(estimator).__name__}, which has no table of "
+            "coefficients."
         )
     if repaired:
         X, base = readable_and_base(table, encoder, CoxPH() if estimator.base is None else estimator.base)
@@ -257,7 +253,7 @@ def require_understood(estimator: Any, name: str) -> None:
     """Raise if an estimator's ``fit`` takes no argument of this name."""
     if name not in signature(estimator.fit).parameters:
         raise ArgumentError(
-            Argument(name), f" is not understood by {type(estimator).__name__}: choose another model."
+            f"{Argument(name)} is not understood by {type(estimator).__name__}: choose another model."
         )
 
 
@@ -265,10 +261,8 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
     events = np.min(estimator.n_events_).item()
     if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
         warn_caller(
-            f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} "
-            "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as ",
-            Argument("l2", 0.1),
-            ".",
+            f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} each: coefficients "
+            f"are unsteady and risks too extreme. Use fewer columns, or a penalty such as {Argument('l2', 0.1)}."
         )
 
 
