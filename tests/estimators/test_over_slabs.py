@@ -56,6 +56,18 @@ def test_cvars_kinks_are_solved_where_the_processor_knows_the_curvature_from_a_s
     np.testing.assert_allclose(here.coef_, there.coef_, atol=1e-8)
 
 
+@pytest.mark.parametrize("model", [DROCox(0.001), DROCoxSplit(0.001, random_state=0)], ids=["whole", "split"])
+def test_a_ball_that_reaches_single_patients_is_said_over_slabs_too(model):
+    few, found = slice(40), []
+    for device in ("cpu", "cpu:0"):
+        other = clone(model).set_params(device=device, l2=0.5, tol=1e-6)
+        with pytest.warns(UserWarning, match="alpha=0.001 protects groups smaller than one patient"):
+            found.append(other.fit(DATA.X[few], DATA.y[few], sample_weight=WEIGHT[few]))
+    here, there = found
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
+    np.testing.assert_allclose(there.eta_, here.eta_, rtol=1e-4)
+
+
 def test_float32_features_stay_float32_on_a_device_and_find_the_same_coefficients():
     X = DATA.X.to_numpy(dtype=np.float32)
     here, there = DROCox(alpha=0.3).fit(X, DATA.y), DROCox(alpha=0.3, device="cpu:0").fit(X, DATA.y)

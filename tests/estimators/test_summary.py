@@ -7,7 +7,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import drosurv
-from drosurv import CoxPH, DROCox, GroupDROCox, RegularizedCox, Surv, datasets
+from drosurv import (
+    AdversarialReweighting,
+    CoxPH,
+    DROCox,
+    DroppedOutlierDRO,
+    GroupDROCox,
+    JustTrainTwice,
+    RegularizedCox,
+    Surv,
+    datasets,
+)
 from drosurv.tables import TableEncoder
 
 
@@ -162,7 +172,17 @@ def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     assert repr(model) == "DROCox()"
 
 
-@pytest.mark.parametrize("model", [RegularizedCox(), DROCox(1.0), CoxPH(recalibrate=True)])
+OWN = [
+    RegularizedCox(max_iter=50),
+    DROCox(1.0),
+    CoxPH(recalibrate=True),
+    AdversarialReweighting(max_iter=50),
+    JustTrainTwice(),
+    DroppedOutlierDRO(max_iter=50),
+]
+
+
+@pytest.mark.parametrize("model", OWN, ids=lambda model: type(model).__name__)
 def test_a_model_without_a_worst_case_is_not_said_to_have_one(model):
     data = datasets.make_hidden_minority(n_samples=200, random_state=0)
     needs = (

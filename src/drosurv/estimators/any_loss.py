@@ -26,6 +26,8 @@ class AnyLoss(NetworkEstimator):
     loss: str | Callable[[Target, FloatArray | None], Loss] = "partial"
 
     _convex = False
+    # Weights of an adversary that learns, of a second training, or among patients without outliers.
+    _minimises_worst_case = False
     _per_patient = ("worst_case_weights_",)
 
     def _check_parameters(self) -> None:

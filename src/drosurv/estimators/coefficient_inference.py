@@ -73,6 +73,8 @@ class CoefficientInference(SurvivalEstimator):
     _findings: Findings | None = None
     # Whether the coefficients maximise the partial likelihood: only then is its information theirs.
     _is_plain_cox = False
+    # Whether ``worst_case_weights_`` are of the worst case that the coefficients minimise.
+    _minimises_worst_case = True
 
     def summary(
         self,
@@ -220,7 +222,7 @@ class CoefficientInference(SurvivalEstimator):
             if not self._maximises_likelihood:
                 X, counts = training.X, training.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
-                weights = getattr(self, "worst_case_weights_", None)
+                weights = getattr(self, "worst_case_weights_", None) if self._minimises_worst_case else None
                 worst_case = None if weights is None else weights[training.kept] / weights.sum()
                 plain = self._plain_coefficients(training)
                 self._findings = beside_plain(self._findings, X, share, plain, worst_case)

@@ -11,6 +11,7 @@ from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
 from drosurv.objectives import Mean
+from drosurv.target import FloatArray
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +98,7 @@ class CoxPH(SolvedOverSlabs):
     _observes = EVERYTHING
     _is_plain_cox = True
 
-    def _slab_objective(self) -> Mean:
+    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Mean:
         return Mean()
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

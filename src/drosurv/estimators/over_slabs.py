@@ -30,8 +30,8 @@ from drosurv.target import BoolArray, FloatArray
 class SolvedOverSlabs(NetworkEstimator):
     """Base of estimators whose linear models may be solved where the features lie, or on an accelerator."""
 
-    # The objective of the losses.
-    _slab_objective: Callable[[], FromSums]
+    # The objective of the losses of a batch, given the patients' masses or the least of each side.
+    _objective: Callable[..., FromSums]
 
     def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
         """Flags (n,) of the halves that are scored against each other; None where nobody is split."""
@@ -97,8 +97,9 @@ class SlabCohort:
         halves, everybody = estimator._slab_halves(event, seed), np.ones(len(event), dtype=np.bool_)
         sides = halves or [everybody]
         totals = tuple(_summed(weight, own) for own in sides)
+        least = [1.0 if weight is None else np.min(weight, where=own, initial=np.inf) for own in sides]
         return cls(
-            estimator._slab_objective(),
+            estimator._objective([estimator], np.divide(least, totals)[:, None]),
             halves,
             len(event),
             int(np.count_nonzero(event)),

@@ -11,7 +11,7 @@ from drosurv.errors import warn_caller
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
-from drosurv.objectives import CVaR, Objective
+from drosurv.objectives import CVaR
 from drosurv.objectives.balls import alpha_of_reach, ball_objective, check_ball, smallest_reach
 from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
@@ -32,8 +32,8 @@ class RobustEstimator(NetworkEstimator):
         check_share("alpha", self.alpha)
         check_ball(self.ball)
 
-    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Objective:
-        """The batch's objective, given the masses of the patients it is taken over, block by block."""
+    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> FromSums:
+        """The batch's objective, given the masses of the patients it is taken over, or the least, block by block."""
         alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
         if len(batch) == 1 and self.ball != "cvar" and self.alpha != 1.0:
             reach, smallest = smallest_reach(self.ball, self.alpha), [float(mass.min()) for mass in masses]
@@ -43,9 +43,6 @@ class RobustEstimator(NetworkEstimator):
                 # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
                 return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
-
-    def _slab_objective(self) -> FromSums:
-        return ball_objective(self.ball, np.array([self.alpha]))
 
     def _warn_largest_loss(self, mass: float) -> None:
         least = alpha_of_reach(self.ball, mass)
