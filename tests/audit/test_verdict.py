@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH, DROCox
+from drosurv import CoxPH, DROCox, Surv
 from drosurv.audit import audit
 from drosurv.audit.judgement import Grounds, next_steps, verdict
 from drosurv.audit.sections import causes
@@ -132,6 +133,29 @@ def test_a_repair_that_passed_is_in_the_verdict_and_among_the_next_steps():
         "The predicted probabilities are off for sex f and patients with age > 70.",
     )
     assert next_steps(found, status)[0].startswith("Repair the model for patients with age > 70 (see Remedy)")
+
+
+def test_predictions_that_are_off_for_all_together_are_said_to_be():
+    together = replace(OFF, attribute="overall", group="all")
+    found = Grounds(standing(), [MEN, standing("sex", "f")], gap(False), [together])
+    whole = "The predicted probabilities are off for patients as a whole."
+    assert verdict(found) == ("miscalibrated", whole)
+    assert next_steps(found, "miscalibrated")[0] == "Recalibrate before anybody is told a probability."
+    assert verdict(found._replace(repaired=["patients as a whole"]))[1] == whole
+
+
+def test_the_first_screen_says_what_the_details_say_of_everybody():
+    train, test = make_hidden_minority(300, random_state=0), make_hidden_minority(400, random_state=1)
+    half = np.arange(400) % 20  # groups too small to show anything alone
+    later = Surv.from_arrays(test.y["event"], 1.4 * test.y["time"])
+    told = {"sensitive_features": {"part": half.astype(str)}, "n_bootstrap": 20, "search_rules": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = audit(CoxPH().fit(train.X, train.y), test.X, later, **told)
+    (off,) = (s.text for s in report.audited.statements if s.code == "calibration")
+    assert "too low for all patients together" in off
+    steps = [s.text for s in report.parts["verdict"].statements if s.code == "next_step"]
+    assert "Recalibrate before anybody is told a probability." in steps
 
 
 def test_a_slope_far_from_1_is_said_in_the_verdict():

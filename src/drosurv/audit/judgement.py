@@ -10,9 +10,10 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.standing import Standing, standings
 from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.against_plain import is_far_from_1
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.evaluation.rows import Row
-from drosurv.evaluation.summary import judged_calibration, judged_gaps
+from drosurv.evaluation.summary import judged_calibration, judged_gaps, number_of
 from drosurv.groups import MISSING_LABEL
 from drosurv.insight import Rule
 from drosurv.presentation import (
@@ -28,6 +29,7 @@ from drosurv.repairs import Repair
 from drosurv.tables.spellings import spellings
 
 EVERY_GROUP = "every group"
+TOGETHER = "patients as a whole"
 LAST_STEPS = {
     "untested": "Audit again with bootstrap replicates, which tell a difference from noise.",
     "no_groups": "Name groups, such as sex and age, and audit again.",
@@ -38,11 +40,12 @@ LAST_STEPS = {
 class Grounds(NamedTuple):
     """What the verdict is reached from: how all patients stand, and each group.
 
-    The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance. The
-    slope is given only where it is far from 1 beyond chance. `against` is the model beside the reference. Rules
-    describe groups that nobody named and that are confirmed to be served worse than by no model. Repaired are those
-    for whom a repair passed. Labels that may be spellings of one are `alike`. Without survival curves only ranks are
-    judged. Of competing `causes`, those are named whose predicted incidence is off.
+    The gap is the largest between two groups. Groups are `off` whose predicted survival is so beyond chance, or
+    everybody, where it is so only of all together. The slope is given only where it is far from 1 beyond chance.
+    `against` is the model beside the reference. Rules describe groups that nobody named and that are confirmed to be
+    served worse than by no model. Repaired are those for whom a repair passed. Labels that may be spellings of one are
+    `alike`. Without survival curves only ranks are judged. Of competing `causes`, those are named whose predicted
+    incidence is off.
     """
 
     everybody: Standing
@@ -79,6 +82,12 @@ class Grounds(NamedTuple):
         """Names of the groups that are shown to be served worse than by the reference."""
         return [group.name for group in self.named if group.reference == "worse"]
 
+    @property
+    def mistaken(self) -> str:
+        """Whose predicted survival is off; "" if nobody's."""
+        whom = [TOGETHER if number.attribute == EVERYONE else number.who for number in self.off]
+        return _some(whom, self.named) if whom else ""
+
     def stand(self, status: str) -> list[str]:
         """Names of the groups that stand so against no model."""
         return [group.name for group in self.named if group.no_model == status]
@@ -88,14 +97,17 @@ def find_grounds(evidence: Evidence) -> Grounds:
     """Read the findings off the evidence; rules and repairs only where they were searched."""
     result = evidence.audited
     everybody, *named = standings(evidence)
-    judged = judged_calibration(result)
+    off = [n for n in judged_calibration(result) if n.low_adjusted > 0 or n.high_adjusted < 0]
+    if not off:
+        together = result.select(metric="calibration_difference", kind="overall")
+        off = [number_of(row) for row in together if row.low > 0 or row.high < 0]
     searched = None if isinstance(evidence.worst_off, str) else evidence.worst_off
     slopes = result.select(metric="calibration_slope", kind="overall")
     return Grounds(
         everybody,
         named,
         next(iter(judged_gaps(result, "concordance_index")), None),
-        [number for number in judged if number.low_adjusted > 0 or number.high_adjusted < 0],
+        off,
         next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
         evidence.against,
         [] if searched is None else [group.rule for group in searched.groups],
@@ -116,13 +128,13 @@ def _off_by_cause(evidence: Evidence) -> list[str]:
         return []
     judged = judged_by_cause(table, evidence.level)
     return [
-        f"{'patients as a whole' if attribute == EVERYBODY else group_name(attribute, group)} (cause {cause})"
+        f"{TOGETHER if attribute == EVERYBODY else group_name(attribute, group)} (cause {cause})"
         for attribute, group, cause in judged.loc[judged["off"], ["attribute", "group", "cause"]].to_numpy()
     ]
 
 
 def _whom(repairs: Sequence[Repair]) -> list[str]:
-    told = ("patients as a whole" if r.rule is None else f"patients with {r.rule}" for r in repairs)
+    told = (TOGETHER if r.rule is None else f"patients with {r.rule}" for r in repairs)
     return list(dict.fromkeys(told))
 
 
@@ -156,12 +168,8 @@ def verdict(found: Grounds) -> tuple[str, str]:
             f"The predicted probabilities are too {_way(found.slope)} for patients as a whole: differences between "
             f"patients are {'over' if found.slope.value < 1 else 'under'}stated."
         )
-    off = [_some([number.who for number in found.off], named)] if found.off else []
-    if off or found.repaired or found.causes:
-        return (
-            "miscalibrated",
-            f"The predicted probabilities are off for {listing([*off, *found.causes, *found.repaired], 3)}.",
-        )
+    if off := list(dict.fromkeys(filter(None, [found.mistaken, *found.causes, *found.repaired]))):
+        return "miscalibrated", f"The predicted probabilities are off for {listing(off, 3)}."
     if everybody.no_model == "not shown":
         return "unclear", f"No harm is shown, but patients as a whole are not shown to be {found.better}."
     if unclear := found.stand("not shown"):
@@ -202,9 +210,8 @@ def _steps(found: Grounds, status: str) -> Iterator[str]:
     if found.repaired:
         whom = listing(found.repaired, 3)
         yield f"Repair the model for {whom} (see Remedy): patients not used for that gain by it."
-    if found.off:
-        whom = _some([number.who for number in found.off], found.named)
-        most = "" if whom == EVERY_GROUP else f", above all for {whom}"
+    if whom := found.mistaken:
+        most = "" if whom in (EVERY_GROUP, TOGETHER) else f", above all for {whom}"
         yield f"Recalibrate before anybody is told a probability{most}."
     if found.causes:
         yield f"Look at Cause by cause: predicted incidence is off for {listing(found.causes, 3)}."
