@@ -218,6 +218,16 @@ def test_columns_that_cannot_be_used_are_named_together(n_columns, n_named):
     assert ("2 more columns" in str(caught.value)) == (n_columns == 7)
 
 
+def test_all_columns_of_dates_are_told_in_one_sentence():
+    days = pd.date_range("2020-01-01", periods=60)
+    frame = pd.DataFrame({"born": days, "name": [f"n{i}" for i in range(60)], "seen": days.astype(str)})
+    with pytest.raises(
+        ValueError, match=r"^columns 'born', 'seen' hold dates: .* in drop\. Column 'name' holds"
+    ) as e:
+        TableEncoder().fit(frame.assign(x=np.arange(60) % 7))
+    assert str(e.value).count("dates") == 1
+
+
 def test_many_levels_are_categories_if_the_user_says_so():
     frame = pd.DataFrame({"site": [f"s{i}" for i in range(60)] * 2})
     assert TableEncoder(categorical=["site"]).fit_transform(frame).shape == (120, 59)

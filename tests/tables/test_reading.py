@@ -37,6 +37,15 @@ def test_usual_spellings_of_missing_are_missing_and_none_is_a_level(write):
     assert frame["b"].tolist() == ["None", "x", "None", "x", "x", "x"]
 
 
+def test_what_pandas_takes_as_missing_is_missing_here_too_in_either_case(write):
+    from pandas._libs.parsers import STR_NA_VALUES
+
+    texts = sorted({*STR_NA_VALUES, "na", "n/a", "null", "."} - {"None"})
+    frame = read_frame(write("a,b\n" + "".join(f"{text},x\n" for text in [*texts, "5"])))
+    assert frame["a"].isna().tolist() == [True] * len(texts) + [False]
+    assert frame["a"].iloc[-1] == 5.0
+
+
 def test_own_spellings_of_missing_are_added(write):
     path = write("a\n1\n?\n-99\n")
     np.testing.assert_array_equal(read_frame(path, missing=["?", "-99"])["a"], [1, np.nan, np.nan])

@@ -101,7 +101,8 @@ def _mark(text: str) -> str:
 class FileOptions:
     """How the files are written.
 
-    --missing: Texts that mean a missing value, besides empty, NA, N/A, NaN and null; age=999 in one column.
+    --missing: Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one
+        column.
     --decimal: Decimal mark of a CSV file.
     --encoding: Encoding of a CSV file, such as cp1252.
     """

@@ -32,6 +32,10 @@ class UnseenLevelWarning(UserWarning):
     """A category holds a level that training never saw."""
 
 
+class HoldsDates(ValueError):
+    """A column holds dates, which are no feature as they are."""
+
+
 @dataclass(frozen=True)
 class NumberColumn:
     """A column of numbers: filled with its training median, then centred and scaled.
@@ -152,7 +156,7 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     """Decide what becomes of a column (n,) from its training values; `categorical` is what the user says of it."""
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
-        raise _dates(name)
+        raise HoldsDates(name)
     if column.dtype.kind == "c":
         raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
     try:
@@ -168,13 +172,6 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
     if holds_numbers(column) and not categorical:
         return _learn_number(column, name, n_missing, standardize)
     return _learn_category(column, name, n_missing, categorical, standardize)
-
-
-def _dates(name: str) -> ArgumentError:
-    return ArgumentError(
-        f"column {name!r} holds dates: turn it into a number, such as an age or a number of days, or name it in "
-        f"{Argument('drop')}."
-    )
 
 
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
@@ -240,10 +237,9 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
         )
     if len(counts) > MOST_LEVELS:
         if holds_dates(pd.Series(counts.index)):
-            raise _dates(name)
+            raise HoldsDates(name)
+        patient = f"; if it names the patient, in {Argument('id')}" if len(counts) > counts.sum() / 2 else ""
         raise ArgumentError(
             f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
-            f"{Argument('drop')}",
-            *(("; if it names the patient, in ", Argument("id")) if len(counts) > counts.sum() / 2 else ()),
-            f"; or, if they are categories all the same, in {Argument('categorical')}.",
+            f"{Argument('drop')}{patient}; or, if they are categories all the same, in {Argument('categorical')}."
         )

@@ -13,7 +13,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
-from drosurv.tables.columns import CategoryColumn, Column, LeftOutColumn, NumberColumn, learn_column
+from drosurv.presentation import first_upper
+from drosurv.tables.columns import (
+    CategoryColumn,
+    Column,
+    HoldsDates,
+    LeftOutColumn,
+    NumberColumn,
+    learn_column,
+)
 from drosurv.tables.doubts import LeakWarning, find_leaks, mostly_missing
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import holds_numbers
@@ -120,15 +128,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """What becomes of every column; what is wrong with any of them is told at once, not one per attempt."""
         columns: list[Column] = []
         problems: list[ValueError] = []
+        dates: list[str] = []
         for name in frame.columns:
+            told = name in self.categorical
             try:
-                columns.append(
-                    learn_column(
-                        frame[name], categorical=name in self.categorical, standardize=self.standardize
-                    )
-                )
+                columns.append(learn_column(frame[name], categorical=told, standardize=self.standardize))
+            except HoldsDates:
+                dates.append(repr(name))
             except ValueError as problem:
                 problems.append(problem)
+        if dates:
+            problems.insert(0, _no_dates(dates))
         if problems:
             raise _all_of(problems)
         return columns
@@ -284,15 +294,20 @@ def _needs_encoding(X: Any) -> bool:
     )
 
 
+def _no_dates(names: list[str]) -> ArgumentError:
+    if len(names) == 1:
+        told = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
+    else:
+        told = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
+    return ArgumentError(f"{told} in {Argument('drop')}.")
+
+
 def _all_of(problems: list[ValueError]) -> ArgumentError:
     """One error of the first few of several."""
-    parts: list[str | Argument] = list(problems[0].args)
-    for problem in problems[1:_MOST_PROBLEMS]:
-        first, *rest = problem.args
-        parts += [f" {first[0].upper()}{first[1:]}", *rest]
-    if len(problems) > _MOST_PROBLEMS:
-        parts.append(f" {len(problems) - _MOST_PROBLEMS:,} more columns cannot be used as they are.")
-    return ArgumentError(*parts)
+    first, *others = ("".join(map(format, problem.args)) for problem in problems[:_MOST_PROBLEMS])
+    left = len(problems) - _MOST_PROBLEMS
+    more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []
+    return ArgumentError(" ".join([first, *map(first_upper, others), *more]))
 
 
 def _as_frame(X: Any) -> pd.DataFrame:

@@ -18,8 +18,12 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.files import whole_file
 from drosurv.tables.values import label, labels, shown
 
-# "None" is not among them: it is a level of many medical columns.
-MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "<NA>", "null", "NULL")
+# What pandas takes as missing, in any case of letters, and the point of SAS and Stata. "None" is not among them: it is
+# a level of many medical columns.
+MISSING = (
+    *("", ".", "<NA>", "#NA", "#N/A", "#N/A N/A", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
+)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
 
@@ -45,8 +49,8 @@ def read_frame(
     separator, decimal, encoding : str
         Of a CSV file. With a decimal comma, points that separate thousands are understood.
     missing : sequence of str
-        Texts of a CSV file that mean a missing value, besides empty fields, NA, N/A, NaN and null. Written
-        ``column=text``, it means so in that column only, such as ``"age=999"``.
+        Texts of a CSV file that mean a missing value, besides empty fields, a lone point, NA, N/A, NaN and null, in
+        capitals or not. Written ``column=text``, it means so in that column only, such as ``"age=999"``.
 
     Returns
     -------
@@ -186,12 +190,10 @@ def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:
     with path.open("rb") as file:
         other = "utf-16" if file.read(2) in _UTF_16 else "cp1252"
     place = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
-    advice: tuple[str | Argument, ...] = ("save it as UTF-8 CSV, or pass ", Argument("encoding", other))
-    if other == "cp1252":
-        advice += (", which is usual for files from Windows",)
-    if codecs.lookup(other).name == codecs.lookup(encoding).name:
-        advice = ("save it as UTF-8 CSV",)
-    return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: ", *advice, ".")
+    usual = ", which is usual for files from Windows" if other == "cp1252" else ""
+    known = codecs.lookup(other).name == codecs.lookup(encoding).name
+    advice = "" if known else f", or pass {Argument('encoding', other)}{usual}"
+    return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: save it as UTF-8 CSV{advice}.")
 
 
 def _checked_lines(path: Path, separator: str, encoding: str) -> tuple[list[str], list[int]]:

@@ -65,12 +65,11 @@ def _counts(column: pd.Series[Any]) -> bool:
 
 
 def _joined(first: Any, second: Any) -> IntArray:
-    """Numbers of the groups of rows that either numbering joins."""
+    """Numbers of the groups of rows that either numbering joins: a row ties its first number to its second."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    n, m = len(first), int(first.max()) + 1
-    ends = (np.concatenate([first, second + m]), np.tile(np.arange(n), 2) + m + int(second.max()) + 1)
-    size = m + int(second.max()) + 1 + n
-    graph = coo_matrix((np.ones(2 * n), ends), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=False)[1][-n:], dtype=np.intp)
+    m = int(first.max()) + 1
+    size = m + int(second.max()) + 1
+    graph = coo_matrix((np.ones(len(first)), (first, second + m)), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1][first], dtype=np.intp)

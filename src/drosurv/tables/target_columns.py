@@ -144,12 +144,9 @@ class TargetColumns:
                 f"event column {self.event!r} holds {value!r}, which is no code of a cause: number the causes, 0 for "
                 "censored and 1, 2, ... for what happened."
             )
-        found = parse_competing_target(
-            Surv.competing(codes.to_numpy(), self._times(frame)), name=f"event column {self.event!r}"
-        )
-        y = np.empty(len(found), dtype=[(self.event, "<i8"), (self.time_name, "<f8")])
-        y[self.event], y[self.time_name] = found.cause, found.time
-        return y
+        y = Surv.competing(codes.to_numpy(), self._times(frame))
+        parse_competing_target(y, name=f"event column {self.event!r}")
+        return y.view([(self.event, "<i8"), (self.time_name, "<f8")])
 
     def _times(self, frame: pd.DataFrame) -> FloatArray:
         if self.time is None:
@@ -207,7 +204,7 @@ class TargetColumns:
         question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "
         if len(counts) == 2:
             first, second = (Argument("event_value", str(value)) for value in counts.index)
-            return ArgumentError(question, first, " or ", second, ".")
+            return ArgumentError(f"{question}{first} or {second}.")
         causes = (
             " A third value may be a competing cause, such as another death: CauseSpecificCox (--model "
             "cause-specific-cox) takes codes of causes."

@@ -66,15 +66,11 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     values: FloatArray = numbers.to_numpy(dtype=np.float64)
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
-        comma = (
-            "if the comma is a decimal mark, read the table with ",
-            Argument("decimal", ","),
-            "; otherwise ",
-        )
+        comma = f"if the comma is a decimal mark, read the table with {Argument('decimal', ',')}; otherwise "
         raise ArgumentError(
-            f"{role}{first_wrong(column, wrong, 'not a number')}: ",
-            *(comma if has_decimal_comma(column[wrong].iloc[0]) else ()),
-            f"correct it, or name it in {Argument('missing')}.",
+            f"{role}{first_wrong(column, wrong, 'not a number')}: "
+            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
+            f"{Argument('missing')}."
         )
     if np.isinf(values).any():
         raise ValueError(
