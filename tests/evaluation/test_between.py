@@ -27,7 +27,10 @@ def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(
 
     assert linear(everyone, weights, lambda: np.array([0.5, 0.25, 7.0])).tolist() == [5.25, 5.0]
     # Those left out of an attribute have no influence on it.
-    assert linear(everyone.take([0, 2]), weights, lambda: np.array([0.5, 7.0])).tolist() == [5.5, 5.0]
+    assert linear(everyone.take(np.array([0, 2])), weights, lambda: np.array([0.5, 7.0])).tolist() == [
+        5.5,
+        5.0,
+    ]
 
     def fail():
         raise AssertionError

@@ -99,7 +99,7 @@ def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_z
 
 def test_nobody_has_no_value(patients):
     for measure in MEASURES.values():
-        assert np.isnan(value_of(measure, patients.take([]), np.empty(0)))
+        assert np.isnan(value_of(measure, patients.take(np.arange(0)), np.empty(0)))
         assert np.isnan(value_of(measure, patients, np.zeros(len(patients))))
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
+from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group, whose
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
-from drosurv.presentation import GroupNumber, against_nothing, group_name
+from drosurv.presentation import GroupNumber, against_nothing
 from drosurv.presentation.sentences import by_group
 
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]
@@ -45,12 +45,12 @@ class Standing:
     @property
     def everybody(self) -> bool:
         """Whether this is of all patients."""
-        return (self.attribute, self.group) == EVERYBODY
+        return self.attribute == EVERYONE
 
     @property
     def name(self) -> str:
         """What the group is called."""
-        return "all patients" if self.everybody else group_name(self.attribute, self.group)
+        return whose(self.attribute, self.group, "all patients")
 
 
 def standings(evidence: Evidence) -> list[Standing]:

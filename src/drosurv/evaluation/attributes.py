@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.groups import Missing, in_pandas
 from drosurv.metrics import Groups, parse_groups
+from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import AND, counted, group_name
 from drosurv.target import IntArray, Target
 
@@ -22,9 +21,9 @@ from drosurv.target import IntArray, Target
 EVERYONE, ALL = "overall", "all"
 
 
-def whose(attribute: str, group: str) -> str:
+def whose(attribute: str, group: str, everybody: str = "everybody") -> str:
     """Whose a number is, as readers see it."""
-    return "everybody" if attribute == EVERYONE else group_name(attribute, group)
+    return everybody if attribute == EVERYONE else group_name(attribute, group)
 
 
 class SmallGroupWarning(UserWarning):
@@ -195,22 +194,19 @@ def warn_of_small_groups(
             f"{group_name(attribute, label)}: {counted(count.n, 'patient')}, {counted(count.events, 'event')}"
             for (attribute, label), count in small.items()
         )
-        warnings.warn(
+        warn_caller(
             f"small groups, whose numbers say little ({named}). They have fewer than {min_group:,} "
             f"patients or {min_events:,} events: {then}.",
-            SmallGroupWarning,
-            stacklevel=3,
+            category=SmallGroupWarning,
         )
     return frozenset(small)
 
 
-def warn_of_undefined(named: Sequence[str], stacklevel: int = 4) -> None:
+def warn_of_undefined(named: Sequence[str]) -> None:
     """One warning that names every number without a value."""
     if named:
-        warnings.warn(
-            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}.",
-            UndefinedMetricWarning,
-            stacklevel=stacklevel,
+        warn_undefined(
+            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}."
         )
 
 

@@ -135,7 +135,7 @@ def compare(
                         **_difference(number, None if numbers is baseline else baseline.get(key), level),
                     }
                 )
-    warn_of_undefined(undefined, stacklevel=3)
+    warn_of_undefined(undefined)
     return pd.DataFrame(rows)
 
 

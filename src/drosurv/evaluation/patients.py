@@ -26,7 +26,7 @@ from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
@@ -142,15 +142,13 @@ class Patients:
     """All patients of a scoring, or those in some rows of it."""
 
     scoring: Scoring
-    rows: Any = None
+    rows: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.target)
 
-    def take(self, rows: Any) -> Patients:
-        """The given rows (indices or a mask) of these patients."""
-        rows = np.asarray(rows)
-        rows = rows.astype(np.intp) if rows.dtype != bool else np.flatnonzero(rows)
+    def take(self, rows: IntArray) -> Patients:
+        """The given rows of these patients."""
         return Patients(self.scoring, rows if self.rows is None else self.rows[rows])
 
     def _own(self, values: FloatArray) -> FloatArray:

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.markdown import document
 from drosurv.evaluation.patients import middle
 from drosurv.evaluation.rows import JUDGED_GAPS, Kind, Row
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
-from drosurv.presentation import Column, Statement, Table, group_name, plain
+from drosurv.presentation import Column, Statement, Table, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = ("harm", "calibration", "d_calibration", "survival", "cross_group")
@@ -205,9 +205,7 @@ class EvaluationResult:
         wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
         rows = self.group_records()
         for row in rows:
-            row["who"] = (
-                "all patients" if row["attribute"] == EVERYONE else group_name(row["attribute"], row["group"])
-            )
+            row["who"] = whose(row["attribute"], row["group"], "all patients")
         columns = (
             Column("who", "group"),
             Column("patients", "patients", "count"),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Place, Sheet
 from drosurv.evaluation.metric import Metric
 from drosurv.inference import Extreme, Gap, Number, judge_gaps
+from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 
 Kind = Literal["overall", "group", "gap"]
@@ -150,10 +149,10 @@ def gaps_between_large(
 
 def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
     """Gaps with their tests; those of one metric, over all attributes, are one family."""
-    families: dict[tuple[str, bool], dict[Key, Extreme]] = {}
+    families: dict[str, dict[Key, Extreme]] = {}
     for key, number in numbers.items():
         if isinstance(number, Extreme):
-            families.setdefault((key[1], key[0] == EVERYONE), {})[key] = number
+            families.setdefault(key[1], {})[key] = number
     found: dict[Key, Gap] = {}
     for family in families.values():
         found |= judge_gaps(family, level=level, p_values=p_values)
@@ -191,11 +190,9 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
     no_gain = gain is not None and gain.status != "undefined"
     for row in rows:
         if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
-            warnings.warn(
+            warn_undefined(
                 "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
-                "than no model does.",
-                UndefinedMetricWarning,
-                stacklevel=3,
+                "than no model does."
             )
         elif row.status == "undefined" and row.kind != "gap":
             who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"

@@ -79,12 +79,10 @@ class Replicates:
         """Interval of one of the values: quantiles of the replicates, or, if basic, those mirrored at the estimate."""
         return Draws(float(self.estimate[column]), self.draws[:, column], method=method).interval(level)
 
-    def difference(
-        self, first: int, second: int, *, level: float = 0.95, method: Method = "percentile"
-    ) -> Interval:
+    def difference(self, first: int, second: int, *, level: float = 0.95) -> Interval:
         """Interval of the difference of two of the values on the same replicates."""
         estimate = float(self.estimate[first] - self.estimate[second])
-        return interval_of(estimate, self.draws[:, first] - self.draws[:, second], level, method)
+        return interval_of(estimate, self.draws[:, first] - self.draws[:, second], level)
 
 
 def bootstrap(
@@ -142,7 +140,7 @@ def bootstrap(
     return Replicates(estimate, np.stack(list(in_parallel(draw, replicates, threads))))
 
 
-def interval_of(estimate: float, draws: FloatArray, level: float, method: Method) -> Interval:
+def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:
     """Interval of one value from its replicates (replicates,), of which those that are NaN are left out."""
     if not 0 < level < 1:
         raise ArgumentError.must("level", "lie between 0 and 1", level)

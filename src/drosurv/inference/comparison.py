@@ -93,7 +93,7 @@ def compare_draws(first: Number, second: Number, level: float) -> PairedComparis
     """Compare two numbers that were drawn on the same replicates."""
     estimate, draws = first.estimate - second.estimate, first.draws - second.draws
     p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
-    difference = interval_of(estimate, draws, level, "percentile")
+    difference = interval_of(estimate, draws, level)
     return PairedComparison(first.estimate, second.estimate, difference, p_value)
 
 

@@ -14,7 +14,6 @@ from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
 from drosurv.inference.bootstrap import (
     Draws,
     Interval,
-    Method,
     Replicates,
     bootstrap,
     interval_of,
@@ -42,7 +41,7 @@ class Extreme(NamedTuple):
 
     def interval(self, level: float) -> Interval:
         """The estimate and what all differences at once lie within of theirs, cut at 0 and at the largest possible."""
-        spread = interval_of(self.estimate, self.draws, level, "percentile").where_replicates_differ()
+        spread = interval_of(self.estimate, self.draws, level).where_replicates_differ()
         if np.isnan(spread.low) or np.isnan(self.errors).all():
             return replace(spread, low=float("nan"), high=float("nan"))
         reach = float(np.nanquantile(self.errors, level))
@@ -178,16 +177,11 @@ class GapIntervals:
 
 
 def gap_intervals(
-    draws: Replicates,
-    labels: Sequence[Any],
-    *,
-    level: float = 0.95,
-    method: Method = "percentile",
-    largest: float = np.inf,
+    draws: Replicates, labels: Sequence[Any], *, level: float = 0.95, largest: float = np.inf
 ) -> GapIntervals:
     """Intervals for groups and gaps, from replicates with one value for each of the labels.
 
-    The method is for groups and differences. The gap's interval is as in `Extreme`, and cut at the largest possible.
+    The gap's interval is as in `Extreme`, and cut at the largest possible.
 
     Examples
     --------
@@ -202,9 +196,9 @@ def gap_intervals(
         )
     return GapIntervals(
         gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),
-        by_group={label: draws.interval(k, level=level, method=method) for k, label in enumerate(labels)},
+        by_group={label: draws.interval(k, level=level) for k, label in enumerate(labels)},
         differences={
-            (labels[a], labels[b]): draws.difference(a, b, level=level, method=method)
+            (labels[a], labels[b]): draws.difference(a, b, level=level)
             for a, b in combinations(range(len(labels)), 2)
         },
     )

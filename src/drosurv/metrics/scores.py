@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -113,7 +112,7 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
 
 def warn_undefined(message: str) -> None:
     """Warn, in scikit-learn's category for it, that a metric has no value on this data."""
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
+    warn_caller(message, category=UndefinedMetricWarning)
 
 
 def weighted_mean(values: FloatArray, weight: FloatArray, name: str) -> FloatArray:
