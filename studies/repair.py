@@ -2,7 +2,7 @@
 
 python -m studies.repair --jobs 16 --output results/repair        # resumable: finished units are kept in one CSV
 python -m studies.repair --jobs 16 --minutes 8 --part an          # stops after 8 minutes; run it again to go on
-python -m studies.repair --render results/repair                  # writes docs/repair.md
+python -m studies.repair_document results/repair                  # writes docs/repair.md
 """
 
 import argparse
@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from studies.repair_data import NULLS, SETTINGS, draw, draw_null
+from studies.repair_data import NULLS, SETTINGS, BoostedTrees, ToldCox, draw, draw_level, draw_null
+from studies.repair_frozen import frozen
+from studies.repair_scores import found_by, measured
 
 N_TEST = 4000
 FAMILIES = list(NULLS)
@@ -63,52 +65,6 @@ def units(parts, seeds, null_seeds):
         yield from (("d", f"{n}", f"{rho}", seed) for seed, (n, rho) in product(range(seeds), SIZES))
 
 
-def gains_of(model, follow_up, X, y):
-    """Each patient's likelihood gain over the null model."""
-    from inspect import signature
-
-    from drosurv.metrics import likelihood_gains
-
-    own_times = "times" in signature(model.predict_survival_function).parameters
-    parts = []
-    for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
-        if not own_times:
-            parts.append(likelihood_gains(follow_up, y[rows], model.predict_survival_function(X.iloc[rows])))
-            continue
-        times = np.unique(np.concatenate([y["time"][rows], follow_up.event_percentiles]))
-        curves = model.predict_survival_function(X.iloc[rows], times=times)
-        parts.append(likelihood_gains(follow_up, y[rows], curves, times))
-    return np.concatenate(parts)
-
-
-def measured(method, model, follow_up, test, inside, seconds=np.nan):
-    gains = gains_of(model, follow_up, test.X, test.y)
-    row = {"method": method, "overall": gains.mean(), "seconds": seconds}
-    if inside.any():
-        row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()}
-    return row | found_by(model, test, inside)
-
-
-def found_by(model, test, inside):
-    """What was repaired, and how well its groups overlap with the planted one."""
-    if not hasattr(model, "repairs_"):
-        return {}
-    groups = [repair for repair in model.repairs_ if repair.rule is not None]
-    held = [repair.rule.holds(test.X) for repair in groups]
-    # A rule and its opposite cut the same group; several rules may make up one.
-    sides = [*held, *(~one for one in held), *([np.any(held, axis=0)] if held else [])]
-    overlaps = [(side & inside).sum() / max((side | inside).sum(), 1) for side in sides]
-    return {
-        "repairs": len(groups),
-        "recalibrated": len(model.repairs_) - len(groups),
-        "jaccard": max(overlaps, default=0.0),
-        "largest_e": max((a.e for a in model.attempts_ if np.isfinite(a.e)), default=np.nan),
-        "rules": "; ".join(
-            f"{repair.who} [{repair.version} {repair.strength:g}]" for repair in model.repairs_
-        ),
-    }
-
-
 def fitted(model, X, y):
     start = time.perf_counter()
     model.fit(X, y)
@@ -117,7 +73,6 @@ def fitted(model, X, y):
 
 def run_planted(setting, _, seed):
     from drosurv import CoxPH, RepairedCox, SubgroupRobustCox
-    from studies.repair_data import BoostedTrees, ToldCox
 
     train, test, inside = draw(setting, seed, N_TEST)
     models = {
@@ -168,7 +123,6 @@ def run_base(setting, name, seed):
     from sksurv.ensemble import RandomSurvivalForest
 
     from drosurv import CoxPH, RepairedCox
-    from studies.repair_data import BoostedTrees
 
     train, test, inside = draw(setting, seed, N_TEST)
     forest = RandomSurvivalForest(60, min_samples_leaf=30, max_features=0.5, random_state=0, low_memory=False)
@@ -182,8 +136,6 @@ def run_base(setting, name, seed):
 
 
 def run_frozen(setting, _, seed):
-    from studies.repair_data import frozen
-
     return frozen(setting, seed)
 
 
@@ -191,7 +143,6 @@ def run_size(n, rho, seed):
     """A tenth of the patients have rho times as many events as a model predicts that is right for the others."""
     from drosurv import repair
     from drosurv.repairs.words import detectable
-    from studies.repair_data import draw_level
 
     X, y, inside, predicted = draw_level(int(n), float(rho), seed)
     start = time.perf_counter()
@@ -234,13 +185,7 @@ def main():
     parser.add_argument("--part", default="ancbfd", help="any of a, n, c, b, f, d")
     parser.add_argument("--only", help="settings that hold this text")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
-    parser.add_argument("--render", type=Path, help="write docs/repair.md from this folder and stop")
     options = parser.parse_args()
-    if options.render:
-        from studies.repair_document import write
-
-        write(options.render, Path(__file__).parents[1] / "docs" / "repair.md")
-        return
     from joblib import Parallel, delayed
 
     options.output.mkdir(parents=True, exist_ok=True)

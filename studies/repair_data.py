@@ -127,11 +127,11 @@ class BoostedTrees(BaseEstimator):
         return np.exp(-hazard) if times is not None else step_functions(self._baseline.times, np.exp(-hazard))
 
 
-def _skewed(rng, n=2000):
+def skewed(rng, n=2000):
     return pd.DataFrame(np.exp(rng.normal(size=(n, 8))), columns=[f"x{j}" for j in range(8)])
 
 
-def _normal(rng, n, d=8):
+def normal(rng, n, d=8):
     return pd.DataFrame(rng.normal(size=(n, d)), columns=[f"x{j}" for j in range(d)])
 
 
@@ -141,7 +141,7 @@ def _correlated(rng):
 
 
 def _categorical(rng):
-    table = _normal(rng, 2000, 3)
+    table = normal(rng, 2000, 3)
     for j, k in enumerate((2, 3, 5, 12)):
         table[f"c{j}"] = pd.Series(rng.choice(k, 2000, p=rng.dirichlet(np.full(k, 3.0))).astype(str)).map(
             lambda text: f"level {text}"
@@ -158,10 +158,10 @@ def _missing(rng):
 
 # Tables, and how long patients are followed; hazards are those of a Cox model that is right.
 NULLS = {
-    "normal covariates": (lambda rng: _normal(rng, 2000), 1.5),
-    "skewed covariates": (_skewed, 1.5),
-    "small n": (lambda rng: _normal(rng, 300), 1.5),
-    "heavy censoring": (lambda rng: _normal(rng, 4000), 0.08),
+    "normal covariates": (lambda rng: normal(rng, 2000), 1.5),
+    "skewed covariates": (skewed, 1.5),
+    "small n": (lambda rng: normal(rng, 300), 1.5),
+    "heavy censoring": (lambda rng: normal(rng, 4000), 0.08),
     "categorical columns": (_categorical, 1.5),
     "correlated features": (_correlated, 1.5),
     "missing values": (_missing, 1.5),
@@ -190,7 +190,7 @@ def draw_null(family, seed):
 def draw_level(n, rho, seed):
     """Patients of whom a tenth, by x5, have rho times the hazard that was predicted for them."""
     rng = np.random.default_rng(130_000 + seed)
-    X = _normal(rng, n, 10)
+    X = normal(rng, n, 10)
     inside = (X["x5"] > 1.2816).to_numpy()
     hazard = np.exp(0.5 * X["x0"] + 0.5 * X["x1"]).to_numpy()
     event = rng.exponential(size=n) / hazard / np.where(inside, rho, 1.0)
@@ -198,68 +198,3 @@ def draw_level(n, rho, seed):
     times = np.linspace(0.05, 6, 120)
     predicted = (times, np.exp(-np.outer(hazard, times)))
     return X, Surv.from_arrays(event <= end, np.minimum(event, end)), inside, predicted
-
-
-def frozen(setting, seed):
-    """A model that stays as it is: right, right but for everyone's level or slope, or trained in another place."""
-    from drosurv import repair
-    from studies.repair import found_by, gains_of
-
-    rng = np.random.default_rng(90_000 + seed)
-    if setting.startswith("another place"):
-        there = make_hidden_minority(4000, minority=0.0, random_state=90_000 + seed)
-        share = 0.0 if "no group" in setting else 0.15
-        here, test = (
-            make_hidden_minority(n, minority=share, random_state=k + seed)
-            for n, k in ((2000, 91_000), (4000, 92_000))
-        )
-        inside = (test.sensitive_features["membership"] == "minority").to_numpy()
-        model = CoxPH().fit(there.X, there.y)
-        repaired = repair(model, here.X, here.y, frozen=True, random_state=seed)
-        rows = []
-        for name, one in {
-            "as it came": model,
-            "repaired": repaired,
-            "Cox fitted here": CoxPH().fit(here.X, here.y),
-        }.items():
-            gains = gains_of(one, FollowUp.of(parse_target(here.y)), test.X, test.y)
-            row = {"method": name, "overall": gains.mean()}
-            row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()} if share else {}
-            rows.append(row | found_by(one, test, inside))
-        return rows
-    n = 600
-    X = _skewed(rng, n) if seed % 2 else _normal(rng, n)
-    z = (X - X.mean()) / X.std()
-    risk = z.to_numpy() @ rng.normal(scale=0.4, size=X.shape[1])
-    said = {"level off": risk + 0.7, "slope off": 0.5 * risk}.get(setting, risk)
-    event, end = rng.exponential(size=n) / np.exp(risk), 1.5 * rng.exponential(size=n)
-    times = np.linspace(0.02, 5.0, 250)
-    if setting == "right, in steps":
-        # Events happen at ten times only, where the curves step.
-        times = np.arange(1, 11) / 4
-        chance = 1 - np.exp(-0.25 * np.exp(risk))
-        event = rng.geometric(chance) / 4
-        end = np.ceil(4 * end) / 4
-    survival = np.exp(-np.outer(np.exp(said), times))
-    y = Surv.from_arrays(event <= end, np.minimum(event, end))
-    model = _Steps(times, survival) if "steps" in setting else (times, survival)
-    found = repair(model, X, y, frozen=True, random_state=seed)
-    row = {"method": "repair", "rules": "; ".join(r.who for r in found.repairs_)}
-    row |= {"repairs": sum(r.rule is not None for r in found.repairs_)}
-    row |= {"recalibrated": sum(r.rule is None for r in found.repairs_)}
-    # Nothing was looked at where no rule had the odds on its side: that is an e-value of 1.
-    for kind in ("everyone", "effects", "level"):
-        row[f"e_{kind}"] = next((a.e for a in found.attempts_ if a.kind == kind), 1.0)
-    return [row]
-
-
-class _Steps:
-    """A model whose curves step at given times."""
-
-    def __init__(self, times, survival):
-        self.times, self.survival = times, survival
-
-    def predict_survival_function(self, X):
-        from drosurv.estimators.baseline import HeldStepFunction
-
-        return np.array([HeldStepFunction(self.times, self.survival[i]) for i in X.index], dtype=object)

@@ -1,7 +1,13 @@
-"""The document of the study of find and repair: tables from its finished units, in plain words."""
+"""The document of the study of find and repair: tables from its finished units, in plain words.
+
+python -m studies.repair_document results/repair
+"""
+
+import sys
 
 import numpy as np
 
+from studies.pages import DOCS
 from studies.repair import ABLATED, ABLATIONS, BASES, FAMILIES, FROZEN, ON_BASES, SIZES, load
 from studies.repair_data import SETTINGS
 
@@ -15,8 +21,8 @@ TARGETS = {
 }
 
 
-def write(folder, path):
-    path.write_text(document(load(folder)))
+def write(folder):
+    (DOCS / "repair.md").write_text(document(load(folder)))
 
 
 def document(data):
@@ -27,7 +33,7 @@ def document(data):
             "Made by",
             "",
             *commands(data),
-            "    python -m studies.repair --render results/repair",
+            "    python -m studies.repair_document results/repair",
             "",
             f"{len(data):,} models were measured. How the method works, and what is proven: [the guide]"
             "(guide/repairs.md). *Gain* is the mean full log likelihood of a patient over the model "
@@ -343,3 +349,7 @@ def rejected():
         "  without a loss to the rest; the four-feature case stays unsolved.",
         "",
     ]
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

@@ -1,7 +1,7 @@
 """Evidence for subgroup-robust Cox: synthetic minorities, three real datasets, null data, and how to set it.
 
 python -m studies.subgroup_robust --jobs 16 --output results      # resumable: finished units are kept
-python -m studies.subgroup_robust --render results                # writes docs/subgroup_robust.md
+python -m studies.subgroup_robust_document results                # writes docs/subgroup_robust.md
 """
 
 import argparse
@@ -278,13 +278,7 @@ def main():
         "--forest-seeds", type=int, help="seeds of the random survival forest; as many by default"
     )
     parser.add_argument("--part", default="abcde", help="any of a, b, c, d, e")
-    parser.add_argument("--render", type=Path, help="write docs/subgroup_robust.md from this folder and stop")
     options = parser.parse_args()
-    if options.render:
-        from studies.subgroup_robust_document import write
-
-        write(options.render)
-        return
     from joblib import Parallel, delayed
 
     options.output.mkdir(parents=True, exist_ok=True)

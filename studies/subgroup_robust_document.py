@@ -1,4 +1,9 @@
-"""The tables of the subgroup-robust study, from its finished units, written into its page part by part."""
+"""The tables of the subgroup-robust study, from its finished units, written into its page part by part.
+
+python -m studies.subgroup_robust_document results
+"""
+
+import sys
 
 from studies.pages import mean_se, table, write_part
 from studies.subgroup_robust import (
@@ -201,3 +206,7 @@ def rules(data):
             ],
         ),
     ]
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

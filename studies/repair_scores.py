@@ -1,0 +1,49 @@
+"""What the study of repairs measures: gains over the null model, and whom was repaired."""
+
+from inspect import signature
+
+import numpy as np
+
+from drosurv.metrics import likelihood_gains
+
+
+def gains_of(model, follow_up, X, y):
+    """Each patient's likelihood gain over the null model."""
+    own_times = "times" in signature(model.predict_survival_function).parameters
+    parts = []
+    for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
+        if not own_times:
+            parts.append(likelihood_gains(follow_up, y[rows], model.predict_survival_function(X.iloc[rows])))
+            continue
+        times = np.unique(np.concatenate([y["time"][rows], follow_up.event_percentiles]))
+        curves = model.predict_survival_function(X.iloc[rows], times=times)
+        parts.append(likelihood_gains(follow_up, y[rows], curves, times))
+    return np.concatenate(parts)
+
+
+def measured(method, model, follow_up, test, inside, seconds=np.nan):
+    gains = gains_of(model, follow_up, test.X, test.y)
+    row = {"method": method, "overall": gains.mean(), "seconds": seconds}
+    if inside.any():
+        row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()}
+    return row | found_by(model, test, inside)
+
+
+def found_by(model, test, inside):
+    """What was repaired, and how well its groups overlap with the planted one."""
+    if not hasattr(model, "repairs_"):
+        return {}
+    groups = [repair for repair in model.repairs_ if repair.rule is not None]
+    held = [repair.rule.holds(test.X) for repair in groups]
+    # A rule and its opposite cut the same group; several rules may make up one.
+    sides = [*held, *(~one for one in held), *([np.any(held, axis=0)] if held else [])]
+    overlaps = [(side & inside).sum() / max((side | inside).sum(), 1) for side in sides]
+    return {
+        "repairs": len(groups),
+        "recalibrated": len(model.repairs_) - len(groups),
+        "jaccard": max(overlaps, default=0.0),
+        "largest_e": max((a.e for a in model.attempts_ if np.isfinite(a.e)), default=np.nan),
+        "rules": "; ".join(
+            f"{repair.who} [{repair.version} {repair.strength:g}]" for repair in model.repairs_
+        ),
+    }
