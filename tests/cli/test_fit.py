@@ -1,5 +1,6 @@
 import json
 import shlex
+from functools import wraps
 
 import numpy as np
 import pandas as pd
@@ -165,6 +166,24 @@ def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     )
     text = model.read_bytes().decode("latin-1")
     assert not any(identity in text for identity in patients["id"])
+
+
+@pytest.mark.parametrize(("strata", "n_fits"), [((), 1), (("--strata", "sex"), 2)])
+def test_plain_cox_is_not_trained_again_to_be_held_against_itself(
+    drosurv, data, target, tmp_path, monkeypatch, strata, n_fits
+):
+    fits, fit = [], CoxPH.fit
+
+    @wraps(fit)
+    def counted(self, *args, **named):
+        fits.append(self)
+        return fit(self, *args, **named)
+
+    monkeypatch.setattr(CoxPH, "fit", counted)
+    drosurv.ok("fit", data, *target, *strata, "-o", tmp_path / "m")
+    assert len(fits) == n_fits
+    opened = OpenedModel.open(tmp_path / "m")
+    assert np.array_equal(opened.plain_cox().coefficients, opened.estimator.coef_) == (n_fits == 1)
 
 
 def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -76,8 +77,7 @@ class Trained:
                 "beforehand."
             )
         # A repaired model holds what it was repaired from.
-        repaired = isinstance(self.model, RepairedCox)
-        notes = {} if repaired else _plain_cox(self.encoder.transform(self.table.X), self.table, self._ties)
+        notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
         if self.observed:
             notes["observed"] = dict(self.observed)
         save_with_notes(self.model, path, self.table, data, **notes)
@@ -92,10 +92,38 @@ class Trained:
         """Whether the model is plain Cox."""
         return is_plain_cox(self.estimator)
 
-    @property
-    def _ties(self) -> str:
-        """How the model treats ties: plain Cox beside it treats them likewise."""
-        return str(getattr(self.estimator, "ties", "breslow"))
+    def _plain_cox(self) -> CoxPH:
+        """Plain Cox that treats ties as the model does, not yet fitted."""
+        return CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
+
+    @cached_property
+    def _plain(self) -> CoxPH:
+        """Plain Cox of the same patients and features: the model itself, where it is that, or trained beside it."""
+        own = self.estimator
+        if self.is_plain and own._uses_convex and own.converged_ and "strata" not in self.observed:
+            return cast(CoxPH, own)
+        with warnings.catch_warnings():
+            # Training the model has given these warnings already.
+            warnings.simplefilter("ignore")
+            features = self.encoder.transform(self.table.X)
+            return self._plain_cox().fit(features, self.table.y, entry=self.table.entry)
+
+    def _plain_notes(self) -> dict[str, Any]:
+        """Plain Cox, which the model is held against: coefficients, and the hazard of a mean patient."""
+        if self.table.columns.causes or not self._plain.converged_:
+            return {"plain_cox": None}
+        mean = self.encoder.transform(self.table.X).mean(axis=0).to_frame().T
+        wanted = np.linspace(0, 1, _CURVE_TIMES)
+        times = np.unique(np.quantile(self._plain.unique_times_, wanted, method="nearest"))
+        hazard = self._plain.predict_cumulative_hazard_function(mean, times=times)[0]
+        return {
+            "plain_cox": self._plain.coef_.tolist(),
+            "plain_cox_baseline": {
+                "log_risk": float(self._plain.predict(mean)[0]),
+                "times": times.tolist(),
+                "cumulative_hazard": [float(f"{value:.{_CURVE_DIGITS}g}") for value in hazard],
+            },
+        }
 
     def against_plain(
         self, held: SurvivalTable | None = None, seed: int = 0
@@ -110,15 +138,15 @@ class Trained:
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
         if self.is_plain or observed or self.table.columns.causes or isinstance(self.estimator, NullModel):
             return None, "nobody"
-        table, cox = self.table, CoxPH(ties=self._ties)
+        table = self.table
         if held is not None and _can_judge(held):
             words, judges = "On the patients held out", held
-            cox.fit(self.encoder.transform(table.X), table.y)
             model: tuple[Any, Any] = self.model, self._columns(held)
-            plain: tuple[Any, Any] = cox, self.encoder.transform(held.X)
+            plain: tuple[Any, Any] = self._plain, self.encoder.transform(held.X)
         elif _can_judge(table):
             words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
-            recipe, parts = Pipeline([("table", self.encoder), ("cox", cox)]), table.folds(_FOLDS, seed)
+            recipe = Pipeline([("table", self.encoder), ("cox", self._plain_cox())])
+            parts = table.folds(_FOLDS, seed)
             with warnings.catch_warnings():
                 # Training on everybody has given these warnings already.
                 warnings.simplefilter("ignore")
@@ -264,28 +292,6 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
             f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} each: coefficients "
             f"are unsteady and risks too extreme. Use fewer columns, or a penalty such as {Argument('l2', 0.1)}."
         )
-
-
-def _plain_cox(features: pd.DataFrame, table: SurvivalTable, ties: str) -> dict[str, Any]:
-    """Plain Cox on the same features, which a model is held against: coefficients, and the hazard of a mean patient."""
-    if table.columns.causes:
-        return {"plain_cox": None}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain = CoxPH(ties=ties).fit(features, table.y, entry=table.entry)
-    if not plain.converged_:
-        return {"plain_cox": None}
-    mean = features.mean(axis=0).to_frame().T
-    times = np.quantile(plain.unique_times_, np.linspace(0, 1, _CURVE_TIMES), method="nearest")
-    hazard = plain.predict_cumulative_hazard_function(mean, times=np.unique(times))[0]
-    return {
-        "plain_cox": plain.coef_.tolist(),
-        "plain_cox_baseline": {
-            "log_risk": float(plain.predict(mean)[0]),
-            "times": np.unique(times).tolist(),
-            "cumulative_hazard": [float(f"{value:.{_CURVE_DIGITS}g}") for value in hazard],
-        },
-    }
 
 
 def _coefficients(estimator: Any) -> dict[str, float] | None:
