@@ -95,10 +95,10 @@ def test_influence_is_the_derivative_of_the_fractions_in_the_patients_weights():
     order = PairOrder.for_imparity(parse_target(y), risk)
 
     def fractions(weight):
-        counts = order.imparity_counts(weight)
+        counts = order.counts(weight)
         return groups.sums(counts.numerator) / groups.sums(counts.denominator)
 
-    _, found = imparity_influence(order, order.imparity_counts(np.ones(25)), groups)
+    _, found = imparity_influence(order, order.counts(np.ones(25)), groups)
     step = 1e-5
     for k in range(25):
         nudge = step * (np.arange(25) == k)

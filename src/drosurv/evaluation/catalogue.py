@@ -179,7 +179,7 @@ def share_of_gain(some: Patients, weight: FloatArray) -> float:
 @metric("CF", "higher", of="groups", needs=("risk", "groups"), bounds=(0.0, 1.0))
 def concordance_fraction(some: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
     """Share of right pairs among those of a group's patients with everybody."""
-    counts = some.imparity.imparity_counts(weight)
+    counts = some.imparity.counts(weight)
     return ratio_by_group(groups, counts.numerator, counts.denominator)
 
 

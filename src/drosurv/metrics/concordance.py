@@ -133,9 +133,9 @@ def concordance_counts(
     """
     scored = parse_scored(y, risk, sample_weight)
     if rule == "imparity":
-        return PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
+        return PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
     if rule == "harrell":
-        return PairOrder.for_harrell(scored.target, scored.risk).harrell_counts(scored.weight)
+        return PairOrder.for_harrell(scored.target, scored.risk).counts(scored.weight)
     raise ArgumentError.must("rule", "be 'imparity' or 'harrell'", rule)
 
 

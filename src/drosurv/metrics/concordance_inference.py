@@ -35,7 +35,7 @@ def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> 
     ones = np.ones(len(groups.codes))
     for k in range(len(groups)):
         member = (groups.codes == k).astype(np.float64)
-        against = order.imparity_counts(ones, partner_weight=member)
+        against = order.counts(ones, partner_weight=member)
         own = member * (counts.numerator - fractions[k] * counts.denominator)
         with np.errstate(invalid="ignore", divide="ignore"):
             influence[:, k] = (own + against.numerator - fractions[k] * against.denominator) / totals[k]
@@ -67,7 +67,7 @@ def concordance_fraction_errors(
     """
     scored, parsed = parse_grouped(y, risk, groups, missing=missing)
     order = PairOrder.for_imparity(scored.target, scored.risk)
-    fractions, influence = imparity_influence(order, order.imparity_counts(scored.weight), parsed)
+    fractions, influence = imparity_influence(order, order.counts(scored.weight), parsed)
     warn_of_groups_without_pairs(parsed, fractions)
     errors = np.sqrt((influence**2).sum(axis=0))
     return dict(zip(parsed.labels, errors.tolist(), strict=True))
@@ -113,7 +113,7 @@ def concordance_imparity_intervals(
     order = PairOrder.for_imparity(scored.target, scored.risk)
 
     def fractions(weight: FloatArray) -> FloatArray:
-        counts = order.imparity_counts(weight)
+        counts = order.counts(weight)
         return ratio_by_group(parsed, counts.numerator, counts.denominator)
 
     draws = bootstrap(
@@ -164,7 +164,7 @@ def concordance_imparity_test(
     """
     scored, parsed = parse_grouped(y, risk, groups, missing=missing)
     order = PairOrder.for_imparity(scored.target, scored.risk)
-    counts = order.imparity_counts(scored.weight)
+    counts = order.counts(scored.weight)
 
     def gap(groups: Groups) -> float:
         return float(largest_gap(ratio_by_group(groups, counts.numerator, counts.denominator)))
@@ -179,7 +179,7 @@ def concordance_imparity_test(
 
 def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
     """Statistic of the groups' concordance fractions against everybody, from the order for imparity."""
-    counts = order.imparity_counts(np.ones(len(order.rows)))
+    counts = order.counts(np.ones(len(order.rows)))
 
     def statistic(groups: Groups) -> float:
         fractions, influence = imparity_influence(order, counts, groups)
@@ -194,7 +194,7 @@ def studentized_concordance(order: PairOrder) -> Callable[[Groups], float]:
     def statistic(groups: Groups) -> float:
         values, variances = np.full((2, len(groups)), np.nan)
         for k in range(len(groups)):
-            counts = order.harrell_counts((groups.codes == k).astype(np.float64))
+            counts = order.counts((groups.codes == k).astype(np.float64))
             # Every pair is counted for both its patients.
             pairs = counts.denominator.sum() / 2
             if pairs > 0:

@@ -169,7 +169,7 @@ def concordance_imparity_over_cuts(
             f"{Argument('attribute')} has no cut point with at least min_group={min_group} of its {len(values)} known "
             "values on either side: lower min_group, or give an attribute that varies."
         )
-    counts = PairOrder.for_imparity(scored.target, scored.risk).imparity_counts(scored.weight)
+    counts = PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
     numerator, denominator = counts.numerator[order], counts.denominator[order]
 
     def either_side(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.metrics.pair_sweep import SortedPatients, add_between, add_counts, add_pairs
+from drosurv.metrics.pair_sweep import SortedPatients, add_between, add_counts, later_sums
 from drosurv.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -31,24 +31,21 @@ class PairOrder(SortedPatients):
     @classmethod
     def for_imparity(cls, target: Target, risk: FloatArray) -> PairOrder:
         """Order for Algorithm B.1: only equal scores are tied."""
-        return cls(*_lay_out(target.time, target.event, risk, 0.0, False))
+        return cls(*_lay_out(target.time, target.event, risk, 0.0, True))
 
     @classmethod
     def for_harrell(cls, target: Target, risk: FloatArray) -> PairOrder:
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
-        return cls(*_lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, True))
+        return cls(*_lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, False))
 
-    def imparity_counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
-        """Counts of Algorithm B.1 (of an order for it) in the caller's row order.
+    def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
+        """Counts by the order's rule, in the caller's row order, each pair counted for both its patients.
 
-        A pair weighs w_i * w_j for both its patients, or `weight` of the one it is counted for times
-        `partner_weight` of the other.
+        A pair weighs w_i * w_j, or `weight` of the one it is counted for times `partner_weight` of the other.
         """
-        return self._counts(weight, weight if partner_weight is None else partner_weight, simultaneous=True)
-
-    def harrell_counts(self, weight: FloatArray) -> PairCounts:
-        """Counts by Harrell's rule (of an order for it), each pair counted for both its patients."""
-        return self._counts(weight, weight, simultaneous=False)
+        counts = PairCounts(*np.empty((2, len(weight))))
+        add_counts(self, weight, weight if partner_weight is None else partner_weight, *counts)
+        return counts
 
     def harrell_sums(
         self,
@@ -62,13 +59,9 @@ class PairOrder(SortedPatients):
         A pair weighs w_i * w_j, times the `event_weight` of the patient i whose event came first (Uno's inverse
         probability of censoring weights). With a `partner_weight`, w_j is that.
         """
-        sorted_weight = weight[self.rows]
-        partner = sorted_weight if partner_weight is None else partner_weight[self.rows]
-        numerator, denominator = np.zeros((2, len(self.rows)))
-        add_pairs(self, sorted_weight, partner, True, numerator, denominator)
-        if event_weight is not None:
-            sorted_weight = sorted_weight * event_weight[self.rows]
-        return float(sorted_weight @ numerator), float(sorted_weight @ denominator)
+        own = weight[self.rows]
+        partner = own if partner_weight is None else partner_weight[self.rows]
+        return later_sums(self, own if event_weight is None else own * event_weight[self.rows], partner)
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
         """Share of right pairs among those of `harrell_sums`; NaN if no pair is comparable."""
@@ -78,13 +71,8 @@ class PairOrder(SortedPatients):
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Harrell's sums, (n_groups, n_groups): row the group of the earlier event, column the other's."""
         sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
-        add_between(self, weight[self.rows], codes[self.rows], sums.numerator, sums.denominator)
+        add_between(self, weight[self.rows], codes[self.rows], *sums)
         return sums
-
-    def _counts(self, own: FloatArray, weight: FloatArray, *, simultaneous: bool) -> PairCounts:
-        counts = PairCounts(*np.zeros((2, len(self.rows))))
-        add_counts(self, own, weight, simultaneous, counts.numerator, counts.denominator)
-        return counts
 
 
 @numba.njit(cache=True, nogil=True)
@@ -92,10 +80,8 @@ def imparity_sums(
     time: FloatArray, event: BoolArray, risk: FloatArray, weight: FloatArray, codes: IntArray, n_groups: int
 ) -> FloatArray:
     """Numerators and denominators of Algorithm B.1 summed by group, (2, n_groups), in one compiled call."""
-    rows, blocks, flags, rank, low, high, n_ranks = _lay_out(time, event, risk, 0.0, False)
     numerator, denominator = np.empty(len(risk)), np.empty(len(risk))
-    order = SortedPatients(rows, blocks, flags, rank, low, high, n_ranks)
-    add_counts(order, weight, weight, True, numerator, denominator)
+    add_counts(_lay_out(time, event, risk, 0.0, True), weight, weight, numerator, denominator)
     sums = np.zeros((2, n_groups))
     for k in range(len(risk)):
         sums[0, codes[k]] += numerator[k]
@@ -105,61 +91,35 @@ def imparity_sums(
 
 @numba.njit(cache=True, nogil=True)
 def _lay_out(
-    time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float, events_first: bool
-) -> tuple[IntArray, IntArray, BoolArray, IntArray, IntArray, IntArray, int]:
-    """Fields of a `PairOrder`; one compiled call, since a few hundred patients take less than several calls."""
+    time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float, simultaneous: bool
+) -> SortedPatients:
+    """One compiled call, since a few hundred patients take less than several calls."""
     n = len(risk)
     by_score = stable_order(risk)
     distinct = np.empty(n)
-    rank_by_score = np.empty(n, dtype=np.intp)
+    rank_of = np.empty(n, dtype=np.intp)
     n_ranks = 0
-    for k in range(n):
-        score = risk[by_score[k]]
-        if k == 0 or score != distinct[n_ranks - 1]:
-            distinct[n_ranks] = score
+    for row in by_score:
+        if n_ranks == 0 or risk[row] != distinct[n_ranks - 1]:
+            distinct[n_ranks] = risk[row]
             n_ranks += 1
-        rank_by_score[k] = n_ranks - 1
-    by_time = stable_order(time[by_score])
-    rows = by_score[by_time]
-    rank = rank_by_score[by_time]
-    if events_first:
-        _put_events_first(rows, rank, time, event)
+        rank_of[row] = n_ranks - 1
+    if not simultaneous:
+        # Sorting by time keeps this order: at each time the events by score, then the censored by score.
+        happened = event[by_score]
+        by_score = np.concatenate((by_score[happened], by_score[~happened]))
+    rows = by_score[stable_order(time[by_score])]
+    seen, flags, rank = time[rows], event[rows], rank_of[rows]
     blocks = np.empty(n + 1, dtype=np.intp)
     n_blocks = 0
     for k in range(n):
-        row, before = rows[k], rows[k - 1]
-        if k == 0 or time[row] != time[before] or (events_first and event[row] != event[before]):
+        if k == 0 or seen[k] != seen[k - 1] or (not simultaneous and flags[k] != flags[k - 1]):
             blocks[n_blocks] = k
             n_blocks += 1
     blocks[n_blocks] = n
-    low_of, high_of = _tied_ranks(distinct[:n_ranks], tolerance)
-    return rows, blocks[: n_blocks + 1].copy(), event[rows], rank, low_of[rank], high_of[rank], n_ranks
-
-
-@numba.njit(cache=True, nogil=True)
-def _put_events_first(rows: IntArray, rank: IntArray, time: FloatArray, event: BoolArray) -> None:
-    """Among rows of one time, move the events before the censored; either keep their order."""
-    n = len(rows)
-    held = np.empty((2, n), dtype=np.intp)
-    start = 0
-    while start < n:
-        stop = start
-        place = start
-        n_held = 0
-        while stop < n and time[rows[stop]] == time[rows[start]]:
-            row, score = rows[stop], rank[stop]
-            stop += 1
-            if event[row]:
-                rows[place] = row
-                rank[place] = score
-                place += 1
-            else:
-                held[0, n_held] = row
-                held[1, n_held] = score
-                n_held += 1
-        rows[place:stop] = held[0, :n_held]
-        rank[place:stop] = held[1, :n_held]
-        start = stop
+    low, high = _tied_ranks(distinct[:n_ranks], tolerance)
+    starts = blocks[: n_blocks + 1].copy()
+    return SortedPatients(rows, starts, flags, rank, low[rank], high[rank], n_ranks, simultaneous)
 
 
 @numba.njit(cache=True, nogil=True)
