@@ -12,7 +12,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
-from drosurv.losses.risk_sets import RiskSets, distinct, weighted_log_risk
+from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
@@ -159,7 +159,7 @@ class CoxPartial(ConvexLoss):
 
 def events_at_risk(
     target: Target, weight: FloatArray | None, scored: BoolArray | None = None
-) -> tuple[IntArray, FloatArray, IntArray, RiskSets | RiskWindows, Slots | None]:
+) -> tuple[IntArray, FloatArray, IntArray, RiskSums, Slots | None]:
     """Events (E,) by stratum and time, their distinct times (K,), which of them each has (E,), and the risk sets there.
 
     Slots come with them where there are entry times or strata. With `scored` (n,) the events are those of the scored

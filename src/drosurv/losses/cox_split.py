@@ -157,12 +157,10 @@ class ScoredHalf:
         self.rows, at, self.block, self.risk_sets, _ = events_at_risk(target, weight, own)
         self._times = len(at)
         self._others_share: FloatArray = np.empty(0)
-        self._shape: tuple[int, ...] = ()
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Scores (B, n) of everybody to the losses (B, E) of these events."""
         log_sums = self.risk_sets.log_sums(scores)
-        self._shape = scores.shape
         losses = np.empty((len(scores), len(self.rows)))
         self._others_share = np.empty_like(losses)
         softplus_terms(log_sums, scores, self.rows, self.block, losses, self._others_share)
@@ -173,7 +171,7 @@ class ScoredHalf:
         # A reference patient's share in a risk set with the event itself is p times the others' share.
         pull = block_sums(weights * self._others_share, self.block, self._times)
         squared = block_sums(weights * self._others_share**2, self.block, self._times)
-        out = self.risk_sets.curvature(pull, squared, np.zeros(self._shape))
+        out = self.risk_sets.curvature(pull, squared)
         out[:, self.rows] += weights * self._others_share * (1.0 - self._others_share)
         return out
 

@@ -16,6 +16,7 @@ whatever the scores. Patients seen for less than the first wanted time are in no
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,8 +32,8 @@ from drosurv.target import FloatArray, IntArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The square of a larger number is near the largest.
-_LARGEST_ROOT = 1e150
+# Its exponential is near the largest number.
+_HIGHEST = 700.0
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
 FLAT = 500.0
 # Patients worked through at a time where several passes follow each other: their numbers stay in the nearest cache.
@@ -46,8 +47,78 @@ def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     return ascending[new], np.cumsum(new) - 1
 
 
-class RiskSets:
-    """Log-sum-exp of scores over the patients at risk at each of K times.
+class RiskSums(ABC):
+    """Log-sum-exp of scores over the patients at risk at each of K times, and derivatives at the last scores (B, n)."""
+
+    _scores = _log_sums = np.empty((0, 0))
+    # What the derivatives need of the last scores, one row for each of the batch.
+    _saved: tuple[FloatArray, ...] | None = None
+    _means: FloatArray | None = None
+
+    def again(self) -> Self:
+        """The same risk sets, without what they remember of scores."""
+        other = copy(self)
+        other._scores = other._log_sums = np.empty((0, 0))
+        other._saved = other._means = None
+        return other
+
+    @property
+    def _last(self) -> tuple[FloatArray, ...]:
+        assert self._saved is not None, "log_sums comes before its derivatives"
+        return self._saved
+
+    @abstractmethod
+    def log_sums(self, scores: FloatArray) -> FloatArray:
+        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+
+    @abstractmethod
+    def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Cotangents of the log sums (B, K) to the gradient in the scores (B, n), in `out`, where others are zero."""
+
+    @abstractmethod
+    def _find_means(self, X: FloatArray) -> FloatArray:
+        """Risk-weighted means (K, d) of features (n, d), for the first row of the batch."""
+
+    def means(self, X: FloatArray) -> FloatArray:
+        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
+
+        They are kept until the next scores: the same X is expected until then.
+        """
+        if self._means is None:
+            self._means = self._find_means(X)
+        return self._means
+
+    def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
+        """Second derivatives (B, n) of functions of the log sums, each in one patient's own score.
+
+            sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
+
+        For log sums weighted by c (B, K), s is c as well. A patient of weight w counts as w patients, each with a share
+        of their own.
+        """
+        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+        top = self._scores.max(axis=1, keepdims=True)
+        # An empty risk set has no pull, and must not make one of infinity.
+        risen = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
+        own = self.pullback(squared * risen, np.zeros_like(self._scores))
+        own *= np.exp(self._scores - top)
+        bend = self.pullback(cotangent, np.zeros_like(self._scores))
+        bend -= own
+        return np.maximum(bend, 0.0, out=bend)
+
+    def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+        """Second derivative (d, d) of the log sums weighted by (K,), in the coefficients of linear scores, for one row.
+
+        It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
+        lose digits in it: taken from a centre (d,) they do not, and the derivative is the same. Weights are zero where
+        nobody is at risk.
+        """
+        inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
+        return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
+
+
+class RiskSets(RiskSums):
+    """Those of patients who are all at risk from the start.
 
     Wanted are the risk sets { j : time_j >= at_k } of ascending times `at` (K,), with each patient's `weight` (n,)
     inside the sums. `order` (m,) are the patients who fill them, from the shortest to the longest time; None is
@@ -64,77 +135,40 @@ class RiskSets:
         self.order: IntArray = np.argsort(time) if order is None else order
         self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
-        self._saved: tuple[FloatArray, FloatArray, FloatArray] | None = None
-        self._means: FloatArray | None = None
-
-    def again(self) -> Self:
-        """The same risk sets, without what they remember of scores."""
-        other = copy(self)
-        other._saved = other._means = None
-        return other
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
-        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+        """As of every risk sum."""
         batch, n = len(scores), len(self.order)
         if self._saved is None or self._saved[0].shape[0] != batch:
             times = len(self.first)
             self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
         risks, levels, sums = self._saved
         out = np.empty_like(sums)
-        self._means = None
+        self._scores, self._log_sums, self._means = scores, out, None
         log_sums(scores, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), written at the members."""
-        assert self._saved is not None, "log_sums comes before its pullback"
-        risks, levels, sums = self._saved
+        """As of every risk sum, written at the members."""
+        risks, levels, sums = self._last
         out = np.empty_like(risks) if out is None else out
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
-    def curvature(
-        self, cotangent: FloatArray, squared: FloatArray, out: FloatArray | None = None
-    ) -> FloatArray:
-        """Second derivatives (B, n) of functions of the last log sums, each in one patient's own score.
-
-            sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
-
-        For log sums weighted by c (B, K), s is c as well. A patient of weight w counts as w patients, each with a share
-        of their own. Written at the members of `out`.
-        """
-        assert self._saved is not None, "log_sums comes before the curvature"
-        risks, levels, sums = self._saved
-        out = np.empty_like(risks) if out is None else out
-        bend_back(cotangent, squared, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
-        return out
-
-    def means(self, X: FloatArray) -> FloatArray:
-        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
-
-        They are kept until the next scores: the same X is expected until then.
-        """
-        assert self._saved is not None, "log_sums comes before the means"
-        if self._means is None:
-            risks, levels, sums = (saved[0] for saved in self._saved)
-            self._means = np.empty((len(self.first), X.shape[1]))
-            _risk_means(X, self.order, self.first, risks, levels, sums, self._means)
-        return self._means
+    def _find_means(self, X: FloatArray) -> FloatArray:
+        risks, levels, sums = (saved[0] for saved in self._last)
+        means = np.empty((len(self.first), X.shape[1]))
+        _risk_means(X, self.order, self.first, risks, levels, sums, means)
+        return means
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """Second derivative (d, d) of the log sums weighted by (K,), in the coefficients of linear scores, for one row.
-
-        It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
-        lose digits in it: taken from a centre (d,) they do not, and the derivative is the same. Weights are zero where
-        nobody is at risk.
-        """
-        assert self._saved is not None, "log_sums comes before the second derivative"
+        """As of every risk sum, in one pass where that is faster."""
+        if self._means is not None or not in_one_pass(len(self.order), X.shape[1], len(self.first)):
+            return super().hessian(X, weights, centre)
         inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
-        if self._means is None and in_one_pass(len(self.order), X.shape[1], len(self.first)):
-            risks, levels, sums = (saved[0] for saved in self._saved)
-            middle = np.zeros(X.shape[1]) if centre is None else centre
-            return risk_hessian(X, self.order, self.first, risks, levels, sums, weights, inside, middle)
-        return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
+        risks, levels, sums = (saved[0] for saved in self._last)
+        middle = np.zeros(X.shape[1]) if centre is None else centre
+        return risk_hessian(X, self.order, self.first, risks, levels, sums, weights, inside, middle)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -222,42 +256,6 @@ def pull_back(
             mass += cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
             for i in range(first[k], first[k + 1] if k + 1 < times else n):
                 row[order[i]] = risk[i] * mass
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def bend_back(
-    cotangent: FloatArray,
-    squared: FloatArray,
-    order: IntArray,
-    first: IntArray,
-    weight: FloatArray,
-    risks: FloatArray,
-    levels: FloatArray,
-    sums: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Kernel of :meth:`RiskSets.curvature`: as :func:`pull_back`, with a second mass for the squared shares."""
-    n, times = order.shape[0], first.shape[0]
-    for b in range(cotangent.shape[0]):
-        risk, row = risks[b], out[b]
-        for i in range(first[0] if times else n):
-            row[order[i]] = 0.0
-        mass, mass_squared, level = 0.0, 0.0, np.inf
-        for k in range(times):
-            if levels[b, k] != level:
-                shrunk = math.exp(levels[b, k] - level)
-                mass, mass_squared = mass * shrunk, mass_squared * shrunk * shrunk
-                level = levels[b, k]
-            if sums[b, k] > 0.0:
-                mass += cotangent[b, k] / sums[b, k]
-                # The square of a larger number would leave the floats.
-                share = min(1.0 / sums[b, k], _LARGEST_ROOT)
-                mass_squared += squared[b, k] * share * share
-            for i in range(first[k], first[k + 1] if k + 1 < times else n):
-                own = risk[i]
-                if weight.shape[0]:
-                    own = risk[i] / weight[i] if weight[i] > 0.0 else 0.0
-                row[order[i]] = max(risk[i] * (mass - own * mass_squared), 0.0)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -20,89 +20,49 @@ without branches. Otherwise every sum carries a level of its own: it stands for 
 from __future__ import annotations
 
 import math
-from copy import copy
-from typing import Self
 
 import numba
 import numpy as np
 
 from drosurv.losses.elementary import exponentials, logarithms
-from drosurv.losses.risk_sets import FLAT
+from drosurv.losses.risk_sets import FLAT, RiskSums
 from drosurv.losses.runs import Runs
 from drosurv.losses.slots import Slots
-from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray
 
-_HIGHEST = 700.0
 
-
-class RiskWindows:
-    """Log-sum-exp of scores over the patients whose windows hold each of K slots, patients weighted if told so.
-
-    It has the methods of :class:`drosurv.losses.risk_sets.RiskSets`.
-    """
+class RiskWindows(RiskSums):
+    """Those of patients whose windows hold each of K slots, patients weighted if told so."""
 
     def __init__(self, slots: Slots, weight: FloatArray | None = None) -> None:
         self.weight = np.ones(0) if weight is None else weight
         self._slots, self._patients = len(slots.time), len(slots.begin)
         self._runs = Runs.of(slots)
-        self._saved: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None
         self._flat: BoolArray = np.zeros(0, np.bool_)
-        self._means: FloatArray | None = None
-        self._scores = self._log_sums = np.empty((0, 0))
-
-    def again(self) -> Self:
-        """The same windows, without what they remember of scores."""
-        other = copy(self)
-        other._saved = other._means = None
-        return other
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
-        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+        """As of every risk sum."""
         risks, heights = np.empty_like(scores), np.empty_like(scores)
         levels, sums = np.empty((len(scores), self._slots)), np.empty((len(scores), self._slots))
         out = np.empty_like(sums)
         self._flat = _log_sums(scores, self._runs, self.weight, risks, heights, levels, sums, out)
-        self._saved, self._means = (risks, heights, levels, sums), None
-        self._scores, self._log_sums = scores, out
+        self._saved = risks, heights, levels, sums
+        self._scores, self._log_sums, self._means = scores, out, None
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Cotangents of the last log sums (B, K) to the gradient in the scores (B, n), added to `out`."""
-        assert self._saved is not None, "log_sums comes before its pullback"
-        out = np.zeros_like(self._saved[0]) if out is None else out
-        _pull_back(cotangent, self._runs, self._flat, *self._saved, out)
+        """As of every risk sum, added to `out`."""
+        risks, heights, levels, sums = self._last
+        out = np.zeros_like(risks) if out is None else out
+        _pull_back(cotangent, self._runs, self._flat, risks, heights, levels, sums, out)
         return out
 
-    def curvature(
-        self, cotangent: FloatArray, squared: FloatArray, out: FloatArray | None = None
-    ) -> FloatArray:
-        """As :meth:`drosurv.losses.risk_sets.RiskSets.curvature`, added to `out`."""
-        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
-        top = self._scores.max(axis=1, keepdims=True)
-        # An empty slot has no pull, and must not make one of infinity.
-        risen = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
-        own = self.pullback(squared * risen) * np.exp(self._scores - top)
-        bend: FloatArray = np.maximum(self.pullback(cotangent) - own, 0.0)
-        return bend if out is None else out + bend
-
-    def means(self, X: FloatArray) -> FloatArray:
-        """Risk-weighted means (K, d) of features (n, d) over each slot, for the first row of the batch.
-
-        They are kept until the next scores: the same X is expected until then.
-        """
-        assert self._saved is not None, "log_sums comes before the means"
-        if self._means is None:
-            risks, heights, levels, sums = (saved[0] for saved in self._saved)
-            self._means = np.zeros((self._slots, X.shape[1]))
-            _add_features(X, self._runs, risks, heights, levels, self._means)
-            self._means /= np.where(sums > 0, sums, 1.0)[:, None]
-        return self._means
-
-    def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """As :meth:`drosurv.losses.risk_sets.RiskSets.hessian`."""
-        inside = self.pullback(weights[None, :])[0]
-        return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
+    def _find_means(self, X: FloatArray) -> FloatArray:
+        risks, heights, levels, sums = (saved[0] for saved in self._last)
+        means = np.zeros((self._slots, X.shape[1]))
+        _add_features(X, self._runs, risks, heights, levels, means)
+        means /= np.where(sums > 0, sums, 1.0)[:, None]
+        return means
 
     def over_windows(self, values: FloatArray) -> FloatArray:
         """Sums (n, p) of values (K, p) of the slots over each patient's window: the transpose of counting."""
