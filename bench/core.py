@@ -10,7 +10,7 @@ import numpy as np
 from bench import peers, textbook
 from bench.clock import best
 from bench.data import correlated, flc
-from bench.memory import peak_above_data
+from bench.memory import UNKNOWN, peak_above_data
 from bench.rows import Row, faster, missing
 from drosurv import CoxPH, DROCox, DROCoxSplit
 from drosurv.estimators.grid import fit_grid
@@ -93,7 +93,7 @@ def memory_rows():
         what = f"DRO-COX (SPLIT), n = 1,000,000, d = 20, {label}: peak memory above the data"
         peak = peak_above_data("split", 1_000_000, 20, solver)
         if peak is None:
-            yield missing(PART, what, "under 2 GB", "this system does not tell a process its memory")
+            yield missing(PART, what, "under 2 GB", UNKNOWN)
             continue
         yield Row(
             PART,

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.rows import Row, missing
+
 STATUS = Path("/proc/self/status")
+UNKNOWN = "this system does not tell a process its memory"
 
 
 def _split(n, d, solver):
@@ -42,6 +45,24 @@ def peak_above_data(model, n, d, option):
     command = [sys.executable, "-W", "ignore", "-m", "bench.memory", model, str(n), str(d), option]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(ended.stdout.splitlines()[-1])
+
+
+def linear_memory(part, what, model, option, sizes=(25_000, 100_000), d=20):
+    """A row that asks for no more memory per patient at the larger size than at the smaller."""
+    what, target = f"{what}, memory, n = {sizes[0]:,} to {sizes[1]:,}", "linear in n"
+    peaks = [peak_above_data(model, n, d, option) for n in sizes]
+    if None in peaks:
+        return missing(part, what, target, UNKNOWN)
+    few, many = (peak / n for peak, n in zip(peaks, sizes, strict=True))
+    return Row(
+        part,
+        what,
+        target,
+        f"{few / 1e3:.1f} to {many / 1e3:.1f} kB a patient",
+        many <= 1.1 * few,
+        f"{peaks[1] / 1e9:.2f} GB above the data at n = {sizes[1]:,}, d = {d}",
+        {f"bytes_{n}": peak for n, peak in zip(sizes, peaks, strict=True)},
+    )
 
 
 def _status(field):

@@ -5,7 +5,7 @@ import torch
 
 from bench.clock import best
 from bench.data import flc
-from bench.memory import peak_above_data
+from bench.memory import UNKNOWN, peak_above_data
 from bench.rows import Row, missing, within
 from drosurv import RegularizedCox
 from drosurv.disparities import PENALTIES
@@ -85,7 +85,7 @@ def memory_row(name):
     target = "linear in n plus one tile"
     peaks = [peak_above_data("penalised", n, 10, name) for n in MEMORY_SIZES]
     if None in peaks:
-        return missing(PART, what, target, "this system does not tell a process its memory")
+        return missing(PART, what, target, UNKNOWN)
     growth = np.divide(*peaks[::-1]) / np.divide(*MEMORY_SIZES[::-1])
     return Row(
         PART,

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from bench.clock import best
 from drosurv.datasets import load_flc, split
 from drosurv.disparities import PENALTIES
 from drosurv.target import parse_target
@@ -53,17 +54,6 @@ def score_situations(X, target):
     }
 
 
-def best(evaluate, repeats=7):
-    """Least seconds of several calls, after one that warms up."""
-    evaluate()
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        evaluate()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
-
-
 def on_gpu(penalty, scores):
     """One evaluation with its backward pass, waited for."""
     scores.grad = None
@@ -83,14 +73,14 @@ def measure():
         preparation = time.perf_counter() - begin
         rows.append({"name": f"{name}, preparation", "seconds": preparation, "reference": None})
         for situation, scores in situations.items():
-            seconds = STEPS * best(partial(penalty, scores[None]))
+            seconds = STEPS * best(partial(penalty, scores[None]), 7).wall
             limit = None if situation in HARDEST else LIMITS[name]
             rows.append({"name": f"{name}, {situation}", "seconds": seconds, "reference": limit})
         if torch.cuda.is_available():
             for models, limit in ((1, GPU_LIMIT), (GPU_MODELS, GPU_BATCHED_LIMIT)):
                 many = np.linspace(0.1, 1.0, models)[:, None] * situations["fitted scores"]
                 leaf = torch.tensor(many, dtype=torch.float32, device="cuda", requires_grad=True)
-                seconds = STEPS * best(partial(on_gpu, penalty, leaf)) / models
+                seconds = STEPS * best(partial(on_gpu, penalty, leaf), 7).wall / models
                 rows.append({"name": f"{name}, GPU, {models} models", "seconds": seconds, "reference": limit})
     return rows
 

@@ -39,6 +39,13 @@ def faster(part, what, ours, theirs, least, note=""):
     return Row(part, what, f"{least:g}x faster", measured, ratio >= least, note, numbers)
 
 
+def at_most(part, what, ours, theirs, most, note=""):
+    """A row that asks to take at most so many times as long as something else."""
+    ratio = ours / theirs
+    said = "; ".join(filter(None, [f"{seconds(ours)} against {seconds(theirs)}", note]))
+    return Row(part, what, f"at most {most:g}x", f"{ratio:.2f}x", ratio <= most, said, {"ratio": ratio})
+
+
 def within(part, what, took, limit, note=""):
     """A row that asks to take less than ``limit`` seconds."""
     return Row(part, what, f"under {limit:g} s", seconds(took), took < limit, note, {"ours_s": took})

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from bench import peers
 from bench.clock import best
 from bench.data import flc
-from bench.rows import Row, faster, missing, within
+from bench.rows import Row, at_most, faster, missing, within
 from drosurv import CoxPH, SubgroupRobustCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import concordance_index
@@ -52,7 +52,7 @@ def flc_rows():
         return lightgbm.train(settings, data, ROUNDS)
 
     theirs = best(poisson, 5)
-    yield _at_most(f"{what}, against LightGBM's Poisson regression", ours.cpu, theirs.cpu)
+    yield at_most(PART, f"{what}, against LightGBM's Poisson regression", ours.cpu, theirs.cpu, 1.5)
     # A few hundred rounds of a robust model, for the record.
     robust = best(
         lambda: SubgroupRobustCox(network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1).fit(
@@ -75,7 +75,7 @@ def peer_rows():
         scores, seconds = peers.fit("xgboost", X, y, new_X)
         c_index = concordance_index(new_y, ours.result.predict(new_X))
         note = f"c-index on new patients {c_index:.4f} against {concordance_index(new_y, scores):.4f}"
-        yield _at_most(f"{what} XGBoost's survival:cox", ours.cpu, seconds, note)
+        yield at_most(PART, f"{what} XGBoost's survival:cox", ours.cpu, seconds, 1.5, note)
     except peers.Missing as reason:
         yield missing(PART, f"{what} XGBoost's survival:cox", "at most 1.5x", str(reason))
     seconds, growth, timed = _scikit_survival(X, y)
@@ -138,9 +138,3 @@ def _scikit_survival(X, y):
     rounds = peers.TIMED_ROUNDS
     timed = f"{rounds} rounds took {less:.1f} s on {fewer:,} patients and {longest:.1f} s on {more:,}"
     return longest * ROUNDS / rounds * (len(X) / more) ** growth, growth, timed
-
-
-def _at_most(what, ours, theirs, note="", most=1.5):
-    ratio = ours / theirs
-    said = f"{ours:.2f} s against {theirs:.2f} s" + (f"; {note}" if note else "")
-    return Row(PART, what, f"at most {most:g}x", f"{ratio:.2f}x", ratio <= most, said, {"ratio": ratio})

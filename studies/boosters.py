@@ -6,25 +6,23 @@ python -m studies.boosters --render results/boosters              # writes docs/
 """
 
 import argparse
-import json
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from drosurv import CoxPH
 from drosurv.metrics import concordance_index
 from drosurv.solvers import Stopping
+from studies.gains import patient_gains
 from studies.pages import mean_se, table, write_part
-from studies.subgroup_robust import SETTINGS, patient_gains, setting_name, synthetic
+from studies.rows import load, measure
+from studies.subgroup_robust import SETTINGS, setting_name, synthetic
 
 # As CoxPH does by default.
 STOPPING = Stopping(CoxPH.validation_fraction, CoxPH.n_iter_no_change)
 ROUNDS = 500
-STORE = "rows.jsonl"
+NAMED = {setting_name(setting): setting for setting in SETTINGS}
 
 
 def ours(train, seed):
@@ -71,24 +69,24 @@ class WithBaseline:
 
 
 def measured(setting, seed):
-    """c-index and gains of both on new patients."""
-    train, test, rows = synthetic(setting, seed)
+    """c-index and gains of both on new patients, in one row."""
+    train, test, rows = synthetic(NAMED[setting], seed)
     found = {}
     for name, grow in (("ours", ours), ("xgboost", xgboost)):
         scores = grow(train, seed)
-        gains = patient_gains(WithBaseline(scores, train), train, test, test.X)
+        gains = patient_gains(WithBaseline(scores, train), train.y, test.X, test.y)
         found |= {
             f"{name} c": concordance_index(test.y, scores(test.X.to_numpy())),
             f"{name} gain": gains.mean(),
             f"{name} minority": gains[rows["minority"]].mean(),
         }
-    return found
+    return [found]
 
 
 def text(found):
     """The table: means of both, and the mean difference seed by seed."""
     lines = []
-    for name in map(setting_name, SETTINGS):
+    for name in NAMED:
         seen = found[found["setting"] == name]
         cells = []
         for what in ("gain", "minority"):
@@ -111,19 +109,6 @@ def text(found):
     )
 
 
-def work(unit):
-    """One setting and one seed, on one thread."""
-    setting, seed = unit
-    with threadpool_limits(1):
-        return {"setting": setting_name(setting), "seed": seed, **measured(setting, seed)}
-
-
-def load(store):
-    """What was measured so far."""
-    lines = store.read_text().splitlines() if store.exists() else []
-    return pd.DataFrame(map(json.loads, lines), columns=["setting", "seed"] if not lines else None)
-
-
 def main():
     """Measure what is missing, or write the page's table."""
     parser = argparse.ArgumentParser(
@@ -138,25 +123,14 @@ def main():
     parser.add_argument("--render", type=Path, help="write the table from this folder into the page and stop")
     options = parser.parse_args()
     if options.render:
-        write_part(
-            "guide/flexible_models.md", "python -m studies.boosters", text(load(options.render / STORE))
-        )
+        said = text(load(options.render))
+        write_part("guide/flexible_models.md", "python -m studies.boosters", said)
         return
-    options.output.mkdir(parents=True, exist_ok=True)
-    store = options.output / STORE
-    kept = load(store)
-    done = set(zip(kept["setting"], kept["seed"], strict=True))
     seeds = range(options.first, options.first + options.seeds)
-    wanted = [unit for unit in product(SETTINGS, seeds) if (setting_name(unit[0]), unit[1]) not in done]
     # Seed by seed, so that whatever is finished is balanced.
-    wanted.sort(key=lambda unit: unit[1])
-    pool = Parallel(options.jobs, return_as="generator_unordered")
-    with store.open("a") as file:
-        # One unit alone, so that kernels are compiled once before the workers load them.
-        for row in chain(map(work, wanted[:1]), pool(delayed(work)(unit) for unit in wanted[1:])):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-    print(text(load(store)))
+    units = [{"setting": name, "seed": seed} for seed, name in product(seeds, NAMED)]
+    measure(options.output, units, measured, options.jobs)
+    print(text(load(options.output)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def table(header, rows):
 
 def mean_se(values, digits=3):
     """Mean and, of more than one, its standard error; a dash where nothing was measured."""
-    values = np.asarray(values, float)
+    values = np.asarray(values.dropna(), float)
     if len(values) == 0:
         return "–"
     error = f" ({values.std(ddof=1) / np.sqrt(len(values)):.{digits}f})" if len(values) > 1 else ""

@@ -6,17 +6,16 @@ python -m studies.repair_document results/repair                  # writes docs/
 """
 
 import argparse
-import json
 import time
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from studies.repair_data import NULLS, SETTINGS, BoostedTrees, ToldCox, draw, draw_level, draw_null
 from studies.repair_frozen import frozen
 from studies.repair_scores import found_by, measured
+from studies.rows import load, measure
 
 N_TEST = 4000
 FAMILIES = list(NULLS)
@@ -157,21 +156,9 @@ def run_size(n, rho, seed):
 RUN = {"a": run_planted, "n": run_null, "c": run_ablation, "b": run_base, "f": run_frozen, "d": run_size}
 
 
-def work(unit, deadline):
-    if time.time() > deadline:
-        return None
-    from threadpoolctl import threadpool_limits
-
-    part, setting, variant, seed = unit
-    with threadpool_limits(1):
-        rows = RUN[part](setting, variant, seed)
-    return [{"part": part, "setting": setting, "variant": variant, "seed": seed, **row} for row in rows]
-
-
-def load(folder):
-    """All finished units as one table."""
-    lines = (Path(folder) / "rows.jsonl").read_text().splitlines()
-    return pd.DataFrame([json.loads(line) for line in lines])
+def work(part, setting, variant, seed):
+    """The rows of one unit."""
+    return RUN[part](setting, variant, seed)
 
 
 def main():
@@ -186,37 +173,14 @@ def main():
     parser.add_argument("--only", help="settings that hold this text")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
     options = parser.parse_args()
-    from joblib import Parallel, delayed
-
-    options.output.mkdir(parents=True, exist_ok=True)
-    store = options.output / "rows.jsonl"
-    done = set()
-    if store.exists():
-        kept = load(options.output)
-        done = set(zip(kept["part"], kept["setting"], kept["variant"], kept["seed"], strict=True))
-    wanted = [unit for unit in units(options.part, options.seeds, options.nulls) if unit not in done]
-    wanted = [unit for unit in wanted if not options.only or options.only in unit[1]]
-    deadline = time.time() + 60 * options.minutes
-    print(f"{len(done)} units are done, {len(wanted)} to do", flush=True)
-    finished = 0
-    with store.open("a") as file:
-        # One unit alone, so that kernels are compiled once before the workers load them.
-        for unit in wanted[:1]:
-            finished += keep(work(unit, deadline), file)
-        pool = Parallel(options.jobs, return_as="generator_unordered")
-        for rows in pool(delayed(work)(unit, deadline) for unit in wanted[1:]):
-            finished += keep(rows, file)
+    keys = "part", "setting", "variant", "seed"
+    wanted = [
+        dict(zip(keys, unit, strict=True))
+        for unit in units(options.part, options.seeds, options.nulls)
+        if not options.only or options.only in unit[1]
+    ]
+    measure(options.output, wanted, work, options.jobs, options.minutes)
     load(options.output).to_csv(options.output / "rows.csv", index=False)
-    print(f"{finished} units finished, {len(wanted) - finished} left", flush=True)
-
-
-def keep(rows, file):
-    if rows is None:
-        return 0
-    for row in rows:
-        file.write(json.dumps(row, default=float) + "\n")
-    file.flush()
-    return 1
 
 
 if __name__ == "__main__":

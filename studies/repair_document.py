@@ -7,9 +7,10 @@ import sys
 
 import numpy as np
 
-from studies.pages import DOCS
-from studies.repair import ABLATED, ABLATIONS, BASES, FAMILIES, FROZEN, ON_BASES, SIZES, load
+from studies.pages import DOCS, mean_se, table
+from studies.repair import ABLATED, ABLATIONS, BASES, FAMILIES, FROZEN, ON_BASES, SIZES
 from studies.repair_data import SETTINGS
+from studies.rows import load
 
 METHODS = ["Cox", "SubgroupRobust", "boosted trees", "repair", "told"]
 TARGETS = {
@@ -67,22 +68,6 @@ def commands(data):
     return lines
 
 
-def table(header, rows):
-    return [
-        "| " + " | ".join(header) + " |",
-        "|" + "---|" * len(header),
-        *("| " + " | ".join(r) + " |" for r in rows),
-    ]
-
-
-def mean_se(values):
-    values = values.dropna()
-    if len(values) == 0:
-        return "–"
-    error = f" ({values.std(ddof=1) / np.sqrt(len(values)):.3f})" if len(values) > 1 else ""
-    return f"{values.mean():.3f}{error}"
-
-
 def both(rows):
     """Minority gain / overall gain."""
     minority = f"{rows['minority'].mean():.3f} / " if rows["minority"].notna().any() else ""
@@ -129,7 +114,6 @@ def planted(data):
         "the method is expected to fail.",
         "",
         *table(["setting", *METHODS, "target"], rows),
-        "",
         "Found: one of the rules, its opposite, or all rules together overlap with the planted group "
         "by at least half "
         "(Jaccard). Rest: the gain of everyone else over Cox's.",
@@ -138,7 +122,6 @@ def planted(data):
             ["setting", "found", "any repair", "repairs", "minority", "overall", "rest over Cox", "seconds"],
             found,
         ),
-        "",
     ]
 
 
@@ -170,7 +153,6 @@ def nulls(data):
         "all other tests, for which alone it is computed.",
         "",
         *table(["patients", "runs", "false repairs", "share", "largest e"], rows),
-        "",
         "The encoder fills a missing category with the most frequent level. Where two levels are almost equally "
         "frequent, the models of some folds fill in another one than the whole model does, and are truly wrong about "
         "it. That explains one false repair that was looked into; the others were not.",
@@ -228,13 +210,11 @@ def frozen(data):
             ],
             rows,
         ),
-        "",
         "Trained in one place on 4,000 patients without a minority, repaired with 2,000 patients of "
         "another place where 15 % "
         "follow other effects (or nobody does):",
         "",
         *table(["place", "model", "minority gain", "overall gain"], places),
-        "",
     ]
 
 
@@ -255,7 +235,6 @@ def sizes(data):
         "in the last column.",
         "",
         *table(["patients", "times as many events", "found", "said to be found"], rows),
-        "",
     ]
 
 
@@ -279,7 +258,6 @@ def ablations(data):
         "Minority gain / overall gain (share of groups found); where there is no group, runs with a repair.",
         "",
         *table(["variant", *ABLATED], rows),
-        "",
     ]
 
 
@@ -311,7 +289,6 @@ def bases(data):
         "minority: so repairs without a group are no surprise here.",
         "",
         *table(["setting", "base", "before", "repaired", "any group", "recalibrated"], rows),
-        "",
     ]
 
 

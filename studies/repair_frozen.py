@@ -5,10 +5,9 @@ import numpy as np
 from drosurv import CoxPH, Surv, repair
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.baseline import HeldStepFunction
-from drosurv.metrics import FollowUp
-from drosurv.target import parse_target
+from studies.gains import patient_gains
 from studies.repair_data import normal, skewed
-from studies.repair_scores import found_by, gains_of
+from studies.repair_scores import found_by
 
 
 def frozen(setting, seed):
@@ -30,7 +29,7 @@ def frozen(setting, seed):
             "repaired": repaired,
             "Cox fitted here": CoxPH().fit(here.X, here.y),
         }.items():
-            gains = gains_of(one, FollowUp.of(parse_target(here.y)), test.X, test.y)
+            gains = patient_gains(one, here.y, test.X, test.y)
             row = {"method": name, "overall": gains.mean()}
             row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()} if share else {}
             rows.append(row | found_by(one, test, inside))

@@ -1,28 +1,12 @@
 """What the study of repairs measures: gains over the null model, and whom was repaired."""
 
-from inspect import signature
-
 import numpy as np
 
-from drosurv.metrics import likelihood_gains
-
-
-def gains_of(model, follow_up, X, y):
-    """Each patient's likelihood gain over the null model."""
-    own_times = "times" in signature(model.predict_survival_function).parameters
-    parts = []
-    for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
-        if not own_times:
-            parts.append(likelihood_gains(follow_up, y[rows], model.predict_survival_function(X.iloc[rows])))
-            continue
-        times = np.unique(np.concatenate([y["time"][rows], follow_up.event_percentiles]))
-        curves = model.predict_survival_function(X.iloc[rows], times=times)
-        parts.append(likelihood_gains(follow_up, y[rows], curves, times))
-    return np.concatenate(parts)
+from studies.gains import patient_gains
 
 
 def measured(method, model, follow_up, test, inside, seconds=np.nan):
-    gains = gains_of(model, follow_up, test.X, test.y)
+    gains = patient_gains(model, follow_up, test.X, test.y)
     row = {"method": method, "overall": gains.mean(), "seconds": seconds}
     if inside.any():
         row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()}

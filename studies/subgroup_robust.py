@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from studies.gains import patient_gains
+
 BASE = {"n": 4000, "d": 10, "minority": 0.15, "membership": "linear"}
 VARIED = {
     "minority": [0.05, 0.1, 0.3],
@@ -113,21 +115,6 @@ def with_own_effects(part, train):
     return replace(part, X=pd.DataFrame(np.hstack([part.X, *own, *(inside * part.X for inside in own)])))
 
 
-def patient_gains(model, train, test, X):
-    """Each patient's likelihood gain, the curves given wherever it reads them.
-
-    The null model is read exactly, so a coarser grid of the model's curves would pass for a gain.
-    """
-    from drosurv.metrics import FollowUp, likelihood_gains
-
-    follow_up, parts = FollowUp.parse(train.y), []
-    for rows in np.array_split(np.arange(len(X)), -(-len(X) // 250)):
-        times = np.unique(np.concatenate([test.y["time"][rows], follow_up.event_percentiles]))
-        curves = model.predict_survival_function(X.iloc[rows], times=times)
-        parts.append(likelihood_gains(follow_up, test.y[rows], curves, times))
-    return np.concatenate(parts)
-
-
 def compared(train, test, rows, unit):
     """c-index and likelihood gain of every method, for each named set of rows, and every patient's gain."""
     from drosurv.metrics import concordance_index
@@ -138,7 +125,7 @@ def compared(train, test, rows, unit):
         model = fit(read(train, train), unit["seed"])
         seconds = time.process_time() - began
         X = read(test, train).X
-        risk, gains[name] = model.predict(X), patient_gains(model, train, test, X)
+        risk, gains[name] = model.predict(X), patient_gains(model, train.y, X, test.y)
         out[name] = {
             label: {
                 "c": concordance_index(test.y[inside], risk[inside]),
@@ -218,7 +205,7 @@ def run_setting(unit):
     train, test, rows = synthetic({**BASE, "n": unit["n"]}, unit["seed"])
     model = SubgroupRobustCox(**{name: unit[name] for name in CHOICE if name != "n"}, random_state=0)
     model.fit(train.X, train.y)
-    risk, gains = model.predict(test.X), patient_gains(model, train, test, test.X)
+    risk, gains = model.predict(test.X), patient_gains(model, train.y, test.X, test.y)
     measured = {
         label: {
             "c": concordance_index(test.y[inside], risk[inside]),
@@ -229,7 +216,7 @@ def run_setting(unit):
     }
     # What somebody who does not know the group can see: half as many patients again, and the worst found there.
     seen = made_part(make_hidden_minority(n_samples=N_TEST // 2, random_state=2000 + unit["seed"]))
-    measured["held out"] = worst_found(seen.X, patient_gains(model, train, seen, seen.X), unit["seed"])
+    measured["held out"] = worst_found(seen.X, patient_gains(model, train.y, seen.X, seen.y), unit["seed"])
     return {"SubgroupRobustCox": measured}
 
 

@@ -63,10 +63,7 @@ def compared(data, columns, rows, metric):
     lines = [
         [
             method,
-            *(
-                mean_se(own[(own.method == method) & (own.rows == name)][metric].dropna())
-                for own, name in rows
-            ),
+            *(mean_se(own[(own.method == method) & (own.rows == name)][metric]) for own, name in rows),
         ]
         for method in methods_of(data)
     ]
