@@ -37,16 +37,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     For writers that want a file rather than bytes; otherwise as :func:`write_file`.
     """
     given = Path(path)
+    mode = check_writable(given)
+    target = given.resolve() if given.is_symlink() else given
+    # The name is drawn, not made of the process: threads may write at once, and a killed program may have left its
+    # part behind.
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        target = given.resolve() if given.is_symlink() else given
-        mode = _mode(given, target)
-        # The name is drawn, not made of the process: threads may write at once, and a killed program may have left
-        # its part behind.
-        part = target.with_name(f".{secrets.token_hex(8)}.part")
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    except (OSError, RuntimeError) as error:
-        raise _plainer(given, error) from error
-    try:
         yield part
         _to_disk(part)
         if mode is not None:
@@ -60,19 +57,28 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def _mode(given: Path, target: Path) -> int | None:
-    """Permissions of the file that is replaced, None where there is none yet."""
+def check_writable(path: Path) -> int | None:
+    """Raise if no file can be written there; the permissions of the one that is replaced, None if there is none yet."""
     try:
-        found = target.stat().st_mode
+        found = path.stat().st_mode
     except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(found):
-        raise IsADirectoryError(f"{given} is a folder: name a file to write.")
-    if not stat.S_ISREG(found):
-        raise OSError(f"{given} is a device, a pipe or a socket, not a file: name a file to write.")
-    if not os.access(target, os.W_OK):
-        raise PermissionError(f"{given} cannot be written without permission: choose another place.")
-    return stat.S_IMODE(found)
+        # A link may point to what is not there yet.
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            text = f"{path} cannot be written, as there is no folder {folder}: make it first."
+            raise FileNotFoundError(text) from None
+        mode, place = None, folder
+    except OSError as error:
+        raise _plainer(path, error) from error
+    else:
+        mode, place = stat.S_IMODE(found), path
+        if stat.S_ISDIR(found):
+            raise IsADirectoryError(f"{path} is a folder: name a file to write.")
+        if not stat.S_ISREG(found):
+            raise OSError(f"{path} is a device, a pipe or a socket, not a file: name a file to write.")
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"{path} cannot be written without permission: choose another place.")
+    return mode
 
 
 def _to_disk(part: Path) -> None:
@@ -83,16 +89,6 @@ def _to_disk(part: Path) -> None:
         os.close(handle)
 
 
-def _plainer(path: Path, error: OSError | RuntimeError) -> OSError:
+def _plainer(path: Path, error: OSError) -> OSError:
     """The same kind of error, in words that name the file the caller gave."""
-    if not isinstance(error, OSError):
-        return OSError(f"{path} cannot be written: its links lead in a circle.")
-    if error.errno is None and error.strerror is None and str(error).startswith(str(path)):
-        return error
-    if isinstance(error, FileNotFoundError):
-        text = f"{path} cannot be written, as there is no folder {path.resolve().parent}: make it first."
-    elif isinstance(error, PermissionError):
-        text = f"{path} cannot be written without permission: choose another place."
-    else:
-        text = f"{path} cannot be written: {error.strerror or error}."
-    return type(error)(text)
+    return type(error)(f"{path} cannot be written: {error.strerror or error}.")

@@ -33,16 +33,16 @@ def test_two_outputs_are_two_files(tmp_path, monkeypatch):
 
 
 def test_a_folder_and_a_missing_folder_are_named(tmp_path):
-    with pytest.raises(ValueError, match="is a folder: name a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file"):
         check_outputs([tmp_path], [])
-    with pytest.raises(ValueError, match=r"there is no folder .*none: make it first"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none: make it first"):
         check_outputs([tmp_path / "none" / "m"], [])
 
 
 def test_what_may_not_be_written_is_refused_before_the_work(tmp_path, data, monkeypatch):
     # The administrator may write everywhere, so the system's answer is replaced, not the folder's permissions.
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    with pytest.raises(ValueError, match="without permission"):
+    with pytest.raises(PermissionError, match="without permission"):
         check_outputs([tmp_path / "new"], [data])
 
 

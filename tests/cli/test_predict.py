@@ -28,6 +28,22 @@ def test_without_a_file_the_table_goes_to_stdout_and_the_rest_to_stderr(drosurv,
     assert "filled with" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("cox", "as it was then, which is too good"), ("accelerated-failure-time", "by a formula")],
+)
+def test_times_after_the_follow_up_are_told_as_the_model_gives_them(
+    drosurv, data, target, tmp_path, patients, name, said
+):
+    drosurv.ok("fit", data, *target, "--model", name, "-o", tmp_path / "m")
+    end = patients["days"].max()
+    result = drosurv.ok("predict", tmp_path / "m", data, "--times", f"{end:g},{2 * end:g}")
+    assert f"--times {2 * end:g} lies beyond the longest follow-up in training, {end:g}" in result.stderr
+    assert said in result.stderr
+    survival = pd.read_csv(io.StringIO(result.stdout)).iloc[:, 1:].to_numpy()
+    assert np.array_equal(survival[:, 0], survival[:, 1]) == (name == "cox")
+
+
 def test_json_holds_the_same_numbers(drosurv, model, data, patients):
     rows = drosurv.json("predict", model, data, "--keep", "id,sex")
     assert rows[0].keys() == {"id", "sex", "log_risk"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drosurv.cli.messages import printable
+from drosurv.files import check_writable
 from drosurv.presentation import plain
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None])
     """Raise if a file cannot be written, is to be written twice, or is an input; None is an option not given."""
     written = [path for path in outputs if path is not None]
     for place, path in enumerate(written):
-        folder = path.parent
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder: name a file to write.")
-        if not folder.is_dir():
-            raise ValueError(f"{path} cannot be written, as there is no folder {folder}: make it first.")
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise ValueError(f"{path} cannot be written without permission: choose another place.")
+        check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
             raise ValueError(f"{path} is an input, which would be overwritten: choose another name.")
         if any(path.absolute() == other.absolute() or _same(path, other) for other in written[:place]):

@@ -245,7 +245,7 @@ class CauseSpecificCox(CauseInference):
         ----------
         X : (n, d) array or DataFrame
         times : (T,) array, optional
-            ``unique_times_`` if not given.
+            ``unique_times_`` if not given. After the longest follow-up in training probabilities stay as they were.
         cause : int
             From 1.
         strata : (n,) labels, optional

@@ -75,6 +75,8 @@ class PredictedCurves:
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
+            After the longest follow-up in training nothing was learned: curves stay as they were then, which is too
+            good, but for those that follow a formula (:class:`drosurv.AcceleratedFailureTime`).
         strata : (n,) labels, optional
             Stratum of each patient, for a model that was fitted with strata.
         offset : (n,) array, optional

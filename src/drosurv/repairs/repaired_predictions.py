@@ -82,6 +82,7 @@ class RepairedPredictions(SurvivalModel):
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
+            After the longest follow-up in training curves stay as they were then, which is too good.
         features : (n, d') DataFrame, optional
             Columns that rules speak about, if ``fit`` was given some.
         """

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
-from drosurv.estimators import CoxPH
+from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
@@ -167,9 +167,14 @@ class OpenedModel:
         end = self.estimator.follow_up_.times[-1]
         late = [time for time in times if time > end]
         if late:
+            held, formula = (
+                "as it was then, which is too good",
+                "by a formula, which no patient confirms there",
+            )
+            given = formula if isinstance(self.estimator, AcceleratedFailureTime) else held
             warn_caller(
                 f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
-                "given as it was then, which is too good."
+                f"given {given}."
             )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
