@@ -68,7 +68,8 @@ class CauseInference(SurvivalModel):
                 )
             known = self._known()
             if method == "bootstrap":
-                with bar("bootstrap", n_boot, shown=verbose) as tell:
+                with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
                     draws = self._bootstrap(**how, threads=n_jobs, on_done=tell)
                 known = self._findings = [
                     replace(

@@ -13,27 +13,26 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
-from drosurv.errors import warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import checked_times, piecewise
-from drosurv.estimators.fitted import warn_unless_converged
+from drosurv.estimators.fitted import Fitted, warn_if_null
+from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.estimators.predicted_curves import cumulative_hazards
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.objectives.objective import check_alpha
 from drosurv.observation import ends_of_patients, with_offset
-from drosurv.solvers import Criterion, LinearProblem, Solution, minimise
 from drosurv.tables.encoder import enter
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
 # Curves of this many numbers are held at a time.
 _HELD = 2_000_000
-# If the worst-off share gains less than this per event, the model is called the null model.
-_NOTHING = 1e-4
 
 
 @dataclass(eq=False, repr=False)
@@ -182,42 +181,31 @@ class CauseSpecificCox(CauseInference):
         ]
         self.coef_ = np.stack([model.coef_ for model in self.models_])
 
-    def _solved(
-        self, training: Training, target: CompetingTarget
-    ) -> tuple[Solution, Criterion, CompetingRisks, FloatArray]:
-        """The optimum of the causes together, what was minimised, its loss by row, the coefficients (causes, d)."""
+    def _trained(self, training: Training, target: CompetingTarget) -> tuple[Fitted, CompetingRisks]:
+        """The causes together, trained to the optimum, and their loss by row."""
         of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
         loss: ConvexLoss = of_rows
         patient = training.observation.patient
         if patient is not None:
             loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
-        objective = ball_objective(self.ball, np.array([self.alpha]))
-        criterion = Criterion(loss, objective, training.mass, offset=loss.null_losses())
-        problem = LinearProblem(training.X - training.mass @ training.X, criterion, self.l2)
-        found = minimise(problem, tol=self.tol, max_iter=self.max_iter)
-        return found, criterion, of_rows, found.x[: problem.n_coefficients].reshape(target.n_causes, -1)
+        recipe = Recipe(loss, ball_objective(self.ball, np.array([self.alpha])), regret=True)
+        name, rate = "CauseSpecificCox", np.zeros(1)
+        plan = Schedule("convex", name, rate, max_iter=self.max_iter, tol=self.tol, l2=self.l2)
+        ((fitted,),) = train([recipe], [training], plan)
+        return fitted, of_rows
 
     def _coefficients(self, training: Training, target: CompetingTarget) -> FloatArray:
-        return self._solved(training, target)[-1]
+        return np.atleast_2d(self._trained(training, target)[0].network)
 
     def _fit_together(self, training: Training, target: CompetingTarget) -> None:
-        found, criterion, loss, self.coef_ = self._solved(training, target)
-        warn_unless_converged("CauseSpecificCox", found)
-        centre = training.mass @ training.X
-        extra = loss.start + found.x[self.coef_.size :]
-        scores = (training.X - centre) @ self.coef_.T
+        fitted, loss = self._trained(training, target)
+        warn_if_null("CauseSpecificCox", fitted, f"Raise alpha (now {self.alpha:g}).")
+        self.coef_, self.worst_case_weights_ = np.atleast_2d(fitted.network), fitted.worst_case_weights
+        self.objective_, self.status_, self.n_iter_ = fitted.objective, fitted.status, fitted.n_iter
         self._baselines = []
-        for k, part in enumerate(loss.parts):
-            of_cause, psi = replace(training, target=target.of_cause(k + 1)), extra[part.psi]
-            self._baselines.append(piecewise(part.loss, of_cause, scores[:, k], psi - centre @ self.coef_[k]))
-        at = criterion.objective(criterion.entries(scores[None], extra[None]), training.mass)
-        self.worst_case_weights_ = at.weights[0] / at.weights[0].sum()
-        self.objective_, self.status_, self.n_iter_ = found.value, found.status, found.n_iter
-        if found.value > -_NOTHING * criterion.loss.event_share:
-            warn_caller(
-                "CauseSpecificCox is the null model: under every other one the worst-off share of the patients is no "
-                f"better served than by no model. Raise alpha (now {self.alpha:g})."
-            )
+        for k, part in enumerate(loss.parts, start=1):
+            of_cause = replace(training, target=target.of_cause(k))
+            self._baselines.append(piecewise(part.loss, of_cause, fitted.scores, fitted.extra[part.psi]))
         self._kept_training = training, target
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -14,6 +14,8 @@ from drosurv.objectives import Evaluation
 from drosurv.solvers import Criterion, Solution
 from drosurv.target import FloatArray
 
+# If the worst-off share gains less than this per event, the model is called the null model.
+_NOTHING = 1e-4
 _STOPS = {
     "max_iter": "it ran out of iterations; raise max_iter or scale the features",
     "stalled": (
@@ -37,11 +39,20 @@ def warn_unless_converged(name: str, found: Solution) -> None:
         )
 
 
+def warn_if_null(name: str, fitted: Fitted, remedy: str) -> None:
+    """Say that the worst-off share of the patients gains nothing over the null model, where regrets are trained on."""
+    if fitted.recipe.regret and fitted.at.value[0] > -_NOTHING * fitted.recipe.loss.event_share:
+        warn_caller(
+            f"{name} is the null model: under every other one the worst-off share of the patients is no better served "
+            f"than by no model. {remedy}"
+        )
+
+
 @dataclass(eq=False)
 class Solved:
     """What a solver found for one model.
 
-    `network` holds coefficients (d,), or is a torch module or trees; `scores` (n,) or (n, K) are the training
+    `network` holds coefficients (d,) or (K, d), or is a torch module or trees; `scores` (n,) or (n, K) are the training
     patients', `extra` (K,) the loss's extra parameters, `gap` is certified and relative, `history` the objective along
     the way.
     """

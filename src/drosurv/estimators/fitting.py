@@ -107,13 +107,15 @@ def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule
     problem = LinearProblem(training.X, criterion, schedule.l2)
     found = minimise(problem, tol=schedule.tol, max_iter=schedule.max_iter)
     warn_unless_converged(schedule.name, found)
-    theta, loss = found.x[: problem.d], criterion.loss
-    extra = loss.start + found.x[problem.d :]
+    loss, theta = criterion.loss, found.x[: problem.n_coefficients]
+    if loss.n_outputs > 1:
+        theta = theta.reshape(loss.n_outputs, problem.d)
+    extra = loss.start + found.x[problem.n_coefficients :]
     if loss.shift is not None:
         # The problem's features are centred. The extra parameters take off what the centre adds to the scores.
-        extra = extra - float(problem.centre @ theta) * loss.shift
+        extra = extra - np.atleast_1d(theta @ problem.centre) @ np.atleast_2d(loss.shift)
     rest = (found.n_iter, found.status, found.gap, found.history)
-    return [Solved(theta, training.X @ theta, extra, *rest)]
+    return [Solved(theta, training.X @ theta.T, extra, *rest)]
 
 
 def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.device import resolve_device
-from drosurv.estimators.fitted import Fitted
+from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
@@ -18,9 +18,6 @@ from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
 from drosurv.objectives import Objective
-
-# If the worst-off share gains less than this per event, the model is called the null model.
-_NOTHING = 1e-4
 
 
 class SubgroupEstimator(NetworkEstimator):
@@ -56,15 +53,8 @@ class SubgroupEstimator(NetworkEstimator):
         )
 
     def _describe(self, fitted: Fitted) -> None:
-        if (
-            self._uses_convex
-            and fitted.recipe.regret
-            and fitted.at.value[0] > -_NOTHING * fitted.recipe.loss.event_share
-        ):
-            warn_caller(
-                f"{type(self).__name__} is the null model: under every other one the worst-off share of the patients "
-                f"is no better served than by no model. {self._when_null}"
-            )
+        if self._uses_convex:
+            warn_if_null(type(self).__name__, fitted, self._when_null)
         self.eta_ = fitted.eta
         self.worst_case_weights_ = fitted.worst_case_weights
         self.subgroup_regret_ = fitted.training.spread(fitted.entries[0])

@@ -34,8 +34,9 @@ class CompetingRisks(SummedParts):
         self.n_outputs = target.n_causes
         losses = [likelihood(target.of_cause(k), *rest) for k in causes]
         self._build(len(target), losses, [np.arange(len(target))] * target.n_causes)
-        # One number added to all scores is worth another in each cause's hazards only: centre the features instead.
-        self.shift = None
+        self.shift = np.zeros((self.n_outputs, self.n_extra))
+        for part in self.parts:
+            self.shift[part.output, part.psi] = 1.0
 
     @property
     def compared(self) -> IntArray | None:

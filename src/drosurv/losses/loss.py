@@ -35,7 +35,7 @@ class Loss(ABC):
         The extra parameters that are best where all scores are zero: training starts there.
     shift : (n_extra,) float64 or None
         What adding one to every score is worth in extra parameters: l(f + c, e) = l(f, e + c shift). Features may then
-        be centred. None: nothing makes up for it.
+        be centred. One row for each of several outputs. None: nothing makes up for it.
     extra_ridge : float
         Price of moving extra parameters from their start: an interval whose events lose all weight would otherwise
         send its log hazard to minus infinity.

@@ -28,7 +28,7 @@ def network_scores(network: Any, X: FloatArray, n_outputs: int = 1) -> FloatArra
 def squared_norm(network: Any) -> float:
     """Sum of squares of the parameters that were trained; trees have none."""
     if isinstance(network, np.ndarray):
-        return float(network @ network)
+        return float((network**2).sum())
     if isinstance(network, Trees):
         return 0.0
     return float(sum((p.detach() ** 2).sum() for p in network.parameters() if p.requires_grad))
