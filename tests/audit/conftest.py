@@ -39,6 +39,7 @@ def tables_of(c_index, name, label):
             "observed": 1 - 0.06 * k,
         }
         | {"low": 1 - 0.07 * k, "high": 1 - 0.05 * k}
+        | {"difference": 0.01 * k, "difference_low": 0.0, "difference_high": 0.02 * k}
         for k in range(10)
     ]
     strips = (

@@ -5,21 +5,24 @@ import pytest
 from jinja2 import Environment, PackageLoader
 
 from drosurv.audit.charts.chart import Axis
-from drosurv.audit.charts.forest import Strip, StripColumn, calibration_forests, group_forests
+from drosurv.audit.charts.forest import Strip, forests
+from drosurv.audit.sections.calibration import difference_table
+from drosurv.presentation import Column
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 
 
-def drawn(strip, guide=0.1):
-    """Class and style of what the page draws of a strip."""
+def drawn(value=None, low=None, high=None, guide=0.1):
+    """Class and style of what the page draws of a row."""
     loader = PackageLoader("drosurv.audit")
     macros = Environment(loader=loader, autoescape=True).get_template("macros.html.jinja").module
-    html = str(macros.strip(strip, StripColumn("", AXIS, guide)))
+    row = {"c": value, "c_low": low, "c_high": high}
+    html = str(macros.strip(Strip(Column.measured("c", ""), AXIS, guide), row))
     return re.findall(r'<i class="(\w+)" style="([^"]*)"', html)
 
 
 def test_a_strip_is_in_percent_of_its_axis():
-    assert drawn(Strip("", "", 0.5, 0.25, 1.0)) == [
+    assert drawn(0.5, 0.25, 1.0) == [
         ("guide", "left:10.0%"),
         ("reach", "left:25.0%;width:75.0%"),
         ("dot", "left:50.0%"),
@@ -27,54 +30,66 @@ def test_a_strip_is_in_percent_of_its_axis():
 
 
 def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_no_dot():
-    assert drawn(Strip("–")) == [("guide", "left:10.0%")]
-    assert drawn(Strip("2", "", 2.0, 0.5, 3.0), None) == [("reach", "left:50.0%;width:50.0%")]
+    assert drawn() == [("guide", "left:10.0%")]
+    assert drawn(2.0, 0.5, 3.0, guide=None) == [("reach", "left:50.0%;width:50.0%")]
 
 
 def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
-    forest = group_forests([model.tables["by_group"] for model in report.models])[0]
-    assert [(name, [row["group"] for row, _ in rows]) for name, rows in forest.blocks] == [
+    forest = forests([model.tables["by_group"] for model in report.models])[0]
+    assert [(name, [row["group"] for row in rows]) for name, rows in forest.blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
     ]
-    assert [row["worst"] for _, rows in forest.blocks for row, _ in rows] == [False, True, False]
+    assert [row["worst"] for _, rows in forest.blocks for row in rows] == [False, True, False]
 
 
 def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
     tables = [model.tables["by_group"] for model in report.models]
-    first, *others = group_forests(tables)
-    assert all(forest.measures[0].axis == first.measures[0].axis for forest in others)
+    first, *others = forests(tables)
+    assert all(forest.strips[0].axis == first.strips[0].axis for forest in others)
     wild = {**tables[0].rows[2], "c_low": -9.0, "c_high": 9.0}
     stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
-    assert group_forests([stretched, *tables[1:]])[0].measures[0].axis == first.measures[0].axis
+    assert forests([stretched, *tables[1:]])[0].strips[0].axis == first.strips[0].axis
 
 
 def test_the_guide_is_everyone_or_for_skill_zero(report):
-    forest = group_forests([report.audited.tables["by_group"]])[0]
-    assert [measure.guide for measure in forest.measures] == [
+    forest = forests([report.audited.tables["by_group"]])[0]
+    assert [strip.guide for strip in forest.strips] == [
         report.audited.tables["by_group"].rows[0]["c_index"],
         0.0,
     ]
 
 
-def test_calibration_is_predicted_less_observed_with_its_interval_turned_round(report):
-    forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    _, strips = forest.blocks[0][1][0]
-    # At time 300: predicted .85, observed .82 (.79 to .85), so the difference is .03 (0 to .06).
-    assert strips[0].text == "+3.0"
-    assert strips[0][2:] == pytest.approx((3.0, 0.0, 6.0))
+def calibration_forest(table):
+    (forest,) = forests([difference_table(table, "days")])
+    return forest
+
+
+def test_calibration_is_the_difference_and_its_own_interval_on_one_axis(report):
+    forest = calibration_forest(report.audited.tables["calibration"])
+    ((_, (row,)),) = forest.blocks
+    column = forest.strips[0].column
+    # At time 300: predicted .85, observed .82; the interval of the difference is 0 to .06.
+    assert (column.label, column.value(row), column.interval_of(row)) == (
+        "at 300 days",
+        "+3.0",
+        "0.0 to +6.0",
+    )
+    assert [row[key] for key in column.keys] == pytest.approx([0.03, 0.0, 0.06])
+    assert len({strip.axis for strip in forest.strips}) == 1
+    assert {strip.guide for strip in forest.strips} == {0.0}
 
 
 def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
-    forest = calibration_forests([report.audited.tables["calibration"]], "days")[0]
-    assert not any(row.get("worst") for _, rows in forest.blocks for row, _ in rows)
+    forest = calibration_forest(report.audited.tables["calibration"])
+    assert not any(row.get("worst") for _, rows in forest.blocks for row in rows)
 
 
 @pytest.mark.parametrize(
-    ("predicted", "text"), [(0.8204, "0.0"), (0.8196, "0.0"), (0.81, "−1.0"), (0.83, "+1.0")]
+    ("difference", "text"), [(0.0004, "0.0"), (-0.0004, "0.0"), (-0.01, "−1.0"), (0.01, "+1.0")]
 )
-def test_a_difference_that_rounds_to_nothing_has_no_sign(report, predicted, text):
+def test_a_difference_that_rounds_to_nothing_has_no_sign(report, difference, text):
     (first, *others) = report.audited.tables["calibration"].rows
-    table = replace(report.audited.tables["calibration"], rows=({**first, "predicted": predicted}, *others))
-    _, strips = calibration_forests([table], "days")[0].blocks[0][1][0]
-    assert strips[0].text == text
+    table = replace(report.audited.tables["calibration"], rows=({**first, "difference": difference}, *others))
+    forest = calibration_forest(table)
+    assert forest.strips[0].column.value(forest.blocks[0][1][0]) == text

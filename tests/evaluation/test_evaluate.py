@@ -186,6 +186,13 @@ def test_calibration_and_curves_are_those_of_each_group(result, model, train, he
     expected = metrics.calibration_at(held_out.y[rows], curves, horizons)
     found = result.calibration.query("attribute == 'site' and group == 'b'").reset_index(drop=True)
     pd.testing.assert_frame_equal(found[expected.columns], expected)
+    # The same replicates as the metric's, which is the difference at the middle horizon.
+    rows_of_site = result.select(metric="calibration_difference", attribute="site", kind="group")
+    (metric,) = (row for row in rows_of_site if row.group == "b")
+    middle = found.loc[1, ["difference", "difference_low", "difference_high"]]
+    np.testing.assert_allclose(middle.astype(float), [metric.value, metric.low, metric.high])
+    assert (found["difference_low"] < found["difference"]).all()
+    assert (found["difference_high"] > found["difference"]).all()
     shares = result.d_calibration.query("attribute == 'site' and group == 'b'")["share"]
     np.testing.assert_allclose(shares, metrics.d_calibration(held_out.y[rows], curves).shares)
     lines = result.survival.query("attribute == 'site' and group == 'b'")

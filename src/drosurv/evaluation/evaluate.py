@@ -191,7 +191,7 @@ def evaluate(
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     return EvaluationResult(
         rows=table,
-        **group_tables(panel, level),
+        **group_tables(panel, sheet, level),
         control=control,
         between_large=between_large,
         said=said,

@@ -9,19 +9,41 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.attributes import ALL, EVERYONE
-from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.engine import Panel, Sheet
 from drosurv.evaluation.patients import Patients
+from drosurv.inference import Draws
 from drosurv.metrics import calibration_at, d_calibration
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.target import FloatArray
 
 
-def group_tables(panel: Panel, level: float) -> dict[str, pd.DataFrame]:
+def group_tables(panel: Panel, sheet: Sheet, level: float) -> dict[str, pd.DataFrame]:
     """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
     horizons, times = panel.everyone.scoring.calibration_times, panel.everyone.scoring.curve_times
 
     def calibration(some: Patients) -> dict[Any, Any]:
-        """Kaplan-Meier against mean predicted survival at every horizon."""
-        return calibration_at(some.target, some.curves, horizons, level=level).to_dict("list")
+        """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
+        table = calibration_at(some.target, some.curves, horizons, level=level)
+        predicted = some.curves.at(horizons)
+
+        def difference(weight: FloatArray) -> FloatArray:
+            if not weight.any():
+                return np.full(len(horizons), np.nan)
+            mean: FloatArray = weight @ predicted / weight.sum()
+            return mean - KaplanMeier.of(some.target, weight).at(horizons)
+
+        drawn = sheet.weights if some.rows is None else sheet.weights[:, some.rows]
+        draws = np.array([difference(weight.astype(np.float64)) for weight in drawn])
+        bounds = CATALOGUE["calibration_difference"].bounds
+        sure = [
+            Draws(value, own, *bounds).interval(level)
+            for value, own in zip(table["difference"], draws.reshape(-1, len(horizons)).T, strict=True)
+        ]
+        ends = np.array([(one.low, one.high) for one in sure])
+        # Before the first event survival is 1 in every replicate, which says nothing.
+        ends[~(table["low"] < table["high"])] = np.nan
+        return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
     def tenths(some: Patients) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""

@@ -95,7 +95,7 @@ def _calibration(calibration: pd.DataFrame) -> str:
         Column("horizon", "time", "time"),
         Column("predicted", "predicted", "value"),
         Column("observed", "observed", "value", _ENDS),
-        Column("difference", "difference", "value"),
+        Column.measured("difference", "difference"),
         Column("at_risk", "at risk", "count"),
     ]
     return _table(columns, rows)

@@ -49,7 +49,8 @@ class EvaluationResult:
     rows : tuple of Row
         One per number; :meth:`to_frame` is their table.
     calibration : DataFrame
-        Kaplan-Meier against mean predicted survival by attribute, group and horizon.
+        Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
+        difference.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
     survival : DataFrame

@@ -126,11 +126,10 @@ def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
 def judged_calibration(result: EvaluationResult) -> list[GroupNumber]:
     """Predicted less observed survival at the horizon of every group that can be judged."""
     rows, horizon = plain_rows(result.calibration), plain(result.settings.horizon)
-    # Before a group's first event its observed survival is 1 in every replicate, which says nothing.
     unsure = {
         (row["attribute"], row["group"])
         for row in rows
-        if row["horizon"] == horizon and row["low"] == row["high"]
+        if row["horizon"] == horizon and row["difference_low"] is None
     }
     judged = result.select(metric="calibration_difference", kind="group")
     return _judged([row for row in judged if (row.attribute, row.group) not in unsure], result.settings.level)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-Kind = Literal["text", "count", "share", "points", "value", "p_value", "time"]
+Kind = Literal["text", "count", "share", "points", "signed_points", "value", "p_value", "time"]
 NOTHING = "–"
 # From here on a power of ten reads better than digits.
 HUGE = 1e9
@@ -24,8 +24,8 @@ _UNIT = re.compile(r"(?<![a-z])(minute|hour|day|week|month|year)s?(?![a-z])", re
 def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:
     """A value as a reader sees it; a dash if it is not known, and a text as it is.
 
-    Points are percentage points; a time has no unit here, since only the caller knows it. The value and all that it
-    stands `beside`, such as its interval, are written to the same decimal.
+    Points are percentage points; those of a difference are signed. A time has no unit here, since only the caller knows
+    it. The value and all that it stands `beside`, such as its interval, are written to the same decimal.
 
     >>> [written(0.1234), written(0.00123), written(0.1234, "share"), written(1234, "count")]
     ['0.123', '0.00123', '12.3 %', '1,234']
@@ -139,8 +139,9 @@ def _number(value: float, kind: Kind, largest: float) -> str:
         text = f"{value:,.0f}"
     elif kind == "share":
         text = f"{_fixed(100 * value, 1)} %"
-    elif kind == "points":
-        text = _fixed(value, 1)
+    elif kind in ("points", "signed_points"):
+        text = _fixed(100 * value, 1)
+        text = f"+{text}" if kind == "signed_points" and float(text.replace(",", "")) > 0 else text
     elif kind == "p_value":
         text = "below 0.001" if value < 0.001 else f"{value:.3f}"
     elif kind == "time":

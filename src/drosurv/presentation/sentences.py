@@ -123,7 +123,7 @@ def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: 
             found.append(Statement(code, f"{sentence} {chance_text(gap)}", gap.beyond_chance))
     if calm:
         told = [
-            f"{attribute_name(gap.attribute)} ({written(100 * gap.size, 'points')} percentage points, "
+            f"{attribute_name(gap.attribute)} ({written(gap.size, 'points')} percentage points, "
             f"{p_text(gap.p_value)})"
             for gap in calm
         ]
@@ -136,8 +136,8 @@ def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: 
 
 def gap_text(gap: GroupGap) -> str:
     """The size of a gap in percentage points, with its interval."""
-    shown = f"{written(100 * gap.size, 'points')} percentage points"
-    interval = interval_text(100 * gap.low, 100 * gap.high, "points")
+    shown = f"{written(gap.size, 'points')} percentage points"
+    interval = interval_text(gap.low, gap.high, "points")
     return f"{shown} ({interval})" if interval else shown
 
 
@@ -211,7 +211,7 @@ def calibration_statements(
 
 
 def _off_by(difference: float) -> str:
-    return f"{written(100 * abs(difference), 'points')} percentage points too {'high' if difference > 0 else 'low'}"
+    return f"{written(abs(difference), 'points')} percentage points too {'high' if difference > 0 else 'low'}"
 
 
 def shrinkage_statements(

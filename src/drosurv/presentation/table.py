@@ -30,7 +30,7 @@ class Column:
         Name of the value in the rows.
     label : str or Text
         Heading.
-    kind : {"text", "count", "share", "points", "value", "p_value", "time"}
+    kind : {"text", "count", "share", "points", "signed_points", "value", "p_value", "time"}
         How the value is written; points are percentage points.
     interval : pair of str, optional
         Names of the ends of the value's interval in the rows, written behind it.

@@ -90,7 +90,7 @@ def _label(value: float, step: float, kind: Kind) -> str:
         return written(value, "time") if step < 1 else written(value, "count")
     if abs(value) >= HUGE:
         return written(value)
-    scale, unit = (100.0, " %") if kind == "share" else (1.0, "")
+    scale, unit = {"share": (100.0, " %"), "signed_points": (100.0, "")}.get(kind, (1.0, ""))
     digits = max(0, -math.floor(math.log10(step * scale) + 1e-9))
     text = f"{value * scale:,.{digits}f}"
     text = text.lstrip("-") if float(text.replace(",", "")) == 0 else text

@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import Any
 
 from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
-from drosurv.audit.charts.forest import Forest, calibration_forests
+from drosurv.audit.charts.forest import Forest, forests
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
 from drosurv.evaluation import EvaluationResult
 from drosurv.presentation import Column, Table, group_name, moment, plain_rows, written
 
 _OBSERVED = Column("observed", "Observed", "share", ("low", "high"))
+_DIFFERENCE = Column.measured("difference", "Predicted less observed, points", "signed_points")
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
 
@@ -23,13 +24,14 @@ def collect(evidence: Evidence) -> Part:
     return Part(by_model=tables, facts={"time_unit": evidence.time_unit})
 
 
-def _columns(time: str, evidence: Evidence) -> tuple[Column, ...]:
+def _columns(time: str, evidence: Evidence, *more: Column) -> tuple[Column, ...]:
     return (
         Column("group", "Group"),
         Column("attribute", "Attribute"),
         time_column(time, evidence.time_unit),
         Column("predicted", "Predicted", "share"),
         _OBSERVED,
+        *more,
         Column("at_risk", "At risk", "count"),
     )
 
@@ -44,7 +46,7 @@ def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
     at = "" if evidence.horizons is None else "predicted times near "
     caption = f"Predicted less observed survival, in percentage points, at {at}quartiles of event times"
     rows = tuple(map(told, plain_rows(result.calibration)))
-    return Table("calibration", caption, _columns("horizon", evidence), rows)
+    return Table("calibration", caption, _columns("horizon", evidence, _DIFFERENCE), rows)
 
 
 def survival_table(result: EvaluationResult, evidence: Evidence) -> Table:
@@ -65,8 +67,20 @@ def draw(part: Part) -> list[tuple[tuple[Chart, ...], Forest]]:
     """Curves and forest of every model."""
     unit = part.facts["time_unit"]
     curves = [survival_charts(survival, unit) for survival, _ in part.by_model]
-    forests = calibration_forests([calibration for _, calibration in part.by_model], unit)
-    return list(zip(curves, forests, strict=True))
+    differences = [difference_table(calibration, unit) for _, calibration in part.by_model]
+    return list(zip(curves, forests(differences), strict=True))
+
+
+def difference_table(calibration: Table, unit: str) -> Table:
+    """A row per group, a column per horizon: predicted less observed survival."""
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in calibration.rows:
+        place = {name: row.get(name) for name in ("attribute", "group", "note")}
+        own = groups.setdefault((row["attribute"], row["group"]), place)
+        own |= {f"{row['horizon']}{end}": row[f"difference{end}"] for end in ("", "_low", "_high")}
+    horizons = dict.fromkeys(row["horizon"] for row in calibration.rows)
+    columns = [Column.measured(str(h), f"at {moment(h, unit)}", "signed_points") for h in horizons]
+    return Table("differences", calibration.caption, tuple(columns), tuple(groups.values()))
 
 
 def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
@@ -116,8 +130,7 @@ SECTION = Section(
 <p>Survival that the model predicts, beside what was observed, in each group.
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
-observed</span>. Bars of differences are the interval of the observed alone, group by group; the sentences under By
-group judge the difference, and allow for all groups.</p>
+observed</span>. Below, a dot is the difference of the two, the bar its {{ report.level }} interval.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}

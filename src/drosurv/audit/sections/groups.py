@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drosurv.audit.charts.forest import Forest, group_forests
+from drosurv.audit.charts.forest import Forest, forests
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, named
 from drosurv.evaluation import EvaluationResult
@@ -48,7 +48,7 @@ def group_table(result: EvaluationResult) -> Table:
 
 def draw(part: Part) -> list[Forest]:
     """One forest per model."""
-    return group_forests([tables[0] for tables in part.by_model])
+    return forests([tables[0] for tables in part.by_model])
 
 
 SECTION = Section(
