@@ -20,10 +20,7 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     1 is right; below 1 the scores are too extreme (overfitted), above 1 they are shrunk. A model whose
     every score is multiplied by c has its slope divided by c.
 
-    Parameters
-    ----------
-    y, risk, sample_weight
-        As in :func:`log_partial_likelihood`; scores are log hazard ratios.
+    Parameters as in :func:`log_partial_likelihood`; scores are log hazard ratios.
 
     Returns
     -------
@@ -39,12 +36,9 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     >>> round(calibration_slope(y, [4.0, 6.0, 2.0, 0.0]) / slope, 6)
     0.5
     """
-    scored = parse_scored(y, risk, sample_weight)
-    order = scored.target.order
-    order = order[scored.weight[order] > 0]
-    time, event = scored.target.time[order], scored.target.event[order]
-    risk_seen, weight = scored.risk[order], scored.weight[order]
-    never_lower, never_higher = _event_extremes(time, event, risk_seen)
+    seen = parse_scored(y, risk, sample_weight).by_time()
+    time, event = seen.target.time, seen.target.event
+    never_lower, never_higher = _event_extremes(time, event, seen.risk)
     if never_lower and never_higher:
         warn_undefined(
             "the calibration slope is undefined (NaN): the scores do not vary among "
@@ -59,11 +53,11 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
         )
         return slope
     # By the largest score first: squares of very large or very small scores leave the range of floats.
-    largest = float(np.abs(risk_seen).max())
-    scaled = risk_seen / largest
+    largest = float(np.abs(seen.risk).max())
+    scaled = seen.risk / largest
     spread = float(scaled.std())
     column = ((scaled - scaled.mean()) / spread)[:, None]
-    return float(maximised(time, event, column, weight, 0.0, 1e-7)[0]) / spread / largest
+    return float(maximised(time, event, column, seen.weight, 0.0, 1e-7)[0]) / spread / largest
 
 
 @numba.njit(cache=True, nogil=True)

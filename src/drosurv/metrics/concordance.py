@@ -150,10 +150,7 @@ def cross_group_concordance(
     xCI(b, a) says that events of group a are ranked too low against group b, which the within-group indices
     cannot show.
 
-    Parameters
-    ----------
-    y, risk, sample_weight, groups, missing
-        As in :func:`concordance_fractions`.
+    Parameters as in :func:`concordance_fractions`.
 
     Returns
     -------

@@ -47,10 +47,7 @@ def concordance_fraction_errors(
 ) -> dict[Any, float]:
     """Standard error of every group's concordance fraction, by the infinitesimal jackknife.
 
-    Parameters
-    ----------
-    y, risk, groups, missing
-        As in :func:`~drosurv.metrics.concordance_fractions`.
+    Parameters as in :func:`~drosurv.metrics.concordance_fractions`.
 
     Returns
     -------

@@ -27,8 +27,13 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     time, event = target.time[order], target.event[order]
     rows = np.ascontiguousarray(columns[order])
     b = maximised(time, event, rows, np.ones(len(rows)), ridge, 1e-5)
-    hazard = _baseline_by(time, event, rows @ b, horizon)
-    return -np.expm1(-hazard * np.exp(columns @ b))
+    score = rows @ b
+    shift = score.max()
+    # Breslow's baseline hazard: each event adds one over the mass of its risk set, which ends the patients by time.
+    mass = np.cumsum(np.exp(score - shift)[::-1])[::-1]
+    happened = time[event & (time <= horizon)]
+    hazard = (1.0 / mass[np.searchsorted(time, happened)]).sum()
+    return -np.expm1(-hazard * np.exp(columns @ b - shift))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -132,23 +137,3 @@ def log_likelihood(
         for b in range(a):
             curvature[b, a] = curvature[a, b]
     return value, gradient, curvature
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _baseline_by(time: FloatArray, event: BoolArray, score: FloatArray, horizon: float) -> float:
-    """Breslow's cumulative baseline hazard at the horizon."""
-    shift = score.max()
-    mass = 0.0
-    hazard = 0.0
-    stop = len(time)
-    while stop > 0:
-        start = stop
-        events = 0
-        while start > 0 and time[start - 1] == time[stop - 1]:
-            start -= 1
-            mass += np.exp(score[start] - shift)
-            events += event[start]
-        if time[start] <= horizon:
-            hazard += events / mass
-        stop = start
-    return hazard * float(np.exp(-shift))

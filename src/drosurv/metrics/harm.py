@@ -73,10 +73,7 @@ def brier_skill(
     where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
     patients would have been better served without the model.
 
-    Parameters
-    ----------
-    y_train, y_test, survival, times, grid, sample_weight
-        As in :func:`~drosurv.metrics.integrated_brier_score`.
+    Parameters as in :func:`~drosurv.metrics.integrated_brier_score`.
 
     Returns
     -------

@@ -82,10 +82,7 @@ def concordance_imparity(
     biased upward: read it beside its interval and permutation test
     (:func:`~drosurv.metrics.concordance_imparity_intervals`, :func:`~drosurv.metrics.permutation_test`).
 
-    Parameters
-    ----------
-    y, risk, groups, sample_weight, missing, labels
-        As in :func:`concordance_fractions`.
+    Parameters as in :func:`concordance_fractions`.
 
     Returns
     -------

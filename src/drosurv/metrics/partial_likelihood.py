@@ -55,21 +55,17 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
     if events == 0:
         warn_undefined("the log partial likelihood is undefined (NaN): no patient had the event.")
         return float("nan")
-    order = scored.target.order
-    order = order[scored.weight[order] > 0]
-    time, event, weight = scored.target.time[order], scored.target.event[order], scored.weight[order]
+    seen = scored.by_time()
     # The likelihood of scores as they are is that of a Cox model without columns.
-    total = log_likelihood(time, event, np.empty((len(order), 0)), weight, scored.risk[order])[0]
+    nothing = np.empty((len(seen), 0))
+    total = log_likelihood(seen.target.time, seen.target.event, nothing, seen.weight, seen.risk)[0]
     return float(total) / (events if per == "event" else float(scored.weight.sum()))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     """Log partial likelihood per event of the scores, less that of equal scores for everybody.
 
-    Parameters
-    ----------
-    y, risk, sample_weight
-        As in :func:`log_partial_likelihood`.
+    Parameters as in :func:`log_partial_likelihood`.
 
     Returns
     -------

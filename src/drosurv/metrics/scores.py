@@ -34,6 +34,11 @@ class ScoredTarget:
         """The same for the given rows (indices or a mask)."""
         return ScoredTarget(self.target.take(rows), self.risk[rows], self.weight[rows])
 
+    def by_time(self) -> ScoredTarget:
+        """The patients who have weight, from the shortest to the longest time."""
+        order = self.target.order
+        return self.take(order[self.weight[order] > 0])
+
 
 def parse_scored(y: Any, risk: Any, sample_weight: Any = None) -> ScoredTarget:
     """Check a target, its risk scores and optional patient weights against each other.
