@@ -78,20 +78,11 @@ def _take_inside(d2: FloatArray, h_above: FloatArray, h: float, scale2: float, n
 
 
 @compiled
-def _sum_inside(d2: FloatArray, h_above: FloatArray, h: float, scale2: float) -> float:
+def _sum_distances(d2: FloatArray, h_above: FloatArray, h: float, scale2: float, active: bool) -> float:
     total = 0.0
     for j in range(len(d2)):
         x, gap = d2[j], h_above[j] - h
-        total += np.sqrt(x if gap * gap <= scale2 * x else 0.0)
-    return total
-
-
-@compiled
-def _sum_active(d2: FloatArray, h_above: FloatArray, h: float, scale2: float) -> float:
-    total = 0.0
-    for j in range(len(d2)):
-        x, gap = d2[j], h_above[j] - h
-        total += np.sqrt(x if gap * gap > scale2 * x else 0.0)
+        total += np.sqrt(x if (gap * gap <= scale2 * x) != active else 0.0)
     return total
 
 
@@ -137,11 +128,9 @@ def scan(
             inside = _take_inside(d2, h[begin:end], h[i], scale2, net[begin:end])
             net[i] += inside
             n_inside += inside
-            if not sum_active:
-                if inside > 0:
-                    distance += _sum_inside(d2, h[begin:end], h[i], scale2)
-            elif inside < len(d2):
-                distance += _sum_active(d2, h[begin:end], h[i], scale2)
+            wanted = len(d2) - inside if sum_active else inside
+            if wanted > 0:
+                distance += _sum_distances(d2, h[begin:end], h[i], scale2, sum_active)
     return n_inside, distance
 
 

@@ -28,11 +28,11 @@ def event_probability(target: Target, columns: FloatArray, horizon: float, ridge
     rows = np.ascontiguousarray(columns[order])
     b = maximised(time, event, rows, np.ones(len(rows)), ridge, 1e-5)
     score = rows @ b
-    shift = score.max()
-    # Breslow's baseline hazard: each event adds one over the mass of its risk set, which ends the patients by time.
+    shift = float(score.max())
+    # Breslow's baseline hazard: each event adds one over the mass of those with its time or a later one.
     mass = np.cumsum(np.exp(score - shift)[::-1])[::-1]
     happened = time[event & (time <= horizon)]
-    hazard = (1.0 / mass[np.searchsorted(time, happened)]).sum()
+    hazard = float((1.0 / mass[np.searchsorted(time, happened)]).sum())
     return -np.expm1(-hazard * np.exp(columns @ b - shift))
 
 
