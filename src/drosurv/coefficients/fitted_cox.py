@@ -11,7 +11,6 @@ from drosurv.losses import CoxPartial
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.silent_features import silent_features
 from drosurv.losses.slots import Slots
-from drosurv.losses.tie_blocks import tie_shares
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -99,43 +98,24 @@ class FittedCox:
         count = np.bincount(block)
         return (np.bincount(block, own) / count)[block]
 
-    @cached_property
+    @property
     def tie_share(self) -> FloatArray:
         """Share k/m (E,) of the tied events' risk that is out of each term."""
-        breslow = self.likelihood.ties == "breslow"
-        return np.zeros(len(self.rows)) if breslow else tie_shares(self.loss.block)
-
-    @cached_property
-    def _log_sums(self) -> FloatArray:
-        """Log of the risk S (K,) of all at risk at each event time."""
-        log_sums: FloatArray = self.loss.risk_sets.log_sums(self.scores[None, :])[0]
-        return log_sums
-
-    @cached_property
-    def _tied(self) -> FloatArray:
-        """Part (E,) of the risk at the event's time that is the event's own."""
-        log_sums = self._log_sums[self.loss.block]
-        return self.case_weight[self.rows] * np.exp(self.scores[self.rows] - log_sums)
-
-    @cached_property
-    def _left(self) -> FloatArray:
-        """Part (E,) of the risk at the event's time that is left in its term, S_e / S."""
-        part: FloatArray = 1.0 - self.tie_share * self.by_block(self._tied[:, None])[self.loss.block, 0]
-        return part
+        return np.zeros(len(self.rows)) if self.loss.efron is None else self.loss.efron.step
 
     @cached_property
     def means(self) -> FloatArray:
         """Risk-weighted means (E, d) of the centred features among those at risk in each term."""
-        plain, block = self.loss.risk_sets.means(self.X) - self.middle, self.loss.block
-        if not self.tie_share.any():
-            return plain[block]
-        tied = self.by_block(self._tied[:, None] * self.centred[self.rows])
-        return (plain[block] - self.tie_share[:, None] * tied[block]) / self._left[:, None]
+        plain, ties = self.loss.risk_sets.means(self.X) - self.middle, self.loss.efron
+        return plain[self.loss.block] if ties is None else ties.terms(self.centred, plain)
 
     @cached_property
     def hazard(self) -> FloatArray:
         """Rise (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
-        return self.term_weight * np.exp(-self._log_sums[self.loss.block]) / self._left
+        log_sums = self.loss.risk_sets.log_sums(self.scores[None, :])[0]
+        left = 1.0 if self.loss.efron is None else self.loss.efron.left
+        hazard: FloatArray = self.term_weight * np.exp(-log_sums[self.loss.block]) / left
+        return hazard
 
     @cached_property
     def windows(self) -> RiskWindows:

@@ -30,7 +30,7 @@ def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
     names = {kind: kind._get_param_names() for kind in {type(estimator) for estimator in estimators}}
     fixed = [_fixed(estimator, names[type(estimator)]) for estimator in estimators]
     for k, own in enumerate(fixed):
-        home = next((batch for batch in found if _together(fixed[batch[0]], own)), None)
+        home = next((batch for batch in found if all(map(_same, fixed[batch[0]], own))), None)
         if home is None:
             found.append([k])
         else:
@@ -132,14 +132,9 @@ def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
     return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
 
-def _fixed(estimator: SurvivalEstimator, names: Sequence[str]) -> dict[str, Any]:
+def _fixed(estimator: SurvivalEstimator, names: Sequence[str]) -> list[Any]:
     """What all of a batch must share: the class and its parameters."""
-    shared = {name: getattr(estimator, name) for name in names if name not in estimator._batched}
-    return {"class": type(estimator), **shared}
-
-
-def _together(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    return [type(estimator), *(getattr(estimator, name) for name in names if name not in estimator._batched)]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -13,7 +13,7 @@ from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, network_scores, seeded
 from drosurv.presentation.progress import bar
-from drosurv.solvers import MiniBatches, Watch, adam, compiled_adam, compiles, held_out
+from drosurv.solvers import MiniBatches, Watch, adam, compiled_adam, held_out
 from drosurv.solvers.replay import beside_the_default_stream
 from drosurv.target import FloatArray, IntArray
 
@@ -39,8 +39,10 @@ def take_steps(
         steps *= trainee.n_batches
         if watch is not None:
             watch.every = trainee.n_batches
-    if isinstance(trainee, Linear) and watch is None and compiles(criterion):
-        return compiled_adam(trainee, criterion, schedule.lr, steps, schedule.l2), None
+    if isinstance(trainee, Linear) and watch is None:
+        found = compiled_adam(trainee, criterion, schedule.lr, steps, schedule.l2)
+        if found is not None:
+            return found, None
     with (
         bar(schedule.name, steps, shown=schedule.verbose) as told,
         seeded(seed),

@@ -16,7 +16,7 @@ from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_log_
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
-from drosurv.losses.tie_blocks import EfronTies, block_sums, tie_shares
+from drosurv.losses.tie_blocks import EfronTies, block_sums
 from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -50,9 +50,10 @@ class CoxPartial(ConvexLoss):
         self.target, self.ties, self.weight, self.offset = target, ties, weight, offset
         self.n = len(target)
         self.rows, self.at, self.block, self.risk_sets, self.slots = events_at_risk(target, weight)
-        self._efron: EfronTies | None = None
+        # Of tied events, where there are any and ties are Efron's.
+        self.efron: EfronTies | None = None
         if ties == "efron" and len(self.at) < len(self.rows):
-            self._efron = EfronTies(self.rows, self.block, weight)
+            self.efron = EfronTies(self.rows, self.block, weight)
 
     @property
     def compared(self) -> IntArray:
@@ -64,8 +65,8 @@ class CoxPartial(ConvexLoss):
         if self.offset is not None:
             scores = scores + self.offset
         log_sums = self.risk_sets.log_sums(scores)
-        if self._efron is not None:
-            log_sums = log_sums + self._efron.correction(scores, log_sums)
+        if self.efron is not None:
+            log_sums = log_sums + self.efron.correction(scores, log_sums)
         losses = np.empty((len(scores), len(self.rows)))
         subtract_own(log_sums, scores, self.rows, self.block, losses)
         return losses
@@ -73,8 +74,8 @@ class CoxPartial(ConvexLoss):
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
         pull = block_sums(weights, self.block, len(self.at))
-        if self._efron is not None:
-            own = self._efron.pullback(pull)
+        if self.efron is not None:
+            own = self.efron.pullback(pull)
             gradient = self.risk_sets.pullback(pull)
             gradient[:, self.rows] += own
         else:
@@ -90,8 +91,8 @@ class CoxPartial(ConvexLoss):
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
         means = self.risk_sets.means(X)
-        if self._efron is not None:
-            means = self._efron.means(X, means)
+        if self.efron is not None:
+            means = self.efron.means(X, means)
         return means[self.block[which]] - X[self.rows[which]]
 
     def hessian(self, weights: FloatArray, X: FloatArray, centre: FloatArray | None = None) -> FloatArray:
@@ -100,11 +101,11 @@ class CoxPartial(ConvexLoss):
         Features taken from a centre (d,) near them lose fewer digits in it.
         """
         pull = block_sums(weights, self.block, len(self.at))
-        if self._efron is None:
+        if self.efron is None:
             return self.risk_sets.hessian(X, pull[0], centre)
-        terms = self._efron.terms(X, self.risk_sets.means(X))
-        shares = pull[0, self.block] / self._efron.count[self.block]
-        own = self._efron.pullback(pull)
+        terms = self.efron.terms(X, self.risk_sets.means(X))
+        shares = pull[0, self.block] / self.efron.count[self.block]
+        own = self.efron.pullback(pull)
         inside = self.risk_sets.pullback(pull)[0]
         inside[self.rows] += own[0]
         return weighted_gram(X, inside, centre) - weighted_gram(terms, shares, centre)
@@ -119,15 +120,13 @@ class CoxPartial(ConvexLoss):
         whatever their size.
         """
         scores = scores if self.offset is None else scores + self.offset
-        log_risk: FloatArray = self.risk_sets.log_sums(scores[None, :])[0]
-        rows, block = self.rows, self.block
-        own = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        total = np.bincount(block, own)
-        if self.ties == "breslow":
-            return np.log(total) - log_risk
-        part = np.bincount(block, own * np.exp(scores[rows] - log_risk[block]))
-        left = 1.0 - tie_shares(block) * part[block]
-        return np.log(total / np.bincount(block) * np.bincount(block, 1.0 / left)) - log_risk
+        log_risk: FloatArray = self.risk_sets.log_sums(scores[None, :])
+        own = np.ones(len(self.rows)) if self.weight is None else self.weight[self.rows]
+        log_jumps: FloatArray = np.log(np.bincount(self.block, own)) - log_risk[0]
+        if self.efron is not None:
+            self.efron.correction(scores[None, :], log_risk)
+            log_jumps += np.log(np.bincount(self.block, 1.0 / self.efron.left) / self.efron.count)
+        return log_jumps
 
     def take(self, rows: IntArray) -> Self:
         """The same loss among fewer patients."""
@@ -138,7 +137,7 @@ class CoxPartial(ConvexLoss):
     def again(self) -> Self:
         """The same loss, not called yet: it shares what depends on the target alone."""
         other = copy(self)
-        other.risk_sets, other._efron = self.risk_sets.again(), copy(self._efron)
+        other.risk_sets, other.efron = self.risk_sets.again(), copy(self.efron)
         return other
 
     @classmethod
@@ -152,7 +151,7 @@ class CoxPartial(ConvexLoss):
 
     def risk_parts(self) -> list[RiskPart] | None:
         """Everybody against everybody, unless ties are corrected or there are entry times, strata or offsets."""
-        if self._efron is not None or self.offset is not None or not isinstance(self.risk_sets, RiskSets):
+        if self.efron is not None or self.offset is not None or not isinstance(self.risk_sets, RiskSets):
             return None
         return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
 

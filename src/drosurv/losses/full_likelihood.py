@@ -87,14 +87,8 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        self._psi = psi = extra
-        scores = scores if self._offset is None else scores + self._offset
-        # In log space a patient seen for no time at all has no hazard however large the score. A hazard past
-        # the largest float is an infinite loss, which a line search steps back from.
-        with np.errstate(divide="ignore", over="ignore"):
-            self._base = self._cumulative(np.exp(psi))
-            self._hazard = np.exp(scores + np.log(self._base))
-        return self._hazard - self._event * (scores + psi[..., self._index])
+        scores, _ = self._log_hazards(scores, extra)
+        return self._hazard - self._event * (scores + extra[..., self._index])
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
@@ -128,8 +122,3 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""
         return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
-
-    def _through_psi(self, hazards: FloatArray) -> FloatArray:
-        """Share of the summed hazards that each interval carries: their derivative in psi."""
-        rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
-        return np.exp(self._psi) * self._exposure_sums(rates)

@@ -100,19 +100,13 @@ class PoissonDeviance(OnIntervals):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        self._psi = extra
-        scores = scores if self._offset is None else scores + self._offset
-        self._base = self._cumulative(np.exp(extra))
-        log_hazard = scores + np.log(self._base)
-        with np.errstate(over="ignore"):
-            self._hazard = np.exp(log_hazard)
+        _, log_hazard = self._log_hazards(scores, extra)
         return 2 * (self._hazard - self._event * (1 + log_hazard))
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
         by_score = 2 * weights * (self._hazard - self._event)
-        sums = self._exposure_sums(by_score / self._base)
-        return by_score, np.exp(self._psi) * sums
+        return by_score, self._through_psi(by_score)
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Second derivatives (..., n) of the losses weighted by (..., n), each in its own score."""

@@ -33,21 +33,30 @@ class EfronTies:
 
     def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Gradients (K, d) of the corrected log sums, given those of the plain ones."""
-        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)[0]
+        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)
         return corrected
 
     def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Gradients (E, d) of the single terms log(S - k/m D), one per event."""
-        rise, rho = self._rise(X, means)
-        slope = -self.step / (1.0 - self.step * rho[self.block])
-        return means[self.block] + slope[:, None] * rise[self.block]
+        slope = -self.step / self.left
+        return means[self.block] + slope[:, None] * self._rise(X, means)[self.block]
 
-    def _rise(self, X: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient (K, d) of rho, and rho (K,), for the first row of the batch."""
+    @property
+    def left(self) -> FloatArray:
+        """Part (E,) of the risk at the event's time that is left in its term, 1 - k/m rho, for the first row."""
+        left: FloatArray = 1.0 - self.step * self._rho[self.block]
+        return left
+
+    @property
+    def _rho(self) -> FloatArray:
+        (rho,) = block_sums(self._share[:1], self.block, len(self.count))
+        return np.asarray(rho)
+
+    def _rise(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Gradient (K, d) of rho, for the first row of the batch."""
         tied = np.zeros_like(means)
         np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
-        rho = block_sums(self._share[:1], self.block, len(self.count))[0]
-        return tied - rho[:, None] * means, rho
+        return tied - self._rho[:, None] * means
 
     def pullback(self, pull: FloatArray) -> FloatArray:
         """Gradient through rho: returned for the events' own scores, subtracted from ``pull`` for log S."""

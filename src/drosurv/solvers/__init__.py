@@ -2,7 +2,7 @@
 
 from drosurv.solvers.adam import adam
 from drosurv.solvers.boosting import Growth, best_round, boost
-from drosurv.solvers.compiled import compiled_adam, compiles
+from drosurv.solvers.compiled import compiled_adam
 from drosurv.solvers.convex import Solution, minimise
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.held_out import held_out
@@ -24,7 +24,6 @@ __all__ = [
     "best_round",
     "boost",
     "compiled_adam",
-    "compiles",
     "held_out",
     "minimise",
 ]

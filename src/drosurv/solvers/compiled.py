@@ -24,17 +24,12 @@ from drosurv.solvers.criterion import Criterion
 from drosurv.target import FloatArray, IntArray
 
 
-def compiles(criterion: Criterion) -> bool:
-    """Whether the compiled loop knows the criterion's parts; linear scores it always takes."""
-    return _parts(criterion) is not None
-
-
 def _parts(criterion: Criterion) -> list[RiskPart] | None:
-    """Events against risk sets, each part with a chi-square ball of its own; None for any other criterion."""
+    """Events against risk sets, each part with an objective of its own; None for any other criterion."""
     parts = criterion.loss.risk_parts()
     if parts is None or criterion.penalty is not None or not criterion.joins_the_lossless:
         return None
-    if criterion.of_block.radius is None or len(parts) != len(criterion.blocks):
+    if len(parts) != len(criterion.blocks):
         return None
     own = all(
         np.array_equal(part.patients, block) for part, block in zip(parts, criterion.blocks, strict=True)
@@ -44,11 +39,11 @@ def _parts(criterion: Criterion) -> list[RiskPart] | None:
 
 def compiled_adam(
     network: Linear, criterion: Criterion, lr: FloatArray, steps: int, l2: float = 0.0
-) -> FloatArray:
-    """As :func:`drosurv.solvers.adam`, for the parts that :func:`compiles` names."""
+) -> FloatArray | None:
+    """As :func:`drosurv.solvers.adam`; None, and nothing is done, where the criterion has other parts."""
     parts, radius = _parts(criterion), criterion.of_block.radius
-    assert parts is not None, "compiles() said so"
-    assert radius is not None, "compiles() said so"
+    if parts is None or radius is None:
+        return None
     # Patients risk set by risk set in order of time: gathers and scatters become plain passes.
     referred = np.concatenate([part.risk_sets.order for part in parts])
     outside = np.ones(criterion.loss.n, dtype=np.bool_)

@@ -9,31 +9,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
+from drosurv.disparities import Penalty
 from drosurv.errors import Argument, ArgumentError
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective
 from drosurv.target import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
-class ScorePenalty(Protocol):
-    """A term added to the objective that reads the scores directly."""
-
-    def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores (B, n) to values (B,) and gradients (B, n)."""
-
-    def torch(self, scores: Tensor) -> Tensor:
-        """The values in torch, differentiable."""
-
-    def subset(self, rows: IntArray) -> Self:
-        """The same penalty among fewer patients."""
 
 
 class Criterion:
@@ -60,7 +44,7 @@ class Criterion:
         *,
         neighborhoods: Neighborhoods | None = None,
         offset: FloatArray | None = None,
-        penalty: ScorePenalty | None = None,
+        penalty: Penalty | None = None,
         penalty_weight: FloatArray | None = None,
     ) -> None:
         self.loss, self.of_block, self.patient_mass = loss, objective, mass
