@@ -35,6 +35,11 @@ def test_an_argument_formatted_into_a_sentence_is_still_known(value):
     assert pickle.loads(pickle.dumps(error)).args == error.args
 
 
+def test_numbers_of_numpy_are_written_as_pythons():
+    assert str(ArgumentError(f"not {Argument('alpha', np.float64(0.3))}.")) == "not alpha=0.3."
+    assert ArgumentError("not ", Argument("n", np.int64(3)), ".").worded(spelled) == "not --n 3."
+
+
 def test_a_value_that_cannot_be_read_back_is_told_as_it_is_written():
     error = ArgumentError(f"not {Argument('network', np.mean)}, a function.")
     assert str(error) == f"not network={np.mean!r}, a function."

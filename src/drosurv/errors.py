@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,7 +23,9 @@ class Argument:
     value: Any = ...
 
     def __str__(self) -> str:
-        return self.name if self.value is ... else f"{self.name}={self.value!r}"
+        # A number of NumPy is written as Python writes it.
+        value = self.value.tolist() if hasattr(self.value, "tolist") else self.value
+        return self.name if value is ... else f"{self.name}={value!r}"
 
     def __format__(self, _: str) -> str:
         # Within a message, from which `Worded` takes it out again.
@@ -49,7 +51,9 @@ class Worded(Exception):
     value: Any = ...
 
     def __init__(self, *message: str | Argument) -> None:
-        super().__init__(*(part for given in message for part in _parts(given)))
+        # Every second piece stood between marks.
+        pieces = enumerate(_MARKED.split("".join(map(format, message))))
+        super().__init__(*(Argument.read(piece) if place % 2 else piece for place, piece in pieces if piece))
 
     @property
     def argument(self) -> str | None:
@@ -93,16 +97,6 @@ class ArgumentWarning(Worded, UserWarning):
 
 class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
-
-
-def _parts(message: str | Argument) -> Iterator[str | Argument]:
-    if isinstance(message, Argument):
-        yield message
-        return
-    # Every second piece stood between the marks.
-    for place, piece in enumerate(_MARKED.split(message)):
-        if piece:
-            yield Argument.read(piece) if place % 2 else piece
 
 
 def warn_caller(*message: str | Argument | Warning, category: type[Warning] = ArgumentWarning) -> None:

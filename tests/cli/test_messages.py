@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.messages import PlainMessages, Spelling, printable, tell_recalibration
+from drosurv.cli.messages import PlainMessages, printable, spelled, tell_recalibration
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)
@@ -104,11 +104,11 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
 def test_arguments_are_named_as_options(argument, expected):
     names = ("separator", "missing", "hold_out_share", "jobs", "folds")
     options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
-    assert Spelling(options)(argument) == expected
+    assert spelled(options, argument) == expected
 
 
 def test_a_command_without_settings_names_parameters_as_python_does():
-    assert Spelling({"jobs": "--jobs"})(Argument("min_group", 37)) == "min_group=37"
+    assert spelled({"jobs": "--jobs"}, Argument("min_group", 37)) == "min_group=37"
 
 
 def test_control_characters_do_not_reach_the_terminal():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,6 +28,7 @@ _ALIASES = {
     "cv": "folds",
     "share": "hold_out_share",
 }
+Spelling = Callable[[Argument], str]
 _BAD_INPUT = 2
 # Recalibrated below this, risks are so near to each other that nobody is told anything.
 _LITTLE_HELD = 0.2
@@ -68,33 +69,24 @@ class PlainMessages(TyperGroup):
             raise typer.Exit(_BAD_INPUT)
 
     def _spelling(self, ctx: Any) -> Spelling:
-        """How the command that ran writes its parameters."""
+        """How the command that ran writes its parameters, such as event_value as --event-value."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         options = [] if command is None else [p for p in command.params if p.param_type_name == "option"]
-        return Spelling({str(option.name): max(option.opts, key=len) for option in options})
+        return partial(spelled, {str(option.name): max(option.opts, key=len) for option in options})
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """How a command writes the arguments of the library, such as event_value as --event-value."""
-
-    options: Mapping[str, str]
-
-    def __call__(self, argument: Argument) -> str:
-        """An argument as an option, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
-        name = argument.name if argument.name in self.options else _ALIASES.get(argument.name, argument.name)
-        if name in self.options:
-            option = self.options[name]
-            if isinstance(argument.value, bool):
-                return option if argument.value else f"--no-{option.removeprefix('--')}"
-            shown = repr(argument.value) if isinstance(argument.value, str) else str(argument.value)
-            return option if argument.value is ... else f"{option} {shown}"
-        if "set_" in self.options and _is_parameter(name):
-            value = (
-                argument.value if isinstance(argument.value, str) else json.dumps(argument.value, default=str)
-            )
-            return f"{self.options['set_']} {name}{'' if argument.value is ... else f'={value}'}"
-        return str(argument)
+def spelled(options: Mapping[str, str], argument: Argument) -> str:
+    """An argument as one of the options of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
+    value = argument.value
+    name = argument.name if argument.name in options else _ALIASES.get(argument.name, argument.name)
+    if name in options:
+        if isinstance(value, bool):
+            return options[name] if value else f"--no-{options[name].removeprefix('--')}"
+        return options[name] if value is ... else f"{options[name]} {value!r}"
+    if "set_" in options and _is_parameter(name):
+        given = value if isinstance(value, str) else json.dumps(value, default=str)
+        return f"{options['set_']} {name}{'' if value is ... else f'={given}'}"
+    return str(argument)
 
 
 def say(kind: str, message: object, spelling: Spelling | None = None) -> None:

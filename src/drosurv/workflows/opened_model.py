@@ -204,12 +204,12 @@ class OpenedModel:
         """The patients of a table with their target: as in :class:`TargetColumns`, or else as at training."""
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
-        if given.get("event", noted.get("event")) != noted.get("event"):
-            noted = _without(noted, "event_value")
         times = {"time", "start", "end"}
-        if times & given.keys():
-            noted = _without(noted, *times)
-        target = {"time": None, **noted, **given}
+        stale = times if times & given.keys() else set()
+        if given.get("event", noted.get("event")) != noted.get("event"):
+            stale = stale | {"event_value"}
+        kept = {name: value for name, value in noted.items() if name not in stale}
+        target = {"time": None, **kept, **given}
         if "event" not in target or not any(target.get(name) for name in times):
             raise ArgumentError(
                 f"{self.path} does not say which columns hold time and event: pass {Argument('time')} COLUMN and "
@@ -238,10 +238,6 @@ class OpenedModel:
                 f"{self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
                 "`drosurv fit ... --hold-out test.csv` and use that file here."
             )
-
-
-def _without(noted: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in noted.items() if name not in names}
 
 
 def _numbers(texts: Sequence[str]) -> list[float]:
