@@ -63,7 +63,7 @@ def check_writable(path: Path) -> int | None:
         found = path.stat().st_mode
     except FileNotFoundError:
         # A link may point to what is not there yet.
-        folder = path.resolve().parent
+        folder = (path.resolve() if path.is_symlink() else path).parent
         if not folder.is_dir():
             text = f"{path} cannot be written, as there is no folder {folder}: make it first."
             raise FileNotFoundError(text) from None
