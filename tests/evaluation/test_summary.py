@@ -7,7 +7,7 @@ import pytest
 from drosurv.audit.sections.accuracy import fairness_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.result import Settings
+from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.inference import holm, widening

@@ -12,13 +12,14 @@ from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.engine import Panel, replicates_of
+from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.group_tables import group_tables
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import gives_curves, model_name, predict_risk, training_follow_up
 from drosurv.evaluation.proportionality import hazards_statement
-from drosurv.evaluation.result import EvaluationResult, Settings
+from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.rows import gaps_between_large, rows_of, warn_of_undefined_rows, without_intervals
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, sampled_individual_disparity

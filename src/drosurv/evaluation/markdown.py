@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
+from drosurv.evaluation.evaluated import Evaluated
 from drosurv.presentation import Column, Table, attribute_name, label_name, literal, plain_rows, written
-
-if TYPE_CHECKING:
-    from drosurv.evaluation.result import EvaluationResult
 
 _ENDS = ("low", "high")
 
 
-def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
+def document(result: Evaluated, sentences: Sequence[str]) -> str:
     """The given sentences, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     parts = [
@@ -49,12 +47,12 @@ def document(result: EvaluationResult, sentences: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _overall(result: EvaluationResult) -> str:
+def _overall(result: Evaluated) -> str:
     rows = [vars(row) | {"metric": CATALOGUE[row.metric].label} for row in result.select(kind="overall")]
     return _table([Column("metric", "metric"), Column("value", "value", "value", _ENDS)], rows)
 
 
-def _groups(result: EvaluationResult, attribute: str) -> str:
+def _groups(result: Evaluated, attribute: str) -> str:
     rows = [
         own | {"group": label_name(attribute, own["group"])}
         for own in result.group_records()
@@ -70,7 +68,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
     return _table(columns, rows)
 
 
-def _gaps(result: EvaluationResult, attribute: str) -> str:
+def _gaps(result: Evaluated, attribute: str) -> str:
     rows = [
         vars(row) | {"metric": CATALOGUE[row.metric].label, "group": label_name(attribute, row.group)}
         for row in result.select(attribute=attribute, kind="gap")

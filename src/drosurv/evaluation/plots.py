@@ -14,19 +14,16 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
+from drosurv.evaluation.evaluated import Evaluated
 from drosurv.presentation import attribute_name, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from drosurv.evaluation.result import EvaluationResult
-
 _GREY = "0.45"
 
 
-def groups_plot(
-    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
-) -> Axes:
+def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
     """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
@@ -50,7 +47,7 @@ def groups_plot(
 
 
 def calibration_plot(
-    result: EvaluationResult,
+    result: Evaluated,
     attribute: str = "overall",
     *,
     horizon: float | None = None,
@@ -95,7 +92,7 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
+def survival_plot(result: Evaluated, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
     """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
     rows = _of_attribute(result.survival, attribute)
     ax = axes_or_new(ax)
@@ -111,7 +108,7 @@ def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: A
 
 
 def control_plot(
-    result: EvaluationResult,
+    result: Evaluated,
     metric: str = "individual_disparity",
     attribute: str = "overall",
     *,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
+from drosurv.evaluation.evaluated import Evaluated
 from drosurv.evaluation.rows import Row
 from drosurv.inference import is_beyond_chance, widening
 from drosurv.presentation import (
@@ -28,16 +29,13 @@ from drosurv.presentation import (
     small_group_statements,
 )
 
-if TYPE_CHECKING:
-    from drosurv.evaluation.result import EvaluationResult
-
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _ADJUSTED = ("low_adjusted", "high_adjusted")
 _VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
-def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
+def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions."""
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
@@ -57,7 +55,7 @@ def statements(result: EvaluationResult, reference: str, time_unit: str = "") ->
     )
 
 
-def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
+def judged_gaps(result: Evaluated, metric: str) -> list[GroupGap]:
     """Gaps between the groups of each attribute that are large enough to be judged, the largest first.
 
     Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
@@ -97,7 +95,7 @@ def number_of(row: Row, zero: float = 0.0) -> GroupNumber:
 
 
 def judged_gains(
-    result: EvaluationResult, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
+    result: Evaluated, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
 ) -> list[GroupNumber]:
     """Gains over no model of every group that can be judged, with intervals that hold together.
 
@@ -107,7 +105,7 @@ def judged_gains(
     return _judged(rows, result.settings.level, zero)
 
 
-def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
+def harm_records(result: Evaluated) -> list[dict[str, Any]]:
     """Rows of gains over no model, of everybody and of groups, with the verdict that the sentences give."""
     judged = {(number.attribute, number.group, number.metric): number for number in judged_gains(result)}
     found = []
@@ -123,7 +121,7 @@ def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
     return found
 
 
-def judged_calibration(result: EvaluationResult) -> list[GroupNumber]:
+def judged_calibration(result: Evaluated) -> list[GroupNumber]:
     """Predicted less observed survival at the horizon of every group that can be judged."""
     rows, horizon = plain_rows(result.calibration), plain(result.settings.horizon)
     unsure = {
