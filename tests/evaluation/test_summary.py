@@ -233,7 +233,7 @@ def test_small_groups_are_neither_harmed_nor_among_all_that_are_served():
 def test_a_group_before_its_first_event_is_not_called_miscalibrated():
     off = result_of(calibration("sex", "f", -0.02, 0.01))
     assert told(off, "calibration")
-    came = {"attribute": ["sex"], "group": "f", "horizon": 200.0, "observed": 1.0, "low": 1.0, "high": 1.0}
+    came = {"attribute": ["sex"], "group": "f", "horizon": 200.0, "observed": 1.0, "difference_low": np.nan}
     assert told(replace(off, calibration=pd.DataFrame(came)), "calibration") == []
 
 
