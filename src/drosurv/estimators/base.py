@@ -203,14 +203,11 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         groups, needed_by = Argument("sensitive_features"), self._compares_groups
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
-                groups,
-                f" would have no part in {type(self).__name__}, which compares no groups as it is set: leave it out, "
-                "or use GroupDROCox.",
+                f"{groups} would have no part in {type(self).__name__}, which compares no groups as it is set: leave "
+                "it out, or use GroupDROCox."
             )
         if needed_by is not None and sensitive_features is None:
-            raise ArgumentError(
-                needed_by, " compares groups: pass ", groups, " to fit (one label per patient)."
-            )
+            raise ArgumentError(f"{needed_by} compares groups: pass {groups} to fit (one label per patient).")
 
     def _features(self, X: Any, y: Any) -> Any:
         """The features that are trained on, checked."""

@@ -27,11 +27,10 @@ def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> Bool
     share = Argument("n1", n1)
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
-            raise ArgumentError(share, f" leaves {name} empty among {n} patients; choose one nearer to 0.5.")
+            raise ArgumentError(f"{share} leaves {name} empty among {n} patients; choose one nearer to 0.5.")
     if not (event & in_first).any() or (both and not (event & ~in_first).any()):
         raise ArgumentError(
-            share,
-            f" leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5.",
+            f"{share} leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5."
         )
     return in_first
 

@@ -127,13 +127,11 @@ class SubgroupRobustCox(SubgroupEstimator):
         share = self.alpha * n
         if share < least:
             enough = math.ceil(1000 * least / n - 1e-9) / 1000
-            larger = (", or ", Argument("alpha", enough), " or more") if least <= n else ()
+            larger = f", or {Argument('alpha', enough)} or more" if least <= n else ""
             raise ArgumentError(
                 f"{Argument('alpha', self.alpha)} of {n} patients is {share:.4g}, fewer than "
                 f"{Argument('min_group', least)}: no group that small can be told apart. Use "
-                f"{Argument('min_group', max(int(share), 1))} or less",
-                *larger,
-                ".",
+                f"{Argument('min_group', max(int(share), 1))} or less{larger}."
             )
         return subgroup_columns(training.X, self.subgroup_features, names)
 
