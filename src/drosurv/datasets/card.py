@@ -38,8 +38,8 @@ class Card:
 
     name: str
     about: str
-    event: str
-    time_unit: str
+    event: str = "death"
+    time_unit: str = "days"
     patients: int
     features: int
     events: int

@@ -12,8 +12,6 @@ from drosurv.target import Surv
 CARD = Card(
     name="flc",
     about="residents of Olmsted County aged 50 or more, by serum free light chain",
-    event="death",
-    time_unit="days",
     patients=7874,
     features=6,
     events=2169,
@@ -39,10 +37,6 @@ def load_flc(as_published: bool = False) -> Dataset:
     as_published : bool
         False leaves missing values NaN; True imputes medians inside intersectional cells over all rows and
         regroups rows by cell, as behind the published tables.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------

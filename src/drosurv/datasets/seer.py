@@ -24,7 +24,6 @@ WHEEL = WheelFile(
 CARD = Card(
     name="seer",
     about="women with breast cancer from American cancer registries, 2006-2010",
-    event="death",
     time_unit="months",
     patients=4024,
     features=13,
@@ -68,16 +67,11 @@ def load_seer(as_published: bool = False, path: str | os.PathLike[str] | None = 
     Parameters
     ----------
     as_published : bool
-        False leaves missing values NaN; True imputes medians inside intersectional cells over all rows and
-        regroups rows by cell, as behind the published tables. The downloaded file lists the patients in
-        another order than the one the tables were made from, so its published split holds other patients.
+        As in :func:`load_flc`. The downloaded file lists the patients in another order than the one the
+        tables were made from, so its published split holds other patients.
     path : path, optional
         A copy of the file, in either of the two spellings of its levels that are in circulation. By default
         the cached copy, downloaded with pip on first use.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------

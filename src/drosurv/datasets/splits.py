@@ -48,11 +48,6 @@ def split(
     test_seed : int
         Draws the test part; 7 is the published one.
 
-    Returns
-    -------
-    Split
-        ``train``, ``validation`` and ``test``, each a :class:`Dataset`.
-
     Examples
     --------
     >>> from drosurv.datasets import load_flc, split

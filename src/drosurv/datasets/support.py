@@ -24,8 +24,6 @@ WHEEL = WheelFile(
 CARD = Card(
     name="support",
     about="seriously ill hospitalised adults in five American medical centres, 14 features as published",
-    event="death",
-    time_unit="days",
     patients=9105,
     features=14,
     events=6201,
@@ -53,14 +51,9 @@ def load_support(as_published: bool = False, path: str | os.PathLike[str] | None
     Parameters
     ----------
     as_published : bool
-        False leaves missing values NaN; True imputes medians inside intersectional cells over all rows and
-        regroups rows by cell, as behind the published tables.
+        As in :func:`load_flc`.
     path : path, optional
         A copy of ``support2.csv``. By default the cached copy, downloaded with pip on first use.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------

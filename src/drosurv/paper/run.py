@@ -25,8 +25,6 @@ from drosurv.tuning.held_out import interval_columns
 # Risk scores (points, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
 # with features as they are) where the published IBS needs it. NaN throughout for a point whose training diverged.
 TrainedScores = Mapping[str, FloatArray]
-# Draws the bootstrap's patients: the same for every setting, method and repeat, because all share one test set.
-BOOTSTRAP_SEED = 0
 
 
 def evaluate_unit(
@@ -161,7 +159,6 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
     if not np.isfinite(risk).all() or unit.protocol.bootstrap == 0:
         return {}
     metric = "concordance_imparity"
-    drawn = cohort.held_out["test"].measure(
-        risk, metrics=[metric], replicates=unit.protocol.bootstrap, random_state=BOOTSTRAP_SEED
-    )
+    # All methods and repeats share one test set, of which the same patients are drawn for each.
+    drawn = cohort.held_out["test"].measure(risk, metrics=[metric], replicates=unit.protocol.bootstrap)
     return {attribute: interval_columns(metric, number) for (attribute, _), number in drawn.items()}

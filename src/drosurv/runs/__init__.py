@@ -1,8 +1,7 @@
 """Runs: long work cut into units, each stored when finished, so that it can be stopped, continued and shared out."""
 
 from drosurv.runs.memory import PeakMemory
-from drosurv.runs.run import Run, run_units
-from drosurv.runs.run_log import RunLog, RunRecord, command_line
+from drosurv.runs.run import Run, RunLog, RunRecord, command_line, run_units
 from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task

@@ -63,12 +63,11 @@ class HeldOut:
         *,
         metrics: Collection[str] | None = None,
         replicates: int = 0,
-        random_state: int = 0,
     ) -> dict[Key, Number]:
         """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Panel.numbers`.
 
-        Metrics of curves have no value without curves. The same seed draws the same patients for every setting, so
-        that settings compare paired.
+        Metrics of curves have no value without curves. The same patients are drawn for every setting, so that
+        settings compare paired.
         """
         scoring = Scoring(
             Predictions(risk, curves),
@@ -80,7 +79,7 @@ class HeldOut:
         )
         panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
-        sheet = panel.sheet(replicates, random_state=random_state, threads=1)
+        sheet = panel.sheet(replicates, random_state=0, threads=1)
         return panel.numbers(sheet)
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
