@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
+# So many strata without events are named.
+_NAMED = 5
+
 
 @dataclass(frozen=True, eq=False)
 class Observation:
@@ -158,9 +161,10 @@ def _mention_silent(stratum: IntArray, labels: tuple[Any, ...], target: Target) 
     events = np.bincount(stratum, target.event, minlength=len(labels))
     silent = [str(labels[k]) for k in np.flatnonzero(events == 0)]
     if silent:
+        others = f" and {len(silent) - _NAMED} others" if len(silent) > _NAMED else ""
         warn_caller(
-            f"no event in stratum {', '.join(silent)}: its patients say nothing about the coefficients, and no curve "
-            "can be predicted for them."
+            f"no event in stratum {', '.join(silent[:_NAMED])}{others}: its patients say nothing about the "
+            "coefficients, and no curve can be predicted for them."
         )
 
 

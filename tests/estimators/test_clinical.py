@@ -309,7 +309,7 @@ def test_medians_quantiles_and_means_are_read_off_the_curves():
 
 
 @pytest.mark.parametrize("model", [CoxPH(), AcceleratedFailureTime(), DiscreteTimeHazard(random_state=0)])
-def test_medians_of_those_who_survived_a_time_are_where_their_curves_pass_one_half(model):
+def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curves(model):
     model.fit(X, Y)
     after = np.linspace(0.0, 5.0, len(X))
     median = model.predict_median(X, conditional_after=after)
@@ -321,6 +321,11 @@ def test_medians_of_those_who_survived_a_time_are_where_their_curves_pass_one_ha
         )[0]
         assert sides[0] >= 0.5 - 1e-5
         assert sides[1] <= 0.5 + 1e-5
+    some, end, points = X.iloc[::50], model.unique_times_[-1], 20_000
+    grid = (np.arange(points) + 0.5) * end / points
+    curves = model.predict_survival_function(some, times=grid, conditional_after=after[::50])
+    found = model.predict_expectation(some, conditional_after=after[::50])
+    np.testing.assert_allclose(found, curves.mean(axis=1) * end, rtol=3e-3)
 
 
 def test_medians_of_models_with_strata_ask_for_them(fitted):

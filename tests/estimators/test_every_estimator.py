@@ -13,6 +13,7 @@ from sksurv.metrics import concordance_index_censored
 import drosurv
 from drosurv import Surv
 from drosurv.errors import ArgumentError
+from drosurv.estimators.baseline import Baseline
 
 NAMES = ["age", "sex", "dose"]
 RNG = np.random.default_rng(0)
@@ -96,6 +97,26 @@ def test_risks_and_curves_have_their_shapes(cls):
     curve = model.predict_survival_function(X.iloc[:1])[0]
     own = model.predict_survival_function(X.iloc[:1], return_array=True)[0]
     np.testing.assert_allclose(curve(curve.x), own, rtol=1e-6)
+
+
+def test_medians_and_means_are_those_of_the_curves(cls):
+    model, some = fitted(cls), X.iloc[:20]
+    if not hasattr(model, "predict_median"):
+        pytest.skip("it predicts no times")
+    median, rows = model.predict_median(some), np.arange(20)
+    known = np.isfinite(median)
+    for side, sign in ((1 - 1e-6, 1), (1 + 1e-6, -1)):
+        times = np.where(known, median * side, 0.0)
+        reached = model.predict_survival_function(some, times=times)[rows, rows]
+        assert (sign * (reached - 0.5)[known] >= -1e-5).all()
+    end, points = model.unique_times_[-1], 20_000
+    curves = model.predict_survival_function(some, times=(np.arange(points) + 0.5) * end / points)
+    np.testing.assert_allclose(model.predict_expectation(some), curves.mean(axis=1) * end, rtol=3e-3)
+
+
+def test_curves_that_no_factor_can_recalibrate_are_told_of(cls):
+    model = fitted(cls)
+    assert isinstance(getattr(model, "_baseline", None), Baseline) or getattr(model, "_own_curves", "none")
 
 
 @pytest.mark.parametrize("given", ["offset", "strata"])

@@ -10,6 +10,7 @@ import drosurv
 from drosurv import (
     AdversarialReweighting,
     CoxPH,
+    DiscreteTimeHazard,
     DROCox,
     DroppedOutlierDRO,
     GroupDROCox,
@@ -194,6 +195,15 @@ def test_a_model_without_a_worst_case_is_not_said_to_have_one(model):
     assert f"Standard errors of {model._title()} need refits" in shown
     assert f"{model._title()} has a criterion of its own" in shown
     assert "worst" not in shown
+
+
+@pytest.mark.parametrize(("link", "ratio"), [("logit", "odds ratio"), ("cloglog", "hazard ratio")])
+def test_the_table_says_what_ratio_it_shows(link, ratio):
+    table = DiscreteTimeHazard(5, link=link).fit(X, Y).summary()
+    assert table.ratio == ratio
+    assert f"exp(coef) is the {ratio} that this model predicts with" in str(table)
+    # An odds ratio differs from plain Cox's hazard ratio even where both models are right.
+    assert ("Changed most against plain Cox" in str(table)) == (ratio == "hazard ratio")
 
 
 def test_the_change_is_for_those_whom_the_worst_case_weights():

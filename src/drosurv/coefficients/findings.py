@@ -77,11 +77,13 @@ def findings_table(
     method: str | None,
     level: float = 0.95,
     scale: FloatArray | None = None,
+    ratio: str = "hazard ratio",
 ) -> CoxTable:
     """The Cox table of a fit, with the notes a reader needs.
 
     `names`, `coef` (d,) and `scale` (d,) are of the features; the last is what they were divided by before training:
-    the table speaks of them as they were. `method` is where standard errors come from; None leaves them out.
+    the table speaks of them as they were. `method` is where standard errors come from; None leaves them out. `ratio` is
+    what exp(coef) is.
     """
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
@@ -110,10 +112,16 @@ def findings_table(
         if method == "sandwich":
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
-        notes += _notes_beside_plain(title, names, coef / scale, plain, findings, scale)
-    caption = f"{title}: {findings.counted}, {findings.n_events:,g} events"
+        notes += _notes_beside_plain(title, names, coef / scale, plain, findings, scale, ratio)
     return cox_table(
-        names, coef / scale, error / scale, level=level, caption=caption, notes=notes, plain_coef=plain
+        names,
+        coef / scale,
+        error / scale,
+        level=level,
+        caption=f"{title}: {findings.counted}, {findings.n_events:,g} events",
+        notes=notes,
+        plain_coef=plain,
+        ratio=ratio,
     )
 
 
@@ -146,6 +154,7 @@ def _notes_beside_plain(
     plain: FloatArray,
     findings: Findings,
     scale: FloatArray,
+    ratio: str,
 ) -> list[str]:
     """What such coefficients mean, which differ most from plain Cox, and whom the difference is for."""
     mean, deviation = findings.mean, findings.deviation
@@ -160,14 +169,15 @@ def _notes_beside_plain(
         else f"Plain Cox maximises the partial likelihood; {title} has a criterion of its own."
     )
     notes = [
-        f"{aim} exp(coef) is the hazard ratio that this model predicts with; as an estimate of the average hazard "
+        f"{aim} exp(coef) is the {ratio} that this model predicts with; as an estimate of the average hazard "
         "ratio take plain Cox's."
     ]
     # Per standard deviation of the feature, so that years and indicators compare.
     own, usual = coef * scale * deviation, plain * scale * deviation
     change = own - usual
     most = [j for j in np.argsort(-np.abs(change))[:_TOLD] if change[j] != 0]
-    if most:
+    # Another ratio differs from a hazard ratio even where the models agree.
+    if most and ratio == "hazard ratio":
         told = (
             f"{names[j]} (hazard ratio {written(np.exp(usual[j]))} to {written(np.exp(own[j]))})"
             for j in most

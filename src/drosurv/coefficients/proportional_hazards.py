@@ -71,11 +71,11 @@ class ProportionalHazardsTest:
         """What was found, in words."""
         changing = self.changing(level)
         if changing:
+            told = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
             return (
-                f"Hazards are not proportional: the effect of {', '.join(changing)} changes with time (test of scaled "
-                f"Schoenfeld residuals, {p_text(min(changing.values()))} after correction for "
-                f"{int(np.isfinite(self.p[:-1]).sum())} features). Stratify by it, or read its hazard ratio as an "
-                "average over time."
+                f"Hazards are not proportional: effects that change with time are those of {told} (test of scaled "
+                f"Schoenfeld residuals, corrected for {int(np.isfinite(self.p[:-1]).sum())} features). Stratify by "
+                "such a feature, or read its hazard ratio as an average over time."
             )
         if self.p[-1] < level:
             return (

@@ -132,7 +132,7 @@ class CoefficientInference(SurvivalEstimator):
             self._findings = replace(self._known(), covariances=known, n_boot=refits)
         used = self._tell(method)
         table = findings_table(
-            self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale
+            self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale, self._ratio
         )
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
@@ -158,6 +158,11 @@ class CoefficientInference(SurvivalEstimator):
         """
         fit = self._fitted_cox("check_proportional_hazards")
         return proportional_hazards_test(fit, transform, self._feature_names())
+
+    @property
+    def _ratio(self) -> str:
+        """What exp(coef) is."""
+        return "hazard ratio"
 
     @property
     def _maximises_likelihood(self) -> bool:

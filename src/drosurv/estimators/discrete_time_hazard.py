@@ -78,6 +78,11 @@ class DiscreteTimeHazard(RobustEstimator):
         return Recipe(loss, objective, baseline=partial(_curves, loss))
 
     @property
+    def _ratio(self) -> str:
+        """Of the odds of an event in an interval to those of none; the other link speaks of hazards."""
+        return "odds ratio" if self.link == "logit" else "hazard ratio"
+
+    @property
     def interval_ends_(self) -> FloatArray:
         """Where intervals end, (K,)."""
         return self._baseline.times[1:]

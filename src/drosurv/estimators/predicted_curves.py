@@ -14,6 +14,8 @@ from drosurv.target import FloatArray
 
 # Survival curves of this many numbers are held at a time.
 _HELD = 4_000_000
+# Points of Gauss and Legendre in (-1, 1), and their weights.
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 def cumulative_hazards(
@@ -187,10 +189,16 @@ class PredictedCurves:
         if not 0 < until <= times[-1]:
             wanted = f"be above 0 and not after the last event time, {times[-1]}"
             raise ArgumentError.must("until", wanted, until)
-        inside = times[(times > 0) & (times < until)]
-        grid = np.concatenate([[0.0], inside])
-        steps = np.diff(np.append(grid, until))
-        return np.concatenate([curves @ steps for curves in self._in_parts(X, grid, given)])
+        after, in_steps = given.get("conditional_after"), isinstance(self._baseline, Baseline)
+        # A smooth curve bends where the patient is known to have come to.
+        bends = times if in_steps or after is None else np.append(times, after)
+        edges = np.concatenate([[0.0], np.unique(bends[(bends > 0) & (bends < until)]), [until]])
+        grid, widths = edges[:-1], np.diff(edges)
+        if not in_steps:
+            # It falls between its times, too, so that rectangles would be too large.
+            grid = (grid[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0).ravel()
+            widths = (widths[:, None] * _WEIGHTS / 2.0).ravel()
+        return np.concatenate([curves @ widths for curves in self._in_parts(X, grid, given)])
 
     def _in_parts(self, X: Any, times: FloatArray, given: dict[str, Any]) -> Iterator[FloatArray]:
         """Survival (rows, T) of a few patients at a time, so that many patients need little memory."""
