@@ -64,6 +64,13 @@ def test_numbers_are_those_of_the_metrics_on_the_models_predictions(drosurv, hel
     )
 
 
+def test_copied_rows_are_told_from_patients(drosurv, held_out, tmp_path):
+    frame = pd.read_csv(held_out[1])
+    pd.concat([frame, frame.head(1)]).to_csv(tmp_path / "copied.csv", index=False)
+    told = drosurv.ok("evaluate", held_out[0], tmp_path / "copied.csv", "--bootstrap", "0").stdout
+    assert f"on {len(frame) + 1} rows of {len(frame)} patients of " in " ".join(told.split())
+
+
 def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
     found = drosurv.json("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0")
     assert number(found, "share_of_gain") == 1

@@ -100,7 +100,8 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
     else:
-        title = f"{type(opened.estimator).__name__} on {len(table):,} patients of {data}"
+        copied = "" if table.repeated is None else f"rows of {len(set(table.repeated)):,} "
+        title = f"{type(opened.estimator).__name__} on {len(table):,} {copied}patients of {data}"
         _show(result, title, unit_in(table.columns.time_name))
 
 

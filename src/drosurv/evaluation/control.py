@@ -63,9 +63,8 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
             }
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
-    own, full_size, shrunken = (
-        disparities(panel, scores) for scores in (risk, reference, factor * reference)
-    )
+    # The last factor is 1, the reference itself.
+    own, full_size, shrunken = disparities(panel, risk), found, disparities(panel, factor * reference)
     columns = ["attribute", "metric", "model", "reference", "shrunken"]
     beside = pd.DataFrame([(*key, own[key], full_size[key], shrunken[key]) for key in own], columns=columns)
     sampled = panel.everyone.scoring.features is not None and _pairs(panel) != "all"

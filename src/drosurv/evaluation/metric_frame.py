@@ -27,8 +27,9 @@ from drosurv.evaluation.engine import Panel, replicates_of, value_of
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
+from drosurv.inference import largest_gap
 from drosurv.presentation import AND
-from drosurv.target import IntArray, parse_target
+from drosurv.target import FloatArray, IntArray, parse_target
 
 Compare = Literal["between_groups", "to_overall"]
 # A metric of the patients in the given rows.
@@ -140,8 +141,8 @@ class SurvivalMetricFrame:
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
         self._by_group = self._table(self._attributes)
         self._overall = self._table(self._controls)
-        # Where in the table of all patients each group's level of the control features stands.
-        self._level = np.repeat(np.arange(len(self._overall)), len(self._by_group) // len(self._overall))
+        # Levels of the control features, of which there is one without any, by groups, by metrics.
+        self._values = self._by_group.to_numpy().reshape(len(self._overall), -1, len(given))
 
     @property
     def sensitive_levels(self) -> list[str]:
@@ -156,7 +157,7 @@ class SurvivalMetricFrame:
     @property
     def overall(self) -> Any:
         """Metrics of all patients, or of each level of the control features."""
-        return self._shaped(self._overall)
+        return self._shaped(self._overall.to_numpy())
 
     @property
     def by_group(self) -> Any:
@@ -171,11 +172,11 @@ class SurvivalMetricFrame:
 
     def group_min(self) -> Any:
         """Lowest value over the groups, of every metric (and level of the control features)."""
-        return self._shaped(self._inside(self._by_group, "min"))
+        return self._shaped(np.fmin.reduce(self._values, axis=1))
 
     def group_max(self) -> Any:
         """Highest value over the groups, of every metric (and level of the control features)."""
-        return self._shaped(self._inside(self._by_group, "max"))
+        return self._shaped(np.fmax.reduce(self._values, axis=1))
 
     def difference(self, method: Compare = "between_groups") -> Any:
         """Largest absolute difference between two groups, or of a group from all patients.
@@ -186,15 +187,21 @@ class SurvivalMetricFrame:
             What to compare.
         """
         if self._is_between(method):
-            return self._between(lambda low, high: high - low)
-        return self._shaped(self._inside((self._by_group - self._matching_overall()).abs(), "max"))
+            return self._shaped(largest_gap(self._values.swapaxes(1, 2)))
+        away = np.abs(self._values - self._overall.to_numpy()[:, None])
+        return self._shaped(np.fmax.reduce(away, axis=1))
 
     def ratio(self, method: Compare = "between_groups") -> Any:
         """Smallest ratio of what :meth:`difference` compares, turned to be at most 1; `method` as there."""
-        if self._is_between(method):
-            return self._between(lambda low, high: low / high)
-        ratios = self._by_group / self._matching_overall()
-        return self._shaped(self._inside(ratios.where(~(ratios > 1), 1 / ratios), "min"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self._is_between(method):
+                lowest, highest = (
+                    reduce(self._values, axis=1) for reduce in (np.fmin.reduce, np.fmax.reduce)
+                )
+                compared = ~np.isnan(largest_gap(self._values.swapaxes(1, 2)))
+                return self._shaped(np.where(compared, lowest / highest, np.nan))
+            ratios = self._values / self._overall.to_numpy()[:, None]
+            return self._shaped(np.fmin.reduce(np.where(ratios > 1, 1 / ratios, ratios), axis=1))
 
     def gaps(
         self,
@@ -232,26 +239,14 @@ class SurvivalMetricFrame:
         rows = rows_of(panel, sheet, p_values, self._small, level)
         return pd.DataFrame([asdict(row) for row in rows if row.kind == "gap"])
 
-    def _between(self, compared: Callable[[Any, Any], Any]) -> Any:
-        """Lowest and highest value compared; NaN where fewer than two groups have a value."""
-        low, high, known = (self._inside(self._by_group, how) for how in ("min", "max", "count"))
-        return self._shaped(compared(low, high).where(known >= 2))
-
     def _is_between(self, method: Compare) -> bool:
         if method not in ("between_groups", "to_overall"):
             raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
         return method == "between_groups"
 
-    def _inside(self, table: pd.DataFrame, how: str) -> pd.DataFrame:
-        """Lowest or highest of each metric inside each level of the control features; without any there is one."""
-        return table.groupby(self._level).agg(how).set_axis(self._overall.index)
-
-    def _matching_overall(self) -> pd.DataFrame:
-        """Overall values, aligned with the rows of the table by group."""
-        return self._overall.iloc[self._level].set_axis(self._by_group.index)
-
-    def _shaped(self, found: pd.DataFrame) -> Any:
-        """Without the level where there are no control features, and a single metric without its name."""
+    def _shaped(self, values: FloatArray) -> Any:
+        """A metric of each level (levels, metrics); without the level where there is one, a single metric unnamed."""
+        found = pd.DataFrame(values, self._overall.index, self._overall.columns)
         inside: Any = found if self._controls else found.iloc[0].rename(None)
         if not self._single:
             return inside
