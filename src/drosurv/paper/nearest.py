@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -12,7 +11,8 @@ from drosurv.paper.methods import AS_PUBLISHED, METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.result import PARAMETERS
 from drosurv.paper.table_metrics import TABLE_METRICS
-from drosurv.presentation import Table, Text, text
+from drosurv.paper.tables import beside
+from drosurv.presentation import Table, Text
 
 _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS if metric.name not in NOT_COUNTED}
 _INTERVAL = {"low": "concordance_imparity_low", "high": "concordance_imparity_high"}
@@ -91,13 +91,14 @@ def nearest_table(nearest: pd.DataFrame) -> Table:
 def published_gradient_table(nearest: pd.DataFrame) -> Table:
     """Published rows of the split methods beside the nearest setting trained with the published gradient."""
     rows: list[tuple[str | Text, ...]] = []
-    for head, cells, brier in _by_row(nearest.loc[nearest["trained"] != nearest["method"]]):
+    columns = [metric for metric in TABLE_METRICS if metric.name in _SCALE]
+    shown = nearest.loc[nearest["trained"] != nearest["method"]].assign(counted=True, codes="")
+    for head, cells, brier in _by_row(shown.rename(columns=lambda name: name.removeprefix("nearest_"))):
         by_metric = cells.set_index("metric").to_dict("index")
-        rows.append((*head, *(_beside(by_metric[metric]) for metric in _SCALE), brier))
-    labels = [metric.label for metric in TABLE_METRICS if metric.name in _SCALE]
+        rows.append((*head, *(beside(by_metric[metric.name], metric) for metric in columns), brier))
     return Table.of_markdown(
         "DRO-COX (SPLIT) trained with the published gradient (DIAGNOSTIC: settings found with the published numbers)",
-        ("table", "method", "setting", *labels, _BRIER),
+        ("table", "method", "setting", *(metric.label for metric in columns), _BRIER),
         rows,
         (
             "The log term of the loss counts as a constant in the gradient, and features are standardised by D1. "
@@ -114,10 +115,3 @@ def _by_row(nearest: pd.DataFrame) -> Iterator[tuple[tuple[str | Text, ...], pd.
         setting = ", ".join(f"{name} {row[name]:g}" for name in PARAMETERS if row[name] == row[name])
         head = (EXPERIMENTS[str(experiment)].title, METHODS[str(name)].heading, setting)
         yield head, cells, f"{row['misaligned_brier_score']:.4f} / {row['published_brier_score']:.4f}"
-
-
-def _beside(cell: dict[Any, Any]) -> Text:
-    interval = f" [{cell['low']:.2f}, {cell['high']:.2f}]" if cell["low"] == cell["low"] else ""
-    z = cell["nearest_difference_in_sds"]
-    shown = text(f"{cell['nearest_mean']:.4f}{interval} / {cell['published_mean']:.4f} ({z:+.1f})")
-    return shown.bold() if abs(z) > AGREEMENT else shown

@@ -71,7 +71,7 @@ def comparison_table(comparison: pd.DataFrame) -> Table:
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
     rows: list[_Row] = [
-        (*_row_head(method), *(_beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS))
+        (*_row_head(method), *(beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS))
         for method in _ordered(experiment.methods, cells)
     ]
     header: _Row = ("method", "network", *map(_heading, TABLE_METRICS))
@@ -156,7 +156,8 @@ def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> str:
     )
 
 
-def _beside(cell: dict[str, Any] | None, metric: TableMetric) -> Text:
+def beside(cell: dict[Any, Any] | None, metric: TableMetric) -> Text:
+    """Ours / published (difference in published standard deviations), with what is known about the difference."""
     if cell is None:
         return text(NOTHING)
     ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
