@@ -7,11 +7,11 @@ from drosurv.coefficients.residuals import (
     deviance,
     dfbeta,
     martingale,
+    sandwich,
     scaled_schoenfeld,
     schoenfeld,
     score,
 )
-from drosurv.coefficients.sandwich import sandwich
 from drosurv.coefficients.table import CoxTable, cox_table
 
 __all__ = [

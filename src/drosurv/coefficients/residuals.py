@@ -6,7 +6,7 @@ import numpy as np
 
 from drosurv.coefficients.fitted_cox import FittedCox
 from drosurv.coefficients.information import inverse_information
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 
 def martingale(fit: FittedCox) -> FloatArray:
@@ -57,6 +57,19 @@ def dfbeta(fit: FittedCox) -> FloatArray:
     return _times_covariance(fit.case_weight[:, None] * score(fit), fit)
 
 
+def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
+    """Robust covariance (d, d): the sum of squares of what each patient, or each cluster, moves the coefficients by.
+
+    It holds where the model is wrong, where the weights are sampling weights, and, with clusters (n,), where members of
+    one cluster are alike.
+    """
+    moves = dfbeta(fit)
+    if clusters is not None:
+        order = np.argsort(clusters, kind="stable")
+        moves = np.add.reduceat(moves[order], np.flatnonzero(np.diff(clusters[order], prepend=-1)), axis=0)
+    return moves.T @ moves
+
+
 def schoenfeld(fit: FittedCox) -> FloatArray:
     """Features of each event less their risk-weighted mean among those at risk, (E, d), by stratum and time."""
     block = fit.loss.block
@@ -82,3 +95,13 @@ def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
     product: FloatArray = values @ np.where(np.isnan(covariance), 0.0, covariance)
     product[:, np.isnan(np.diag(covariance))] = np.nan
     return product
+
+
+RESIDUALS = {
+    "martingale": martingale,
+    "deviance": deviance,
+    "score": score,
+    "dfbeta": dfbeta,
+    "schoenfeld": schoenfeld,
+    "scaled_schoenfeld": scaled_schoenfeld,
+}

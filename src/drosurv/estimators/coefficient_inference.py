@@ -15,19 +15,14 @@ from drosurv.coefficients import (
     CoxTable,
     FittedCox,
     ProportionalHazardsTest,
-    deviance,
-    dfbeta,
     inverse_information,
-    martingale,
     proportional_hazards_test,
     sandwich,
-    scaled_schoenfeld,
-    schoenfeld,
-    score,
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.coefficients.information import degrees_of_freedom
+from drosurv.coefficients.residuals import RESIDUALS
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
@@ -42,14 +37,6 @@ from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
-_RESIDUALS = {
-    "martingale": martingale,
-    "deviance": deviance,
-    "score": score,
-    "dfbeta": dfbeta,
-    "schoenfeld": schoenfeld,
-    "scaled_schoenfeld": scaled_schoenfeld,
-}
 # A saved model brings the covariance of its coefficients along, unless computing it costs more than this.
 _SAVED_WORK = 2e9
 # Two patients whose log hazards differ by more than this in one feature: the effect is large, or without end.
@@ -145,8 +132,8 @@ class CoefficientInference(SurvivalEstimator):
         kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
             The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
         """
-        check_choice("kind", kind, list(_RESIDUALS))
-        return _RESIDUALS[kind](self._fitted_cox("residuals"))
+        check_choice("kind", kind, list(RESIDUALS))
+        return RESIDUALS[kind](self._fitted_cox("residuals"))
 
     def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
         """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
