@@ -39,8 +39,6 @@ def summary(
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model])
-    if not 0 < level < 1:
-        raise ArgumentError.must("level", "lie between 0 and 1", level)
     if style not in ("text", "markdown", "latex", "html"):
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
     opened = OpenedModel.open(model)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from drosurv.errors import ArgumentError
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.target import FloatArray
 
@@ -136,7 +137,7 @@ def cox_table(
     age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
     """
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        raise ArgumentError.must("level", "lie between 0 and 1", level)
     reach = norm.ppf(0.5 + level / 2) * standard_error
     z = coef / standard_error
     low, high = coef - reach, coef + reach
