@@ -37,6 +37,7 @@ def test_an_argument_formatted_into_a_sentence_is_still_known(value):
 
 def test_numbers_of_numpy_are_written_as_pythons():
     assert str(ArgumentError(f"not {Argument('alpha', np.float64(0.3))}.")) == "not alpha=0.3."
+    assert str(Argument("kind", np.float64)) == f"kind={np.float64!r}"
     assert ArgumentError("not ", Argument("n", np.int64(3)), ".").worded(spelled) == "not --n 3."
 
 

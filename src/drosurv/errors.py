@@ -24,7 +24,7 @@ class Argument:
 
     def __str__(self) -> str:
         # A number of NumPy is written as Python writes it.
-        value = self.value.tolist() if hasattr(self.value, "tolist") else self.value
+        value = self.value.tolist() if hasattr(type(self.value), "tolist") else self.value
         return self.name if value is ... else f"{self.name}={value!r}"
 
     def __format__(self, _: str) -> str:
