@@ -43,6 +43,7 @@ def test_rows_of_one_patient_are_a_cluster():
         ({"clusters": ["a", None, "b", "b"]}, r"clusters contains 1 missing labels \(first at row 1\)"),
         ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing labels"),
         ({"strata": ["a", "b"]}, r"strata must have one label per row, shape \(4,\), got \(2,\)"),
+        ({"strata": [["a"]] * 4}, r"strata must have one label per row, shape \(4,\), got \(4, 1\)"),
         ({"id": [1, 1, 2, 3]}, "id names several rows for 1, but there are no entry times"),
         (
             {"id": [1, 1, 2, 3], "entry": [0, 1, 0, 0]},

@@ -130,9 +130,10 @@ def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatA
 
 def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ...]]:
     """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
-    series = pd.Series(values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values))
-    if len(series) != n or np.ndim(values) != 1:
-        raise ArgumentError.must(name, f"have one label per row, shape ({n},)", np.shape(values))
+    given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if given.shape != (n,):
+        raise ArgumentError.must(name, f"have one label per row, shape ({n},)", given.shape)
+    series = pd.Series(given)
     missing = np.flatnonzero(series.isna())
     if len(missing):
         raise ArgumentError(
