@@ -142,7 +142,7 @@ def test_patients_with_the_same_harm_have_an_interval_of_no_width(scale):
         ({"confidence": 0.4}, "confidence must lie"),
         ({"min_group": 500}, "cannot hold two groups of min_group=500"),
         ({"n_folds": 1}, "n_folds >= 2"),
-        ({"harm": np.zeros(3)}, "harm must be 400 finite numbers"),
+        ({"harm": np.zeros(3)}, r"harm must have one value per row, shape \(400,\)"),
         ({"features": pd.DataFrame({"a": [1.0]})}, "1 rows, but y has 400"),
         ({"features": pd.DataFrame(np.zeros((400, 2)), columns=["a", "a"])}, "occur more than once"),
         ({"harm": None}, "fitted survival model"),

@@ -201,7 +201,7 @@ Y = Surv.from_arrays([True, False], [1.0, 2.0])
         ([[1.0, 2.0], [3.0, 4.0]], None, "one score per patient"),
         (["high", "low"], None, "must hold numbers"),
         ([1.0, 2.0], [1.0, -1.0], "not negative, got -1.0 at row 1"),
-        ([1.0, 2.0], [1.0], "one weight for each of the 2"),
+        ([1.0, 2.0], [1.0], "sample_weight must have one value per row, shape .2,., got .1,."),
     ],
 )
 def test_bad_scores_and_weights_are_refused_with_the_reason(risk, weight, message):

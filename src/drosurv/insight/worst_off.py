@@ -16,7 +16,8 @@ from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
 from drosurv.insight.group_finders import GroupFinder, WrongnessFinder, residuals_of
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
-from drosurv.target import FloatArray, parse_target
+from drosurv.observation import numbers
+from drosurv.target import parse_target
 
 LEAST_CHECKED = 20
 MIN_EVENTS = 10
@@ -123,7 +124,7 @@ def worst_off(
             curves = predicted_curves(model, X, len(target))
             values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
         else:
-            values = _given_harm(harm, len(target))
+            values = numbers("harm", harm, len(target))
         finder = HarmFinder(coded, values, min_group, **limits)
     else:
         effects = table if X is None else readable_table(X, len(target), names)
@@ -171,12 +172,3 @@ def worst_off(
         confidence=confidence,
         min_group=min_group,
     )
-
-
-def _given_harm(harm: Any, n: int) -> FloatArray:
-    values = np.asarray(harm, dtype=np.float64)
-    if values.shape != (n,) or not np.isfinite(values).all():
-        raise ArgumentError(
-            f"{Argument('harm')} must be {n} finite numbers, one per patient; got shape {values.shape}."
-        )
-    return values

@@ -12,6 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
+from drosurv.observation import numbers
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -102,13 +103,9 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
     """Patient weights as a finite, non-negative float64 vector of length n; ones for None."""
     if sample_weight is None:
         return np.ones(n)
-    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ArgumentError(
-            f"{Argument('sample_weight')} must hold one weight for each of the {n} patients, got shape {weight.shape}."
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        row = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
+    weight = numbers("sample_weight", sample_weight, n)
+    if (weight < 0).any():
+        row = int((weight < 0).argmax())
         raise ArgumentError(
             f"{Argument('sample_weight')} must be finite and not negative, got {weight[row]} at row {row}."
         )
