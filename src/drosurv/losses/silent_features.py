@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # A feature that varies by less than this share of its size is constant but for rounding.
 _CONSTANT = 1e-14
-# So many patients show of nearly every feature that it varies.
-_LOOK = 1000
 
 
 def silent_features(X: FloatArray, compared: IntArray | None = None) -> BoolArray:
@@ -20,18 +19,22 @@ def silent_features(X: FloatArray, compared: IntArray | None = None) -> BoolArra
     is the set of each patient, negative for who is compared with nobody; one set of all if not given.
     """
     sets = np.zeros(len(X), np.intp) if compared is None else compared
-    rows = np.flatnonzero(sets >= 0)
     silent = np.ones(X.shape[1], dtype=np.bool_)
-    for some in (rows[:: max(1, len(rows) // _LOOK)], rows):
-        if len(some) and silent.any():
-            silent[silent] = _constant(X[np.ix_(some, np.flatnonzero(silent))], sets[some])
+    _listen(X, sets, np.empty(sets.max(initial=-1) + 1), silent)
     return silent
 
 
-def _constant(X: FloatArray, sets: IntArray) -> BoolArray:
-    order = np.argsort(sets, kind="stable")
-    begins = np.flatnonzero(np.diff(sets[order], prepend=-1))
-    lowest, highest = (end.reduceat(X[order], begins, axis=0) for end in (np.minimum, np.maximum))
-    same = highest - lowest <= _CONSTANT * np.maximum(-lowest, highest)
-    constant: BoolArray = np.logical_and.reduce(same, axis=0)
-    return constant
+@numba.njit(cache=True, nogil=True)
+def _listen(X: FloatArray, sets: IntArray, first: FloatArray, silent: BoolArray) -> None:
+    """Tell which features differ from the first patient of a set; of most features, the first few patients do."""
+    for j in range(X.shape[1]):
+        first[:] = np.nan
+        for i in range(X.shape[0]):
+            if sets[i] < 0:
+                continue
+            value, before = X[i, j], first[sets[i]]
+            if np.isnan(before):
+                first[sets[i]] = value
+            elif abs(value - before) > _CONSTANT * max(abs(value), abs(before)):
+                silent[j] = False
+                break
