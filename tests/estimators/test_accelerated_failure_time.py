@@ -118,6 +118,38 @@ def test_standard_errors_are_those_of_survreg(gbsg2, name, weights):
     assert "time ratio" in str(table)
 
 
+# Of the same fits with cluster = (seq_along(d$age) - 1) %/% 7.
+CLUSTERED = {
+    "weibull": """
+        0.2931587682 0.0052079311 0.0031087658 0.0079931651 0.0004943733 0.0003525764 0.0395642582
+    """,
+    "loglogistic": """
+        0.3126880235 0.0053956353 0.0039611650 0.0103716238 0.0004704545 0.0004086457 0.0440885759
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_clusters_have_the_robust_standard_errors_of_survreg(gbsg2, name):
+    X, y = gbsg2
+    model = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, clusters=np.arange(len(X)) // 7)
+    intercept, *coefficients, log_scale = (float(error) for error in CLUSTERED[name].split())
+    np.testing.assert_allclose(model.summary()["se(coef)"], [*coefficients, intercept, log_scale], rtol=1e-5)
+    assert "Robust standard errors" in str(model.summary())
+    alone = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, clusters=np.arange(len(X)))
+    np.testing.assert_array_equal(alone.summary(), alone.summary(method="information"))
+
+
+def test_copies_in_a_cluster_tell_nothing_twice(gbsg2):
+    X, y = gbsg2
+    rows = np.repeat(np.arange(len(X)), 2)
+    once = AcceleratedFailureTime().fit(X, y).summary(method="sandwich")
+    twice = AcceleratedFailureTime().fit(X.iloc[rows], y[rows], clusters=rows).summary()
+    weighted = AcceleratedFailureTime().fit(X, y, np.full(len(X), 2.0)).summary(method="sandwich")
+    np.testing.assert_allclose(twice["se(coef)"], once["se(coef)"], rtol=1e-3)
+    np.testing.assert_allclose(weighted["se(coef)"], once["se(coef)"], rtol=1e-3)
+
+
 def test_a_saved_model_and_a_pipeline_have_the_table(gbsg2, tmp_path):
     X, y = gbsg2
     plain = AcceleratedFailureTime().fit(X, y)

@@ -63,7 +63,11 @@ def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
     It holds where the model is wrong, where the weights are sampling weights, and, with clusters (n,), where members of
     one cluster are alike.
     """
-    moves = dfbeta(fit)
+    return squares(dfbeta(fit), clusters)
+
+
+def squares(moves: FloatArray, clusters: IntArray | None = None) -> FloatArray:
+    """Sum of squares (d, d) of the rows of moves (n, d), those of each cluster (n,) added up first."""
     if clusters is not None:
         order = np.argsort(clusters, kind="stable")
         moves = np.add.reduceat(moves[order], np.flatnonzero(np.diff(clusters[order], prepend=-1)), axis=0)

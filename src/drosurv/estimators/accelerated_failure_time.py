@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.coefficients import CoxTable, cox_table
 from drosurv.coefficients.information import inverse
+from drosurv.coefficients.residuals import squares
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import checked_times
 from drosurv.estimators.fitted import Fitted
@@ -23,6 +24,9 @@ from drosurv.estimators.training import Training
 from drosurv.losses import LogTime
 from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
 from drosurv.target import FloatArray
+
+# Of standard errors.
+_METHODS = ("information", "sandwich")
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +86,9 @@ class AcceleratedFailureTime(RobustEstimator):
         assert isinstance(loss, LogTime)
         self.scale_, self.intercept_ = float(1.0 / tau), float(loss.centre - kappa / tau)
         if hasattr(self, "coef_"):
+            training = fitted.training
             self._errors = _standard_errors(fitted)
+            self._rows_depend = training.observation.depend(training.target)
             self.coef_ = -self.scale_ * self.coef_
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
@@ -106,8 +112,9 @@ class AcceleratedFailureTime(RobustEstimator):
         ----------
         level : float
             Of the intervals.
-        method : {"auto", "information"}
-            Both are the observed information.
+        method : {"auto", "information", "sandwich"}
+            The observed information; or the sandwich, which allows for a wrong model, sampling weights and clusters.
+            "auto" is the sandwich for clusters of several rows, as in R.
         **options
             ``scale`` as in :meth:`drosurv.CoxPH.summary`.
 
@@ -121,7 +128,7 @@ class AcceleratedFailureTime(RobustEstimator):
         """
         check_is_fitted(self)
         self._check_linear("summary")
-        check_choice("method", method, ("auto", "information"))
+        check_choice("method", method, ("auto", *_METHODS))
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):
             if getattr(self, name) != plain:
                 raise ArgumentError(
@@ -131,15 +138,19 @@ class AcceleratedFailureTime(RobustEstimator):
         units = options.get("scale")
         units = np.ones(len(self.coef_) + 2) if units is None else np.append(units, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])
+        used = method if method != "auto" else "sandwich" if self._rows_depend else "information"
+        origin = (
+            "Robust standard errors (sandwich)."
+            if used == "sandwich"
+            else "Standard errors from the observed information."
+        )
         return cox_table(
             [*self._feature_names(), "(Intercept)", "Log(scale)"],
             values / units,
-            self._errors / units,
+            self._errors[_METHODS.index(used)] / units,
             level=level,
             caption=f"{self._title()}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
-            notes=[
-                "Effects on log time: a positive one means later. Standard errors from the observed information."
-            ],
+            notes=[f"Effects on log time: a positive one means later. {origin}"],
             ratio="time ratio",
         )
 
@@ -162,11 +173,11 @@ class LogTimeCurves:
 
 
 def _standard_errors(fitted: Fitted) -> FloatArray:
-    """Of coefficients, intercept and log(scale), (d + 2,): the inverse information, by the delta method.
+    """Of coefficients, intercept and log(scale), by the inverse information and by the sandwich, (2, d + 2).
 
     The information is that of (theta, kappa, tau), with features centred, which only makes it better conditioned; the
-    table speaks of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau. At the optimum this is the
-    observed information of the table's own parameters.
+    table speaks of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau: the delta method. At the
+    optimum this is the observed information of the table's own parameters.
     """
     training, theta, (kappa, tau) = fitted.training, fitted.network, fitted.extra
     weight = np.ones(len(training.X)) if training.weight is None else training.weight
@@ -174,13 +185,17 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     loss = fitted.recipe.loss
     assert isinstance(loss, LogTime)
     loss(fitted.scores[None], fitted.extra[None])
-    covariance = inverse(loss.hessian(weight[None], training.X - centre))
+    X = training.X - centre
+    covariance = inverse(loss.hessian(weight[None], X))
+    # What each patient moves the parameters by.
+    moves = weight[:, None] * loss.jacobian(X, np.arange(len(X))) @ covariance
+    covariances = covariance, squares(moves, training.together)
     d = len(theta)
     slopes = np.zeros((d + 2, d + 2))
     slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2
     slopes[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
     slopes[-1, -1] = -1.0 / tau
-    return np.sqrt(np.diag(slopes @ covariance @ slopes.T))
+    return np.array([np.sqrt(np.diag(slopes @ found @ slopes.T)) for found in covariances])
 
 
 def _curves(distribution: str, training: Training, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
