@@ -1,3 +1,5 @@
+import re
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -148,6 +150,18 @@ def test_what_cannot_be_guaranteed_is_said_in_words(late, found):
     assert f"groups of less than {100 * smallest:.1f} %" in found.summary()
     assert found.guarantee(0.9 * smallest) == 1.0
     assert found.guarantee(1.1 * smallest) < 1.0
+
+
+def test_no_word_promises_more_than_the_guarantee(found):
+    everyone, smallest = float(found.guarantee(1.0)), found.smallest_alpha(0.5)
+    said = found.summary(tolerance=0.5)
+    (at_most,) = re.findall(r"at most ([0-9.]+);", said)
+    (at_least,) = re.findall(r"every group of at least ([0-9.]+) % of the patients stays under 0.5", said)
+    assert everyone <= float(at_most) < everyone + 0.0011
+    assert smallest <= float(at_least) / 100 < smallest + 0.0011
+    shown = [row["guarantee"] for row in found.to_table().rows]
+    assert (np.array(shown) >= found.guarantee([row["alpha"] for row in found.to_table().rows])).all()
+    assert "no group size is guaranteed to stay under 0" in found.summary(tolerance=0.0)
 
 
 def test_smallest_alpha_of_the_estimate_asks_the_upper_band():

@@ -11,7 +11,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import ArgumentError
-from drosurv.presentation import moment, unit_in, write_figure, written
+from drosurv.presentation import moment, unit_in, write_figure
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
 _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -62,7 +62,6 @@ def certify(
         random_state=seed,
     )
     curves = certificate.to_frame()
-    smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
     if output is not None:
         file.format.write(curves, output)
     if plot is not None:
@@ -72,6 +71,7 @@ def certify(
         certificate.plot(figure.subplots(), tolerance=tolerance)
         write_figure(figure, plot)
     if as_json:
+        smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
         print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
         return
     at = moment(horizon, unit_in(table.columns.time_name))
@@ -80,12 +80,5 @@ def certify(
     typer.echo(
         f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:g} %.\n"
         "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"
-        + printable(certificate.summary())
+        + printable(certificate.summary(tolerance))
     )
-    if tolerance is not None:
-        found = (
-            f"every group of at least {written(smallest, 'share')} of the patients stays under {tolerance:g}"
-            if smallest is not None
-            else f"no group size is guaranteed to stay under {tolerance:g}"
-        )
-        typer.echo(printable(f"With confidence {100 * confidence:g} %, {found}."))

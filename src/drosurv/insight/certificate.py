@@ -240,8 +240,8 @@ class Certificate:
             low, high = (low, middle) if self.guarantee(middle) <= tolerance else (middle, high)
         return high
 
-    def summary(self) -> str:
-        """What is guaranteed, in words.
+    def summary(self, tolerance: float | None = None) -> str:
+        """What is guaranteed, in words; with a tolerance, also from which share of the patients on it is kept.
 
         Examples
         --------
@@ -254,12 +254,21 @@ class Certificate:
         sure = f"With confidence {100 * self.confidence:g} %,"
         everyone = float(self.guarantee(1.0))
         if everyone >= 1:
-            return f"{sure} nothing can be guaranteed for any group of patients."
-        smallest = self.smallest_alpha(1.0 - 1e-6)
-        return (
-            f"{sure} all patients together have a Brier loss of at most {everyone:.2g}; nothing can be guaranteed for "
-            f"groups of less than {written(smallest, 'share')} of them."
+            told = f"{sure} nothing can be guaranteed for any group of patients."
+        else:
+            told = (
+                f"{sure} all patients together have a Brier loss of at most {_up(everyone):g}; nothing can be "
+                f"guaranteed for groups of less than {written(self.smallest_alpha(1.0 - 1e-6), 'share')} of them."
+            )
+        if tolerance is None:
+            return told
+        smallest = self.smallest_alpha(tolerance)
+        kept = (
+            f"no group size is guaranteed to stay under {tolerance:g}"
+            if smallest is None
+            else f"every group of at least {written(_up(smallest), 'share')} of the patients stays under {tolerance:g}"
         )
+        return f"{told}\n{sure} {kept}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row per alpha: the estimate with its band, and the guarantee."""
@@ -278,7 +287,7 @@ class Certificate:
             f"Mean Brier loss at {moment(self.horizon)}, on {len(self.losses):,} patients, with "
             f"{100 * self.confidence:g} % confidence"
         )
-        frame = self.to_frame()
+        frame = self.to_frame().assign(guarantee=lambda curves: _up(curves["guarantee"]))
         shown = np.unique(np.linspace(0, len(frame) - 1, _SHOWN).round().astype(int))
         table = Table.of("certificate", caption, columns, frame.iloc[shown])
         return replace(table, notes=(self.summary(),))
@@ -303,9 +312,14 @@ class Certificate:
         if tolerance is not None:
             ax.axhline(tolerance, color="0.5", linewidth=0.8, label=f"tolerance {tolerance:g}")
             if (smallest := self.smallest_alpha(tolerance)) is not None:
-                label = f"guaranteed from {written(smallest, 'share')} on"
+                label = f"guaranteed from {written(_up(smallest), 'share')} on"
                 ax.axvline(smallest, color="0.5", linewidth=0.8, linestyle=":", label=label)
         ax.set_xlabel("share of patients in the subgroup, at least")
         ax.set_ylabel(f"Brier loss at {moment(self.horizon)}")
         ax.legend()
         return ax
+
+
+def _up(bound: Any) -> Any:
+    """A bound to three decimals, never below itself: rounded to the nearest it would promise too much."""
+    return np.ceil(1000 * bound) / 1000
