@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sksurv.metrics import concordance_index_censored
 
-from drosurv import CoxPH
+from drosurv import CoxPH, Surv
 from drosurv.audit import audit_predictions, prediction_columns
 from drosurv.audit.foreign import between_times, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
@@ -55,6 +55,8 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     method = report.parts["method"].facts
     assert any("need columns to speak about" in reason for reason in method["missing"])
     assert any(limit.startswith("The predictions end at 2 years.") for limit in method["limits"])
+    (size,) = (s.text for s in report.parts["verdict"].statements if s.code == "size")
+    assert f"{event.sum()} events up to 2 years, where the predictions end; " in size
     assert "<html" in report.to_html()
 
 
@@ -75,6 +77,12 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
     assert "ranked better than by chance" in report.parts["verdict"].statements[0].text
     assert "Against chance" in report.parts["verdict"].tables[0].header
     assert "Against ranking by chance" in report.to_html()
+
+
+def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
+    report = audit_of(50 + 20 * model.predict(patients.X), patients)
+    assert report.parts["verdict"].facts["status"] != "miscalibrated"
+    assert not any("Rescale" in statement.text for statement in report.parts["verdict"].statements)
 
 
 def test_columns_that_are_given_are_searched_for_rules(model, patients):
@@ -100,6 +108,17 @@ def test_another_models_predictions_can_be_compared_with(model, patients):
     assert "Against the old score" in report.to_html()
 
 
+def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_known():
+    generator = np.random.default_rng(0)
+    time, censored = generator.exponential(1.0, 300), generator.uniform(0.0, 2.0, 300)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    times = np.linspace(0.05, 2.0, 40)
+    truth = np.broadcast_to(np.exp(-times), (300, 40))
+    told = {"times": times, "risk": generator.normal(size=300), "n_bootstrap": 50, "search_rules": False}
+    report = audit_predictions(truth, y, sensitive_features={"half": np.arange(300) % 2}, **told)
+    assert {group["no_model"] for group in report.parts["verdict"].facts["groups"]} == {"not shown"}
+
+
 def test_between_predicted_times_the_hazard_is_constant():
     rate = np.array([0.3, 1.2])
     times = np.array([1.0, 3.0, 4.0])
@@ -121,7 +140,7 @@ def test_follow_up_ends_where_the_predictions_do():
     y = np.array([(True, 1.0), (True, 5.0), (False, 7.0)], dtype=[("event", bool), ("time", float)])
     cut, said = until(y, 5.0, "years")
     assert cut.tolist() == [(True, 1.0), (True, 5.0), (False, 5.0)]
-    assert said == ("The predictions end at 5 years. What happened later to 1 patients is not looked at.",)
+    assert said == ("The predictions end at 5 years. What happened later to 1 patient is not looked at.",)
     assert until(y, 7.0, "years") == (y, ())
     # Quartiles of the two event times are 2, 3 and 4.
     assert nearest_quartiles(parse_target(y), np.array([2.2, 2.9, 6.0])).tolist() == [2.2, 2.9]
@@ -176,6 +195,14 @@ def test_columns_that_cannot_be_survival_are_not_taken_for_it():
     assert found.survival is None
     assert found.names == ("lp",)
     assert "x5" in found.features
+
+
+def test_columns_named_otherwise_do_not_hide_predictions():
+    found = prediction_columns(FRAME.assign(t3=[0, 1], S100=[2.5, 0.1], surv90d=[0.95, 0.9]))
+    assert found.names == ("S(365)", "S(730)", "lp")
+    assert found.unread == ("surv90d",)
+    assert list(found.features) == ["sex", "name", "x5", "t3", "S100"]
+    assert prediction_columns(FRAME[["lp"]].assign(x5=[0, 1])).survival is None
 
 
 def test_percentages_and_decimal_commas_are_named():

@@ -219,6 +219,15 @@ def test_when_every_group_is_off_none_is_above_all():
     assert "Recalibrate before anybody is told a probability." in next_steps(both, "miscalibrated")
 
 
+def test_when_all_groups_of_an_attribute_are_off_alike_it_is_no_matter_of_theirs():
+    women, old, young = standing("sex", "f"), standing("age", "old"), standing("age", "young")
+    ages = [replace(OFF, attribute="age", group=group) for group in ("old", "young")]
+    found = Grounds(standing(), [MEN, women, old, young], gap(False), [OFF, *ages])
+    assert verdict(found)[1] == "The predicted probabilities are off for patients as a whole."
+    opposed = found._replace(off=[ages[0], replace(ages[1], value=-0.1)])
+    assert verdict(opposed)[1] == "The predicted probabilities are off for age old and age young."
+
+
 def test_groups_that_may_be_one_are_pointed_out():
     steps = next_steps(Grounds(standing(), [MEN, MEN], gap(False), alike=["sex F/female"]), "clear")
     assert steps[0] == "Check the table: sex F/female may be one group in several spellings."

@@ -184,3 +184,17 @@ def test_curves_at_few_times_are_judged_up_to_the_last_of_them():
     gains = likelihood_gains(train, test, np.exp(-0.02 * np.array([[10.0, 20.0]] * 2)), [10.0, 20.0])
     own_null = FollowUp.parse(train).cumulative_hazard_at(np.array([20.0]))[0]
     np.testing.assert_allclose(gains, own_null - 0.4, rtol=1e-12)
+
+
+def test_a_null_model_of_the_scored_patients_does_not_make_the_truth_look_harmful():
+    generator, seen, allowed = np.random.default_rng(0), [], []
+    for _ in range(60):
+        time, censored = generator.exponential(1.0, 200), generator.uniform(0.0, 2.0, 200)
+        y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+        times = np.unique(y["time"][y["event"]])
+        truth = np.broadcast_to(np.exp(-times), (200, len(times)))
+        seen.append(likelihood_gains(y, y, truth, times).sum())
+        allowed.append(likelihood_gains(y, y, truth, times, own_null=True).sum())
+    # Half a unit for each of 20 intervals; the standard error is 0.4.
+    assert np.mean(seen) < -9
+    assert abs(np.mean(allowed)) < 1.5

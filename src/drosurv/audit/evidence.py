@@ -33,7 +33,7 @@ class Evidence:
     One of the `stops` is the audited model. `follow_up` is that of the training patients. The `reference` is a fitted
     model, Predictions or scores (n,), and the features it takes. Rules speak about `features`. `data` and `model` are
     for the method card, which also tells what is `missing` and the `limits`. Calibration is looked at the `horizons`,
-    by default at quartiles of the event times.
+    by default at quartiles of the event times. What happened after `until` is not looked at.
     """
 
     stops: tuple[Stop, ...]
@@ -48,6 +48,7 @@ class Evidence:
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     horizons: FloatArray | None = None
+    until: float | None = None
     title: str | None = None
     data_name: str = ""
     time_title: str = "time"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
 from drosurv.insight.curves import PredictionGrid
-from drosurv.presentation import moment
+from drosurv.presentation import counted, moment
 from drosurv.target import FloatArray, Target, parse_target
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. What no model would predict, and how patients are censored, is taken from "
-    "the audited patients themselves, which is a little kinder to no model than it would be elsewhere.",
+    "the audited patients themselves, for which the likelihood gain allows.",
     "Whether the model was trained on any of these patients cannot be seen from its predictions. If it was, every "
     "number here is too good.",
 )
@@ -95,10 +96,14 @@ def audit_predictions(
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
     if isinstance(said, PredictionGrid):
-        y, ends = until(y, float(said.times[-1]), "" if time_title == "time" else time_title)
+        end = float(said.times[-1])
+        y, ends = until(y, end, "" if time_title == "time" else time_title)
         target = parse_target(y)
         horizons = nearest_quartiles(target, said.times[said.times > 0])
         said = between_times(said, target, risk)
+    if y_train is None:
+        said = replace(said, elsewhere=True)
+        reference = replace(reference, elsewhere=True) if isinstance(reference, Predictions) else reference
     if features is None:
         missing.append("Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
@@ -119,6 +124,7 @@ def audit_predictions(
             missing=tuple(missing),
             limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
             horizons=horizons,
+            until=end if ends else None,
             title=title,
             data_name=data_name,
             time_title=time_title,
@@ -160,8 +166,8 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     cut[event] &= ~later
     cut[time] = np.minimum(y[time], end)
     return cut, (
-        f"The predictions end at {moment(end, time_unit)}. What happened later to {int(later.sum()):,} "
-        "patients is not looked at.",
+        f"The predictions end at {moment(end, time_unit)}. What happened later to "
+        f"{counted(int(later.sum()), 'patient')} is not looked at.",
     )
 
 

@@ -85,8 +85,15 @@ class Grounds(NamedTuple):
     @property
     def mistaken(self) -> str:
         """Whose predicted survival is off; "" if nobody's."""
-        whom = [TOGETHER if number.attribute == EVERYONE else number.who for number in self.off]
-        return _some(whom, self.named) if whom else ""
+        if any(number.attribute == EVERYONE or self._off_alike(number.attribute) for number in self.off):
+            return TOGETHER
+        return _some([number.who for number in self.off], self.named) if self.off else ""
+
+    def _off_alike(self, attribute: str) -> bool:
+        """Whether every group of an attribute is off, all in one direction: then it is no matter of that attribute."""
+        high = {number.group: number.value > 0 for number in self.off if number.attribute == attribute}
+        groups = [g.group for g in self.named if g.attribute == attribute and g.group != MISSING_LABEL]
+        return set(groups) <= set(high) and len(set(high.values())) == 1
 
     def stand(self, status: str) -> list[str]:
         """Names of the groups that stand so against no model."""
@@ -102,7 +109,9 @@ def find_grounds(evidence: Evidence) -> Grounds:
         together = result.select(metric="calibration_difference", kind="overall")
         off = [number_of(row) for row in together if row.low > 0 or row.high < 0]
     searched = None if isinstance(evidence.worst_off, str) else evidence.worst_off
-    slopes = result.select(metric="calibration_slope", kind="overall")
+    ranks_only = not len(result.calibration)
+    # A score of points has no scale on which a slope could be right.
+    slopes = [] if ranks_only else result.select(metric="calibration_slope", kind="overall")
     return Grounds(
         everybody,
         named,
@@ -117,7 +126,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
             for attribute in evidence.attributes
             for family in spellings(attribute.labels)
         ],
-        not len(result.calibration),
+        ranks_only,
         _off_by_cause(evidence),
     )
 

@@ -15,6 +15,8 @@ from drosurv.target import FloatArray
 
 # "365", "S365", "S(365)", "survival_365", "surv.12", and "X365", which R makes of a column called 365.
 _SURVIVAL = re.compile(r"(?:x|s|t|surv|survival|prob|pred)?[\s_.(=]*(\d+(?:\.\d+)?)\)?", re.IGNORECASE)
+# Called like predictions; "surv_1y" or "pred365d" may count in other units than the times do, so it is not guessed.
+_PERHAPS = re.compile(r"(?:surv|prob|pred)[a-z]*[\s_.(=-]*\d", re.IGNORECASE)
 _RISKS = ("risk", "risk_score", "log_risk", "lp", "linear_predictor", "score", "prediction")
 # A text column with more levels names patients rather than kinds of them.
 MOST_LEVELS = 20
@@ -33,6 +35,8 @@ class PredictionColumns:
     risk : (n,) float64 or None
     names : tuple of str
         The columns that they stand in.
+    unread : tuple of str
+        Columns of numbers that are called like predictions, but whose times are not plain.
     features : DataFrame, (n, d)
         Other columns, which rules may speak about.
     """
@@ -41,6 +45,7 @@ class PredictionColumns:
     times: FloatArray | None
     risk: FloatArray | None
     names: tuple[str, ...]
+    unread: tuple[str, ...]
     features: pd.DataFrame
 
 
@@ -79,12 +84,15 @@ def prediction_columns(
     ordered = sorted(at, key=lambda name: at[name])
     names = (*ordered, *([] if scores is None else [scores]))
     others = frame.drop(columns=list(names))
+    numbers = others.select_dtypes("number")
+    unread = tuple(name for name in map(str, numbers.columns) if _PERHAPS.match(name))
     return PredictionColumns(
         survival=_numbers(frame, ordered) if at else None,
         times=np.array([at[name] for name in ordered]) if at else None,
         risk=None if scores is None else _numbers(frame, [scores])[:, 0],
         names=names,
-        features=others[[name for name in others.columns if _speaks(others[name])]],
+        unread=unread,
+        features=others[[name for name in others.columns if name not in unread and _speaks(others[name])]],
     )
 
 
@@ -103,20 +111,32 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
 
 
 def _recognised(frame: pd.DataFrame) -> dict[str, float]:
-    """Columns named by times whose values fall from 1 towards 0 as the times rise."""
-    named = {}
-    for name in frame.columns:
-        match = _SURVIVAL.fullmatch(str(name))
+    """The most columns that are named alike by times and whose values fall from 1 towards 0 as the times rise.
+
+    Only columns named alike are read together: a hormone called T3 says nothing about S365 and S730.
+    """
+    alike: dict[str, dict[str, float]] = {}
+    for name in map(str, frame.columns):
+        match = _SURVIVAL.fullmatch(name)
         if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
-            named[str(name)] = float(match[1])
-    ordered = sorted(named, key=lambda name: named[name])
+            alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
+    # Percentages are recognised after all others, so that they are refused with the remedy.
+    for most in (1.0, 100.0):
+        fit = [named for named in alike.values() if _falls(frame, named, most)]
+        if fit:
+            return max(fit, key=len)
+    return {}
+
+
+def _falls(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
+    """Whether columns hold what can be survival at their times, on a scale up to `most`."""
+    ordered: list[str] = sorted(named, key=lambda name: named[name])
     values = frame[ordered].to_numpy(dtype=np.float64)
-    if not ordered or not np.isfinite(values).all() or values.min() < 0 or values.max() > 100:
-        return {}
-    if values.max() > 1:
-        # Percentages are recognised, so that they are refused with the remedy; a single column such as x1 is none.
-        return named if len(ordered) > 1 and (np.diff(values, axis=1) <= 0).all() else {}
-    return named if (np.diff(values, axis=1) <= 1e-6).all() else {}
+    # A column of nothing but 0 and 1 answers a question; a single one up to 100, such as x1, is an amount.
+    if np.isin(values, (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
+        return False
+    inside = bool(np.isfinite(values).all() and values.min() >= 0 and values.max() <= most)
+    return inside and bool((np.diff(values, axis=1) <= 1e-6).all())
 
 
 def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:

@@ -129,6 +129,12 @@ def _of_predictions(
     table.warn_of_copies()
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
+    if found.unread:
+        say(
+            "Warning",
+            f"{', '.join(found.unread)} may be predictions too, but were not read: name them in --survival as "
+            "COLUMN=TIME.",
+        )
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     return audit_predictions(
         found.survival,

@@ -108,6 +108,7 @@ def likelihood_gains(
     n_intervals: int = 20,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
+    own_null: bool = False,
 ) -> FloatArray:
     r"""Each patient's full log likelihood under the model, less that under the null model, (n,).
 
@@ -138,6 +139,10 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive where the model gave 0 would cost
         infinitely.
+    own_null : bool
+        Whether `y_train` are the scored patients themselves, while the model was trained on others. The null model
+        has then seen what it is scored on, by which it gains half a unit of log likelihood per interval: enough to
+        make the very truth look harmful. That half is shared out among the interval's events and taken back.
 
     Examples
     --------
@@ -181,6 +186,9 @@ def likelihood_gains(
     log_ratio = np.log(np.maximum((end - start) / length, smallest)) - np.log(
         np.maximum((null_end - null_start) / length, smallest)
     )
+    if own_null:
+        # Of d events with mean m, E[d log(d / m)] is about 1/2.
+        log_ratio += 0.5 / np.maximum(np.bincount(right, target.event, len(edges))[right], 1.0)
     gains: FloatArray = null_own - own + target.event * log_ratio
     return gains
 

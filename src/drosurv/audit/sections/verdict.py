@@ -103,6 +103,8 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> Iterator[State
 
 def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
     text = f"Judged on {len(evidence.target):,} patients with {evidence.target.n_events:,} events"
+    if evidence.until is not None:
+        text += f" up to {moment(evidence.until, evidence.time_unit)}, where the predictions end"
     if found.named and found.everybody.no_model != "not tested":
         judged = len(found.named) - len(found.stand("too few"))
         text += f"; {judged} of {len(found.named)} groups are large enough to be judged"
