@@ -189,9 +189,8 @@ class CauseSpecificCox(CauseInference):
         if patient is not None:
             loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
         recipe = Recipe(loss, ball_objective(self.ball, np.array([self.alpha])), regret=True)
-        name, rate = "CauseSpecificCox", np.zeros(1)
-        plan = Schedule("convex", name, rate, max_iter=self.max_iter, tol=self.tol, l2=self.l2)
-        ((fitted,),) = train([recipe], [training], plan)
+        how = Schedule("convex", "CauseSpecificCox", max_iter=self.max_iter, tol=self.tol, l2=self.l2)
+        ((fitted,),) = train([recipe], [training], how)
         return fitted, of_rows
 
     def _coefficients(self, training: Training, target: CompetingTarget) -> FloatArray:

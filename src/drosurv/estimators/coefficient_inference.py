@@ -271,7 +271,7 @@ class CoefficientInference(SurvivalEstimator):
         recipe = Recipe(partial_likelihood(training, self.ties))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            plan = Schedule("convex", "CoxPH", lr=np.zeros(1), l2=self.l2)
+            plan = Schedule("convex", "CoxPH", l2=self.l2)
             found: FloatArray = train([recipe], [training], plan)[0][0].network
         return found
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_count
@@ -60,7 +58,7 @@ class NullModel(SurvivalEstimator):
         return Recipe(PiecewiseExponential(training.target, self.n_intervals, training.weight))
 
     def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        return Schedule("start", type(self).__name__, lr=np.zeros(1))
+        return Schedule("start", type(self).__name__)
 
     def _describe(self, fitted: Fitted) -> None:
         self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())

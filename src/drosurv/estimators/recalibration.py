@@ -81,7 +81,7 @@ def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -
     one = replace(training, X=(scores / spread)[:, None], target=observed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ((found,),) = train([Recipe(loss)], [one], Schedule("convex", "recalibration", lr=np.zeros(1)))
+        ((found,),) = train([Recipe(loss)], [one], Schedule("convex", "recalibration"))
     return np.inf if found.status == "separated" else float(found.network[0]) / spread
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from drosurv.solvers import Stopping
 from drosurv.target import FloatArray
@@ -23,7 +25,7 @@ class Schedule:
 
     solver: str
     name: str
-    lr: FloatArray
+    lr: FloatArray = field(default_factory=lambda: np.zeros(1))
     module: Callable[[int, int], Any] | None = None
     linear: bool = True
     max_iter: int = 500
