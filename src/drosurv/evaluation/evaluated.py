@@ -54,16 +54,12 @@ class Evaluated:
     def to_frame(self) -> pd.DataFrame:
         """The tidy table, one row per number.
 
-        Returns
-        -------
-        DataFrame
-            ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
-            higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values
-            are good), ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value``
-            of "no gap" and the ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and
-            ``status`` ("ok", "small group" or "undefined"; of a gap, "small group" if one of the two that differ
-            most is small). A gap's ``p_adjusted``, ``low_adjusted`` and
-            ``high_adjusted`` allow for all attributes in which the metric was compared.
+        Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
+        higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
+        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value`` of "no gap" and the
+        ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
+        "undefined"; of a gap, "small group" if one of the two that differ most is small). A gap's ``p_adjusted``,
+        ``low_adjusted`` and ``high_adjusted`` allow for all attributes in which the metric was compared.
         """
         return pd.DataFrame([asdict(row) for row in self.rows])
 
@@ -97,16 +93,9 @@ class Evaluated:
         return self.select(metric=metric, kind="gap")
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
-        """One number of the table.
+        """One number of the table: a metric of everybody ("overall"), or of a group of an attribute.
 
-        Parameters
-        ----------
-        metric : str
-            Which metric.
-        attribute : str
-            "overall", or an attribute.
-        group : str, optional
-            One of its groups; by default everybody, or the gap between the attribute's groups.
+        Without a group, the gap between those of the attribute.
         """
         rows = self.select(metric=metric, attribute=attribute)
         rows = [row for row in rows if (row.kind != "group" if group is None else row.group == str(group))]

@@ -179,13 +179,7 @@ class SurvivalMetricFrame:
         return self._shaped(np.fmax.reduce(self._values, axis=1))
 
     def difference(self, method: Compare = "between_groups") -> Any:
-        """Largest absolute difference between two groups, or of a group from all patients.
-
-        Parameters
-        ----------
-        method : "between_groups" or "to_overall"
-            What to compare.
-        """
+        """Largest absolute difference between two groups, or, "to_overall", of a group from all patients."""
         if self._is_between(method):
             return self._shaped(largest_gap(self._values.swapaxes(1, 2)))
         away = np.abs(self._values - self._overall.to_numpy()[:, None])
@@ -214,16 +208,8 @@ class SurvivalMetricFrame:
     ) -> pd.DataFrame:
         """Gaps between groups of the metrics given by name, with intervals and tests, as an evaluation has them.
 
-        Parameters
-        ----------
-        n_bootstrap, n_permutations, level, random_state, threads
-            As in :func:`~drosurv.evaluate`.
-
-        Returns
-        -------
-        DataFrame
-            One row per metric, with the columns of :meth:`EvaluationResult.to_frame
-            <drosurv.evaluation.EvaluationResult.to_frame>`.
+        Parameters are as in :func:`~drosurv.evaluate`. There is one row per metric, with the columns of
+        :meth:`EvaluationResult.to_frame <drosurv.evaluation.EvaluationResult.to_frame>`.
         """
         if self._controls or not self._named:
             raise ArgumentError(

@@ -39,13 +39,7 @@ class PartialEffects:
         return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """One survival curve for each value.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-        """
+        """One survival curve for each value, in a new figure if no axes are given."""
         ax = axes_or_new(ax)
         for value, curve in zip(self.values, self.survival, strict=True):
             ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")

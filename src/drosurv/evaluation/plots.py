@@ -55,14 +55,7 @@ def calibration_plot(
 ) -> Axes:
     """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
 
-    Parameters
-    ----------
-    attribute : str
-        Whose groups.
-    horizon : float, optional
-        One of the horizons; by default all of them.
-    ax : matplotlib Axes, optional
-        Where to draw.
+    Of everybody, or of an attribute's groups; at one of the horizons, or at all of them.
     """
     rows = _of_attribute(result.calibration, attribute)
     if horizon is not None:
@@ -116,16 +109,8 @@ def control_plot(
 ) -> Axes:
     """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
 
-    A model on or above the curve has only shrunk.
-
-    Parameters
-    ----------
-    metric : str
-        "individual_disparity", "intersectional_disparity" or "group_disparity".
-    attribute : str
-        Whose groups, for "group_disparity".
-    ax : matplotlib Axes, optional
-        Where to draw.
+    A model on or above the curve has only shrunk. The metric is "individual_disparity", "intersectional_disparity" or,
+    of an attribute's groups, "group_disparity".
     """
     control = result.control
     if control is None:

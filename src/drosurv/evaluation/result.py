@@ -61,22 +61,14 @@ class EvaluationResult(Evaluated):
     def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
         """What the numbers say, one finding each, with codes for programs.
 
-        Parameters
-        ----------
-        reference : str, optional
-            What the reference model is called.
-        time_unit : str
-            What times count, such as "days".
+        The reference model may be called otherwise than in the settings; `time_unit` is what times count: "days".
         """
         return (*statements(self, reference or self.settings.reference, time_unit), *self.said)
 
     def summary(self, *, time_unit: str = "") -> str:
         """Who is served worst, by how much, and whether that is noise, in plain sentences.
 
-        Parameters
-        ----------
-        time_unit : str
-            What times count, such as "days".
+        The `time_unit` is what times count, such as "days".
         """
         found = [statement.text for statement in self.statements(time_unit=time_unit)]
         if not self.settings.n_bootstrap:

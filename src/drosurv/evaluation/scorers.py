@@ -121,17 +121,10 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
     "worst_group_neg_ici". Largest over attributes: "concordance_imparity" is the gap itself, to report; a search that
     maximises its score takes "neg_concordance_imparity"; "neg_group_disparity"; "neg_intersectional_disparity".
 
-    Scores that compare groups ask scikit-learn's metadata routing for ``sensitive_features``. Censoring weights
-    come from the curves that a fitted estimator of this library keeps of its training patients.
-
-    Parameters
-    ----------
-    name : str
-        Which score.
-    y_train : structured array or FollowUp, optional
-        Training targets, for estimators that keep none, such as scikit-survival's.
-    intersections : bool
-        Whether several attributes mean their intersections instead of each on its own.
+    Scores that compare groups ask scikit-learn's metadata routing for ``sensitive_features``; with `intersections`
+    several attributes mean their intersections instead of each on its own. Censoring weights come from the curves that
+    a fitted estimator of this library keeps of its training patients. For estimators that keep none, such as
+    scikit-survival's, give the training targets `y_train`.
 
     Examples
     --------
