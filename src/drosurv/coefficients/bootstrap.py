@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, IntArray
 
 # A replicate may fail where it holds too few events; a table from fewer than this share of them says little.
@@ -20,14 +22,14 @@ def bootstrap_coefficients(
     n_boot: int = 1000,
     random_state: int = 0,
     threads: int | None = None,
-    on_done: Callable[[], None] | None = None,
+    verbose: bool = False,
 ) -> FloatArray:
     """Coefficients (R, d) of refits to clusters drawn with replacement; R is n_boot less the refits that fail.
 
-    `refit` takes counts (n,) of how often each row was drawn, zeros among them, to coefficients (d,), or None where
-    such data have no fit; it is called in several threads, by default as many as there are processors, on which the
-    draws do not depend. Rows of one of the clusters (n,), numbered from 0, are drawn together. `on_done` is called
-    after each refit.
+    `refit` takes counts (n,) of how often each row was drawn, zeros among them, to coefficients (d,); it gives None or
+    raises ValueError where such data have no fit, and its warnings are not shown. It is called in several threads, by
+    default as many as there are processors, on which the draws do not depend. Rows of one of the clusters (n,),
+    numbered from 0, are drawn together. `verbose` shows a progress bar.
     """
     n_clusters = int(clusters.max()) + 1
     streams = seed_sequence(random_state)
@@ -35,14 +37,18 @@ def bootstrap_coefficients(
     def replicate(number: int) -> FloatArray | None:
         drawn = replicate_rng(streams, number).integers(0, n_clusters, n_clusters)
         counts = np.bincount(drawn, minlength=n_clusters)[clusters]
-        return refit(counts.astype(np.float64))
+        try:
+            return refit(counts.astype(np.float64))
+        except ValueError:
+            return None
 
     draws = []
-    for coef in in_parallel(replicate, n_boot, threads):
-        if coef is not None and np.isfinite(coef).all():
-            draws.append(coef)
-        if on_done is not None:
-            on_done()
+    with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for coef in in_parallel(replicate, n_boot, threads):
+            if coef is not None and np.isfinite(coef).all():
+                draws.append(coef)
+            tell()
     if len(draws) < max(2, _ENOUGH * n_boot):
         raise ValueError(
             f"only {len(draws)} of {n_boot} bootstrap refits have a solution: there are too few events for so many "

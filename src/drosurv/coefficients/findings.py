@@ -44,6 +44,11 @@ class Findings:
     n_rows: int = 0
     n_clusters: int = 0
 
+    def with_bootstrap(self, draws: FloatArray) -> Findings:
+        """The same with the covariance of coefficients (R, d) of refits."""
+        known = {**self.covariances, "bootstrap": np.atleast_2d(np.cov(draws, rowvar=False))}
+        return replace(self, covariances=known, n_boot=len(draws))
+
     @property
     def counted(self) -> str:
         """How many patients there are, and how many rows where these are more."""

@@ -18,7 +18,6 @@ from drosurv.estimators.coefficient_inference import first_findings
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.estimators.training import Training
-from drosurv.presentation.progress import bar
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -56,10 +55,9 @@ class CauseInference(SurvivalModel):
         causes together, which then serves every cause.
         """
         row = self._row(cause)
-        how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state}
+        how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
         if self.alpha == 1.0:
-            how |= {"n_jobs": n_jobs, "verbose": verbose, "scale": scale}
-            table = self.models_[row].summary(level, method, **how)
+            table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale)
             table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
@@ -68,15 +66,9 @@ class CauseInference(SurvivalModel):
                 )
             known = self._known()
             if method == "bootstrap":
-                with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    draws = self._bootstrap(**how, threads=n_jobs, on_done=tell)
-                known = self._findings = [
-                    replace(
-                        own, covariances={"bootstrap": np.atleast_2d(np.cov(of_cause.T))}, n_boot=len(draws)
-                    )
-                    for own, of_cause in zip(known, np.split(draws, len(known), axis=1), strict=True)
-                ]
+                draws = np.split(self._bootstrap(**how, threads=n_jobs), len(known), axis=1)
+                pairs = zip(known, draws, strict=True)
+                known = self._findings = [own.with_bootstrap(refits) for own, refits in pairs]
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
             used = "bootstrap" if "bootstrap" in known[row].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"

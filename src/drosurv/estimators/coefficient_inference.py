@@ -33,7 +33,6 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
-from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
@@ -114,9 +113,8 @@ class CoefficientInference(SurvivalEstimator):
         check_choice("method", method, METHODS)
         if method == "bootstrap":
             talks = bool(getattr(self, "verbose", False)) if verbose is None else verbose
-            covariance, refits = self._bootstrap(n_boot, random_state, n_jobs, talks)
-            known = {**self._known().covariances, "bootstrap": covariance}
-            self._findings = replace(self._known(), covariances=known, n_boot=refits)
+            how = {"n_boot": n_boot, "random_state": random_state, "threads": n_jobs, "verbose": talks}
+            self._findings = self._known().with_bootstrap(self._bootstrap(**how))
         used = self._tell(method)
         table = findings_table(
             self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale, self._ratio
@@ -226,34 +224,17 @@ class CoefficientInference(SurvivalEstimator):
         training = self._required("summary")
         return sandwich(fit, None if training.observation.clusters is None else training.together)
 
-    def _bootstrap(
-        self, n_boot: int, random_state: int, n_jobs: int | None, verbose: bool
-    ) -> tuple[FloatArray, int]:
-        """Covariance of the coefficients of refits, and how many had a solution."""
+    def _bootstrap(self, **how: Any) -> FloatArray:
+        """Coefficients (R, d) of refits to patients drawn anew."""
         training = self._required("summary(method='bootstrap')")
 
-        def refit(counts: FloatArray) -> FloatArray | None:
-            try:
-                drawn = training.drawn(counts)
-                recipe = self._recipe(drawn, [self])
-                found: FloatArray = train([recipe], [drawn], self._schedule([self]))[0][0].network
-                return found * self._factor(drawn) if self.recalibrate else found
-            except ValueError:
-                # A sample without an event has no coefficients.
-                return None
+        def refit(counts: FloatArray) -> FloatArray:
+            drawn = training.drawn(counts)
+            recipe = self._recipe(drawn, [self])
+            found: FloatArray = train([recipe], [drawn], self._schedule([self]))[0][0].network
+            return found * self._factor(drawn) if self.recalibrate else found
 
-        with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            draws = bootstrap_coefficients(
-                refit,
-                training.together,
-                n_boot=n_boot,
-                random_state=random_state,
-                threads=n_jobs,
-                on_done=tell,
-            )
-        covariance: FloatArray = np.atleast_2d(np.cov(draws, rowvar=False))
-        return covariance, len(draws)
+        return bootstrap_coefficients(refit, training.together, **how)
 
     def _fitted_cox(self, asked: str) -> FittedCox:
         check_is_fitted(self)
