@@ -24,7 +24,10 @@ def cell(experiment, method, metric, mean, tuned_by="ci", low=0.0, high=9.0):
 
 
 def claims(*cells):
-    return {claim.table.caption: claim for claim in check_claims(pd.DataFrame(list(cells)))}
+    return {
+        claim.table.caption: claim
+        for claim in check_claims(pd.DataFrame(list(cells)), pd.DataFrame(), pd.DataFrame())
+    }
 
 
 def test_a_lower_imparity_counts_as_such_only_outside_its_interval():

@@ -87,3 +87,14 @@ def test_every_split_method_has_one_with_the_published_mistakes_and_no_other_has
 
 def test_the_shrinkage_control_starts_from_the_plain_model():
     assert METHODS["cox-scaled"].settings()[0]["factor"] == 1
+
+
+def test_factors_need_no_training_of_their_own():
+    scaled = METHODS["cox-scaled"]
+    assert scaled.points() == METHODS["cox"].points() == METHODS["cox"].settings()
+    assert len(scaled.settings()) == len(scaled.factors) * len(scaled.points())
+
+
+def test_every_setting_of_a_plain_grid_is_trained_in_its_order():
+    method = METHODS["dro-cox"]
+    assert method.points() == method.settings()

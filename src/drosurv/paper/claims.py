@@ -36,7 +36,7 @@ class Claim:
 
 
 def check_claims(
-    summary: pd.DataFrame, comparison: pd.DataFrame | None = None, diagnostic: pd.DataFrame | None = None
+    summary: pd.DataFrame, comparison: pd.DataFrame, diagnostic: pd.DataFrame
 ) -> tuple[Claim, ...]:
     """Those of the paper's main claims for which the numbers are there.
 
@@ -46,10 +46,7 @@ def check_claims(
     if summary.empty:
         return ()
     cells = _Cells(summary)
-    found = [_imparity(cells)]
-    if comparison is not None and diagnostic is not None:
-        found.append(_choice(comparison, diagnostic))
-    found += [_average_disparity(cells), _brier(cells)]
+    found = (_imparity(cells), _choice(comparison, diagnostic), _average_disparity(cells), _brier(cells))
     return tuple(claim for claim in found if claim is not None)
 
 

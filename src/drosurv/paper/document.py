@@ -68,8 +68,8 @@ def write_document(
     path: str | Path,
     *,
     tabulation: Tabulation,
+    diagnostic: Tabulation,
     characteristics: Table,
-    diagnostic: Tabulation | None = None,
     runs: Sequence[RunRecord] = (),
     results: Sequence[Mapping[str, Any]] = (),
     protocol: Protocol | None = None,
@@ -83,7 +83,7 @@ def write_document(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     protocol = protocol or Protocol()
-    compared = [tabulation.comparison, *([] if diagnostic is None else [diagnostic.comparison])]
+    compared = tabulation.comparison, diagnostic.comparison
     claims = check_claims(tabulation.summary, *compared)
     parts = [
         "# Reproduction of the paper's experiments",
@@ -117,7 +117,7 @@ def write_document(
     parts += _section("Ablations", _named(tabulation, "-fixed"))
     parts += _section("Diagnostic: the published gradient", _named(tabulation, "published-gradient"))
     parts += _section("Diagnostic: is it the training or the choice?", _named(tabulation, "nearest"))
-    if diagnostic is not None and diagnostic.tables:
+    if diagnostic.tables:
         parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
         for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
             parts += [

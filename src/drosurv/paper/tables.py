@@ -49,16 +49,16 @@ def result_table(summary: pd.DataFrame) -> Table:
     rows: list[_Row] = []
     for method in _ordered(experiment.methods, cells):
         found = cells[method]
-        fallbacks = max(cell["fallbacks"] for cell in found.values())
+        fallbacks = found["concordance_index"]["fallbacks"]
         rows.append(
             (
                 *_row_head(method, f"‡{fallbacks}" if fallbacks else ""),
-                *(_mean_sd(found.get(metric.name), metric) for metric in TABLE_METRICS),
-                *(number(found[name]["mean"], 2) if name in found else NOTHING for name in SHRINKAGE),
+                *(_mean_sd(found[metric.name], metric) for metric in TABLE_METRICS),
+                *(number(found[name]["mean"], 2) for name in SHRINKAGE),
             )
         )
     notes = [f"Mean (sd) over {_repeats(summary)} on the test set.", _INTERVAL_NOTE, _SHRINKAGE_NOTE]
-    if any(cell["fallbacks"] for found in cells.values() for cell in found.values()):
+    if summary["fallbacks"].any():
         notes.append(
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
         )
@@ -71,7 +71,7 @@ def comparison_table(comparison: pd.DataFrame) -> Table:
     experiment = EXPERIMENTS[_only(comparison, "experiment")]
     cells = _cells(comparison)
     rows: list[_Row] = [
-        (*_row_head(method), *(beside(cells[method].get(metric.name), metric) for metric in TABLE_METRICS))
+        (*_row_head(method), *(beside(cells[method][metric.name], metric) for metric in TABLE_METRICS))
         for method in _ordered(experiment.methods, cells)
     ]
     header: _Row = ("method", "network", *map(_heading, TABLE_METRICS))
@@ -112,12 +112,12 @@ def _only(frame: pd.DataFrame, column: str) -> str:
     return str(values[0])
 
 
-def _cells(frame: pd.DataFrame) -> dict[str, dict[Any, Any]]:
+def _cells(frame: pd.DataFrame) -> dict[str, dict[str, dict[Any, Any]]]:
     """Row of the frame by method and metric."""
-    return {
-        str(method): rows.set_index("metric").to_dict("index")
-        for method, rows in frame.groupby("method", sort=False)
-    }
+    cells: dict[str, dict[str, dict[Any, Any]]] = {}
+    for row in frame.to_dict("records"):
+        cells.setdefault(row["method"], {})[row["metric"]] = row
+    return cells
 
 
 def _ordered(methods: Sequence[str], cells: dict[str, Any]) -> list[str]:
@@ -150,16 +150,12 @@ def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
     return f" [{number(cell['low'], 2)}, {number(cell['high'], 2)}]"
 
 
-def _mean_sd(cell: dict[str, Any] | None, metric: TableMetric) -> str:
-    return (
-        NOTHING if cell is None else f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}"
-    )
+def _mean_sd(cell: dict[Any, Any], metric: TableMetric) -> str:
+    return f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}"
 
 
-def beside(cell: dict[Any, Any] | None, metric: TableMetric) -> Text:
+def beside(cell: dict[Any, Any], metric: TableMetric) -> Text:
     """Ours / published (difference in published standard deviations), with what is known about the difference."""
-    if cell is None:
-        return text(NOTHING)
     ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
     z = cell["difference_in_sds"]
     difference = f"{'+' if z >= 0 else ''}{number(z, 1)}"
