@@ -13,10 +13,10 @@ import pandas as pd
 
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
-from drosurv.evaluation.attributes import Attribute, parse_attributes, rows_by_group
-from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
 from drosurv.insight import WorstOff, worst_off
+from drosurv.metrics import concordance_index
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -164,18 +164,11 @@ class Evidence:
         """The reference's c-index of everybody and of every group, by attribute and group; empty without one."""
         if self._reference_risk is None:
             return {}
+        risk, everybody = self._reference_risk, {(EVERYONE, ALL): np.arange(len(self.target))}
+        patients = everybody | rows_by_group(self.attributes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            panel = prepare(
-                self._reference_risk,
-                None,
-                self.y,
-                y_train=self.follow_up,
-                sensitive_features=self._groups,
-                wanted=("concordance_index",),
-            )
-            sheet = panel.sheet()
-        return {(place.attribute, place.group): number.estimate for place, number in sheet.numbers.items()}
+            return {who: concordance_index(self.y[rows], risk[rows]) for who, rows in patients.items()}
 
     @cached_property
     def worst_off(self) -> WorstOff | str:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
@@ -39,9 +38,8 @@ class Stop:
         """The model, or times and survival of its predictions, as a repair takes them; None without curves."""
         if not isinstance(self.model, Predictions):
             return self.model if hasattr(self.model, "predict_survival_function") else None
-        if self.model.survival is None or self.model.times is None:
-            return None
-        return tuple(np.asarray(part, dtype=np.float64) for part in (self.model.times, self.model.survival))
+        times, survival = self.model.times, self.model.survival
+        return None if survival is None or times is None else (times, survival)
 
 
 def find_stops(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +63,7 @@ class CoxTable(pd.DataFrame):
         if "change" in self.columns:
             columns.append(Column("plain exp(coef)", "hazard ratio, plain Cox", "value"))
         frame = pd.DataFrame(self).rename_axis("covariate").reset_index()
-        return replace(Table.of("cox_table", self.caption, columns, frame), notes=self.notes)
+        return Table.of("cox_table", self.caption, columns, frame, self.notes)
 
     def to_markdown(self) -> str:  # type: ignore[override]
         """As GitHub-flavoured Markdown, with its notes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -289,8 +289,7 @@ class Certificate:
         )
         frame = self.to_frame().assign(guarantee=lambda curves: _up(curves["guarantee"]))
         shown = np.unique(np.linspace(0, len(frame) - 1, _SHOWN).round().astype(int))
-        table = Table.of("certificate", caption, columns, frame.iloc[shown])
-        return replace(table, notes=(self.summary(),))
+        return Table.of("certificate", caption, columns, frame.iloc[shown], (self.summary(),))
 
     def __repr__(self) -> str:
         return self.to_table().to_text()

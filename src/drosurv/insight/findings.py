@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -246,7 +246,7 @@ class WorstOff:
             Column("stability", "Found again", "share"),
             Column("verdict", "Verdict"),
         )
-        return replace(Table.of("worst_off", self.status, columns, self.to_frame()), notes=(self.note,))
+        return Table.of("worst_off", self.status, columns, self.to_frame(), (self.note,))
 
     def to_markdown(self) -> str:
         """The status, and a table of the rules with harm measured on patients not used to find them."""

@@ -22,18 +22,9 @@ _KINDS: dict[str, Kind] = {"i": "count", "u": "count", "f": "value"}
 
 @dataclass(frozen=True)
 class Column:
-    """One column as a reader sees it.
+    """One column as a reader sees it: the name of the value in the rows, the heading, and how the value is written.
 
-    Attributes
-    ----------
-    key : str
-        Name of the value in the rows.
-    label : str or Text
-        Heading.
-    kind : {"text", "count", "share", "points", "signed_points", "value", "p_value", "time"}
-        How the value is written; points are percentage points.
-    interval : pair of str, optional
-        Names of the ends of the value's interval in the rows, written behind it.
+    Behind it stands its interval, if the rows have one: the names of its ends.
     """
 
     key: str
@@ -82,22 +73,10 @@ class Column:
 class Table:
     """Rows with a caption; every view is made from these.
 
-    Attributes
-    ----------
-    key : str
-        Name of the table in files and in JSON.
-    caption : str
-        What the rows are.
-    columns : tuple of Column
-        What a reader sees, in order; the first names the row.
-    rows : tuple of dict
-        Plain Python values: texts, numbers, None for what is not known. A row may hold more than is shown. A
-        :class:`Text` is Markdown already.
-    notes : tuple of str
-        What a reader must know to read the cells.
+    The key is its name in files and in JSON. Columns are what a reader sees, in order; the first names the row. Rows
+    hold plain Python values: texts, numbers, None for what is not known, and may hold more than is shown; a
+    :class:`Text` is Markdown already. Notes say what a reader must know to read the cells.
 
-    Examples
-    --------
     >>> from drosurv.presentation import Column, Table
     >>> columns = (Column("group", "group"), Column("c", "c-index", "value", ("low", "high")))
     >>> table = Table("by_group", "Groups", columns, ({"group": "a", "c": 0.7, "low": 0.6, "high": 0.8},))
@@ -114,10 +93,12 @@ class Table:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, key: str, caption: str, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
+    def of(
+        cls, key: str, caption: str, columns: Sequence[Column], frame: pd.DataFrame, notes: Sequence[str] = ()
+    ) -> Table:
         """From a DataFrame that has at least the columns' values; others are left out."""
         wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
-        return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])))
+        return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])), tuple(notes))
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame, caption: str = "", key: str = "table") -> Table:

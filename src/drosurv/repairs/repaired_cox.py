@@ -160,8 +160,7 @@ class RepairedCox(RepairedPredictions):
                 parts.append(expected_of_fitted(curves, target.take(out), self._times))
                 at_edges[out] = cumulative_hazard(curves, edges)
             expected = Expected.joined(parts, folds).held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
-            self._find(expected, tables, folds, progress)
-        self._mention(clusters)
+            self._find(expected, tables, folds, clusters, progress)
         if self.repairs_:
             self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, self.held_out_, target)
         return self
@@ -179,8 +178,7 @@ class RepairedCox(RepairedPredictions):
         rng = np.random.default_rng(self.random_state)
         folds = draw_folds(len(target), self.folds, rng, clusters=clusters)
         with bar("", shown=self.verbose) as progress:
-            self._find(expected, tables, folds, progress, frozen=True)
-        self._mention(clusters)
+            self._find(expected, tables, folds, clusters, progress, frozen=True)
         return self
 
     def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -241,6 +239,7 @@ class RepairedCox(RepairedPredictions):
         expected: Expected,
         tables: tuple[pd.DataFrame, pd.DataFrame],
         folds: NDArray[np.intp],
+        clusters: Any,
         progress: Told,
         *,
         frozen: bool = False,
@@ -267,9 +266,6 @@ class RepairedCox(RepairedPredictions):
         if accepted:
             self.held_out_ = accepted[-1].r_after
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
-
-    def _mention(self, clusters: Any) -> None:
-        """Say that rows were counted, where some are of one patient."""
         n_clusters = self.n_patients_ if clusters is None else pd.Series(np.asarray(clusters)).nunique()
         if n_clusters < self.n_patients_:
             self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."

@@ -130,7 +130,8 @@ SECTION = Section(
 <p>Survival that the model predicts, beside what was observed, in each group.
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
-observed</span>. Below, a dot is the difference of the two, the bar its {{ report.level }} interval.</p>
+observed</span></p>
+<p>Below, a dot is the difference of the two, the bar its {{ report.level }} interval.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
