@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,8 @@ _LABELS = {
 }
 
 
-class Searched(Protocol):
-    """What pictures need of a finished search."""
+class SearchPlots:
+    """Pictures of a finished search, from its tables, its rule and its choice."""
 
     results_: pd.DataFrame
     control_: pd.DataFrame
@@ -36,74 +36,82 @@ class Searched(Protocol):
     rule_: SelectionRule
     best_index_: int
 
+    def plot_front(self, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
+        """Draw the c-index against a disparity.
 
-def plot_front(search: Searched, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
-    """Draw the c-index against a disparity.
+        Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
+        beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores
+        multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
+        they are. The vertical line is the accuracy budget, where the rule has one.
+        """
+        check_is_fitted(self, "results_")
+        ax = axes_or_new(ax)
+        results = _with(self.results_, "concordance_index", minimise)
+        x, y = numbers(results, "concordance_index", minimise)
+        reach = _reach(results, "concordance_index")
+        ax.errorbar(
+            x, y, xerr=reach, yerr=_reach(results, minimise),
+            fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, zorder=1,
+            label="settings" if reach is None else "settings, 95 % interval",
+        )  # fmt: skip
+        front = pareto_front(results, minimise=minimise)
+        ax.plot(
+            *numbers(front, "concordance_index", minimise), "o-", color=_FRONT, markersize=5, zorder=2,
+            label="no other setting beats both",
+        )  # fmt: skip
+        control = self.control_
+        if minimise in control:
+            accuracy, heights = numbers(control, "concordance_index", minimise)
+            ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
+            ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
+        bar = self._budget()
+        if bar is not None:
+            ax.axvline(bar, color="grey", linewidth=0.8, label="accuracy budget")
+        return self._finished(ax, results, "concordance_index", minimise)
 
-    Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
-    beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores
-    multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
-    they are. The vertical line is the accuracy budget, where the rule has one.
-    """
-    check_is_fitted(search, "results_")
-    ax = axes_or_new(ax)
-    results = _with(search.results_, "concordance_index", minimise)
-    x, y = numbers(results, "concordance_index", minimise)
-    reach = _reach(results, "concordance_index")
-    ax.errorbar(
-        x, y, xerr=reach, yerr=_reach(results, minimise),
-        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, zorder=1,
-        label="settings" if reach is None else "settings, 95 % interval",
-    )  # fmt: skip
-    front = pareto_front(results, minimise=minimise)
-    ax.plot(
-        *numbers(front, "concordance_index", minimise), "o-", color=_FRONT, markersize=5, zorder=2,
-        label="no other setting beats both",
-    )  # fmt: skip
-    control = search.control_
-    if minimise in control:
-        accuracy, heights = numbers(control, "concordance_index", minimise)
-        ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
-        ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
-    bar = _budget(search)
-    if bar is not None:
-        ax.axvline(bar, color="grey", linewidth=0.8, label="accuracy budget")
-    _ring(ax, results, search.best_index_, "concordance_index", minimise)
-    return _finish(ax, "concordance_index", minimise)
+    def plot_shrinkage(self, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
+        """Draw a disparity against the share of the unregularised model's gain over no model at all.
 
+        The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
+        the line has bought its low disparity by saying less, and nothing else; one below it has done better.
+        """
+        check_is_fitted(self, "results_")
+        ax = axes_or_new(ax)
+        results = _with(self.results_, "gain_share", minimise)
+        control = _with(self.control_, "gain_share", minimise)
+        ax.plot(
+            *numbers(control, "gain_share", minimise), "x-", color=_PLAIN, markersize=5,
+            label="unregularised model x c",
+        )  # fmt: skip
+        x, y = numbers(results, "gain_share", minimise)
+        ax.errorbar(
+            x, y, yerr=_reach(results, minimise),
+            fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, label="settings",
+        )  # fmt: skip
+        ax.axvline(0.0, color="grey", linewidth=0.8)
+        return self._finished(ax, results, "gain_share", minimise)
 
-def plot_shrinkage(search: Searched, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
-    """Draw a disparity against the share of the unregularised model's gain over no model at all.
+    def _budget(self) -> float | None:
+        """The least c-index that the rule allows, where it has such a budget."""
+        rule = self.rule_
+        if isinstance(rule, CarefulBudget):
+            return (1 - rule.tolerance) * float(self.reference_["concordance_index"])
+        if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
+            return (1 - rule.tolerance) * rule.reference
+        return None
 
-    The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
-    the line has bought its low disparity by saying less, and nothing else; one below it has done better.
-    """
-    check_is_fitted(search, "results_")
-    ax = axes_or_new(ax)
-    results = _with(search.results_, "gain_share", minimise)
-    control = _with(search.control_, "gain_share", minimise)
-    ax.plot(
-        *numbers(control, "gain_share", minimise), "x-", color=_PLAIN, markersize=5,
-        label="unregularised model x c",
-    )  # fmt: skip
-    x, y = numbers(results, "gain_share", minimise)
-    ax.errorbar(
-        x, y, yerr=_reach(results, minimise),
-        fmt="o", markersize=4, color=_SETTING, elinewidth=0.6, label="settings",
-    )  # fmt: skip
-    ax.axvline(0.0, color="grey", linewidth=0.8)
-    _ring(ax, results, search.best_index_, "gain_share", minimise)
-    return _finish(ax, "gain_share", minimise)
-
-
-def _budget(search: Searched) -> float | None:
-    """The least c-index that the rule allows, where it has such a budget."""
-    rule = search.rule_
-    if isinstance(rule, CarefulBudget):
-        return (1 - rule.tolerance) * float(search.reference_["concordance_index"])
-    if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
-        return (1 - rule.tolerance) * rule.reference
-    return None
+    def _finished(self, ax: Axes, results: pd.DataFrame, x: str, y: str) -> Axes:
+        """The picture with a ring around the chosen setting, where it is among the results, and words."""
+        if self.best_index_ in results.index:
+            row = results.loc[self.best_index_]
+            ax.plot(
+                [row[x]], [row[y]], "o", markersize=11, markerfacecolor="none", markeredgecolor=_CHOSEN, zorder=3,
+                label="chosen",
+            )  # fmt: skip
+        ax.set_xlabel(_LABELS.get(x, x.replace("_", " ")))
+        ax.set_ylabel(_LABELS.get(y, y.replace("_", " ")))
+        ax.legend(fontsize="small")
+        return ax
 
 
 def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
@@ -121,19 +129,3 @@ def _reach(table: pd.DataFrame, name: str) -> FloatArray | None:
         return None
     value, low, high = numbers(table, name, f"{name}_low", f"{name}_high")
     return np.nan_to_num(np.maximum(np.stack([value - low, high - value]), 0.0))
-
-
-def _ring(ax: Axes, results: pd.DataFrame, chosen: int, x: str, y: str) -> None:
-    if chosen in results.index:
-        row = results.loc[chosen]
-        ax.plot(
-            [row[x]], [row[y]], "o", markersize=11, markerfacecolor="none", markeredgecolor=_CHOSEN, zorder=3,
-            label="chosen",
-        )  # fmt: skip
-
-
-def _finish(ax: Axes, x: str, y: str) -> Axes:
-    ax.set_xlabel(_LABELS.get(x, x.replace("_", " ")))
-    ax.set_ylabel(_LABELS.get(y, y.replace("_", " ")))
-    ax.legend(fontsize="small")
-    return ax

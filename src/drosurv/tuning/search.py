@@ -30,7 +30,7 @@ from drosurv.tuning.folds import Fold, parse_folds
 from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
-from drosurv.tuning.plots import plot_front, plot_shrinkage
+from drosurv.tuning.plots import SearchPlots
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
 from drosurv.tuning.search_tables import FACTOR, paired_differences, setting_table, with_plain
 
@@ -42,7 +42,7 @@ FACTORS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
 
 
 @dataclass(eq=False, repr=False)
-class GridSearch(MetaEstimatorMixin, BaseEstimator):
+class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
     """Tune any estimator of drosurv over a grid, under an accuracy budget or any other rule.
 
     Settings that may share a batch are trained as one. Each is scored on folds or on one validation part,
@@ -320,6 +320,3 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         # Of a Pipeline, scikit-survival passes curves on as well.
         return self.best_estimator_
-
-    plot_front = plot_front
-    plot_shrinkage = plot_shrinkage
