@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, DROCox, Surv
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.errors import Argument, ArgumentError, ArgumentWarning, require
 
 
 def spelled(argument):
@@ -50,6 +50,13 @@ def test_an_argument_that_is_not_as_it_must_be():
     error = ArgumentError.must("alpha", "lie in (0, 1]", 0, "pass a share such as 0.2")
     assert str(error) == "alpha must lie in (0, 1], got 0: pass a share such as 0.2."
     assert (error.argument, error.value) == ("alpha", 0)
+
+
+def test_what_is_required_is_an_error_only_where_it_does_not_hold():
+    require(True, "alpha", "lie in (0, 1]", 0.5)
+    with pytest.raises(ArgumentError, match=r"^alpha must lie in \(0, 1\], got 2: pass a share\.$") as found:
+        require(False, "alpha", "lie in (0, 1]", 2, "pass a share")
+    assert (found.value.argument, found.value.value) == ("alpha", 2)
 
 
 def test_it_is_a_value_error_and_survives_pickling():

@@ -91,6 +91,12 @@ class ArgumentError(Worded, ValueError):
         return error
 
 
+def require(holds: object, name: str, wanted: str, got: Any, *remedy: str | Argument) -> None:
+    """Raise :meth:`ArgumentError.must` unless it holds."""
+    if not holds:
+        raise ArgumentError.must(name, wanted, got, *remedy)
+
+
 class ArgumentWarning(Worded, UserWarning):
     """Something to look at, with the arguments that change it."""
 

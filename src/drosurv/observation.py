@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import Argument, ArgumentError, require, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
 # So many strata without events are named.
@@ -106,8 +106,7 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     if array.dtype.kind not in "biuf":
         raise ArgumentError(f"{Argument(name)} must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)
-    if array.shape != (n,):
-        raise ArgumentError.must(name, f"have one value per row, shape ({n},)", array.shape)
+    require(array.shape == (n,), name, f"have one value per row, shape ({n},)", array.shape)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
         raise ArgumentError(
@@ -131,8 +130,7 @@ def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatA
 def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ...]]:
     """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
     given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
-    if given.shape != (n,):
-        raise ArgumentError.must(name, f"have one label per row, shape ({n},)", given.shape)
+    require(given.shape == (n,), name, f"have one label per row, shape ({n},)", given.shape)
     series = pd.Series(given)
     missing = np.flatnonzero(series.isna())
     if len(missing):

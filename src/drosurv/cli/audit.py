@@ -11,7 +11,7 @@ import typer
 from drosurv.cli.messages import printable, say
 from drosurv.cli.options import FileOptions, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
@@ -230,6 +230,5 @@ def _share(text: str) -> float:
         share = float(text)
     except ValueError:
         share = 0.0
-    if not 0 < share <= 1:
-        raise ArgumentError.must("alphas", "be shares in (0, 1], such as 1,0.5,0.2", text)
+    require(0 < share <= 1, "alphas", "be shares in (0, 1], such as 1,0.5,0.2", text)
     return share

@@ -10,7 +10,7 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.presentation import moment, unit_in, write_figure
 
 # Group sizes that fit on a terminal; --json and -o give the whole curves.
@@ -47,8 +47,7 @@ def certify(
 
     check_outputs([output, plot], [model, data])
     check_picture(plot)
-    if not 0 < horizon < float("inf"):
-        raise ArgumentError.must("horizon", "be a time above 0, such as 24", horizon)
+    require(0 < horizon < float("inf"), "horizon", "be a time above 0, such as 24", horizon)
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), **asdict(target))

@@ -13,7 +13,7 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import Names, TrainingTable, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def tune(
         raise ValueError(
             f"--folds must be at least 2, got {folds}; for a single part pass --validation SHARE."
         )
-    if jobs == 0:
-        raise ArgumentError.must("jobs", "be at least 1, or -1 for one per processor core", jobs)
+    require(jobs != 0, "jobs", "be at least 1, or -1 for one per processor core", jobs)
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
@@ -115,8 +114,7 @@ def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
     """A rule by its name on the command line."""
     from drosurv.tuning import AccuracyBudget, BestScore, CarefulBudget, OneStandardError, ParetoPoint
 
-    if not 0 <= tolerance < 1:
-        raise ArgumentError.must("tolerance", "be a share in [0, 1)", tolerance)
+    require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
     rules: dict[str, Callable[[], SelectionRule]] = {
         "careful": partial(CarefulBudget, tolerance=tolerance, minimise=minimise),
         "budget": partial(AccuracyBudget, tolerance=tolerance, minimise=minimise),
@@ -124,8 +122,7 @@ def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
         "one-se": partial(OneStandardError, minimise=minimise),
         "pareto": partial(ParetoPoint, minimise=minimise),
     }
-    if name not in rules:
-        raise ArgumentError.must("rule", f"be one of {', '.join(rules)}", name)
+    require(name in rules, "rule", f"be one of {', '.join(rules)}", name)
     return rules[name]()
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.target import BoolArray, FloatArray
 
 
@@ -34,8 +34,7 @@ class Columns(NamedTuple):
             ("sample_weight", [] if weight is None else [weight]),
         ):
             for name in names:
-                if name not in found:
-                    raise ArgumentError.must(argument, f"be among the columns {list(found)}", name)
+                require(name in found, argument, f"be among the columns {list(found)}", name)
         if not wanted:
             raise ArgumentError.must("features", "leave columns beside time, event and weight", features)
         return cls(time, event, tuple(wanted), weight)

@@ -16,7 +16,7 @@ from drosurv.distributed.cluster import DaskParts
 from drosurv.distributed.columns import Columns
 from drosurv.distributed.shelf import ParquetParts
 from drosurv.distributed.sorting import Layout, Outline, cut_times
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators.over_slabs import SlabCohort, SolvedOverSlabs, train_over_slabs
 
 Estimator = TypeVar("Estimator")
@@ -95,8 +95,7 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
 
 def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
     """Who is scored against whom, and how many there are."""
-    if not any(part.n for part in outlines):
-        raise ArgumentError.must("data", "hold at least one patient", 0)
+    require(any(part.n for part in outlines), "data", "hold at least one patient", 0)
     flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
         raise ValueError("data contains no event: every patient is censored, so there is nothing to learn.")

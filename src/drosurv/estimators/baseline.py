@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.target import FloatArray, IntArray, Target
@@ -109,8 +109,7 @@ class Baseline:
                 "patient."
             )
         given = np.asarray(labels, dtype=object)
-        if given.shape != (n,):
-            raise ArgumentError.must("strata", f"have one label per row, shape ({n},)", given.shape)
+        require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
         place = {label: k for k, label in enumerate(self.strata)}
         unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
         if unknown:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.baseline import checked_times
 from drosurv.estimators.discrete_time_hazard import along, interval_ends
 from drosurv.estimators.fitted import Fitted
@@ -70,8 +70,7 @@ class DeepHit(RobustEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
-        if self.network == "trees":
-            raise ArgumentError.must("network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
+        require(self.network != "trees", "network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
                 f"{Argument('alpha', self.alpha)} needs {Argument('split', True)}: DeepHit's ranking compares "

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
@@ -86,8 +86,7 @@ class NetworkEstimator(CoefficientInference):
             )
         if self.network == "trees":
             lightgbm()
-            if self.solver != "auto":
-                raise ArgumentError.must("solver", "be 'auto' for trees, which are grown", self.solver)
+            require(self.solver == "auto", "solver", "be 'auto' for trees, which are grown", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
                 f"{Argument('solver', 'convex')} needs {Argument('network', 'linear')}: other networks are not "
@@ -120,8 +119,7 @@ class NetworkEstimator(CoefficientInference):
         if not 0 < self.validation_fraction < 1:
             raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
         check_count("n_iter_no_change", self.n_iter_no_change)
-        if not 0 <= self.dropout < 1:
-            raise ArgumentError.must("dropout", "lie in [0, 1)", self.dropout)
+        require(0 <= self.dropout < 1, "dropout", "lie in [0, 1)", self.dropout)
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
         if self.early_stopping is True and self._uses_convex:
             raise ArgumentError(

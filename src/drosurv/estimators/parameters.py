@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 
 
 def check_choice(name: str, value: Any, choices: Sequence[object]) -> None:
     """Reject what is none of the choices."""
-    if value not in choices:
-        raise ArgumentError.must(name, f"be one of {choices}", value)
+    require(value in choices, name, f"be one of {choices}", value)
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:

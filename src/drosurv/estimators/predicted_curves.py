@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.baseline import Baseline, Curves, step_functions
 from drosurv.target import FloatArray
 
@@ -145,8 +145,7 @@ class PredictedCurves:
         q : float
             Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
         """
-        if not 0 < q < 1:
-            raise ArgumentError.must("q", "lie between 0 and 1", q)
+        require(0 < q < 1, "q", "lie between 0 and 1", q)
         after = given.pop("conditional_after", None)
         spent = np.zeros(len(X)) if after is None else self._spent(X, after, **given)
         return self._reached(X, (1.0 - q) * np.exp(-spent), given)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.target import FloatArray
 
 # Rows that are scored at once, in double precision.
@@ -55,6 +55,5 @@ def tensor_scores(coefficients: FloatArray, X: Any) -> FloatArray:
     theta = torch.as_tensor(coefficients, dtype=torch.float64, device=X.device)
     parts = [part.double() @ theta for part in X.split(_ROWS)]
     scores: FloatArray = torch.cat(parts).cpu().numpy()
-    if not np.isfinite(scores).all():
-        raise ArgumentError.must("X", "hold finite numbers", "NaN or infinity")
+    require(np.isfinite(scores).all(), "X", "hold finite numbers", "NaN or infinity")
     return scores

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
@@ -60,8 +60,7 @@ def calibration_plot(
     rows = _of_attribute(result.calibration, attribute)
     if horizon is not None:
         rows = rows[rows["horizon"] == horizon]
-        if len(rows) == 0:
-            raise ArgumentError.must("horizon", f"be one of {list(result.settings.horizons)}", horizon)
+        require(len(rows) != 0, "horizon", f"be one of {list(result.settings.horizons)}", horizon)
     ax = axes_or_new(ax, width=4.5, height=4.5)
     ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
@@ -138,8 +137,7 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
     if len(table) == 0:
         raise ArgumentError("the model gave no survival curves to draw.")
     rows = table[table["attribute"] == attribute]
-    if len(rows) == 0:
-        raise ArgumentError.must("attribute", f"be one of {table['attribute'].unique().tolist()}", attribute)
+    require(len(rows) != 0, "attribute", f"be one of {table['attribute'].unique().tolist()}", attribute)
     return rows
 
 

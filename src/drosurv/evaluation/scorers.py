@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
@@ -60,8 +60,7 @@ class SurvivalScorer:
     """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; what it takes, see :func:`get_scorer`."""
 
     def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
-        if name not in known_scores():
-            raise ArgumentError.must("name", f"be one of {sorted(known_scores())}", name)
+        require(name in known_scores(), "name", f"be one of {sorted(known_scores())}", name)
         self.name, self.y_train, self.intersections = name, y_train, intersections
 
     def __repr__(self) -> str:

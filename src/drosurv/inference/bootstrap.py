@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
@@ -124,10 +124,8 @@ def bootstrap(
     >>> bool(interval.low < interval.estimate < interval.high)
     True
     """
-    if replicates < 2:
-        raise ArgumentError.must("replicates", "be at least 2", replicates)
-    if resample not in ("weights", "rows"):
-        raise ArgumentError.must("resample", "be 'weights' or 'rows'", resample)
+    require(replicates >= 2, "replicates", "be at least 2", replicates)
+    require(resample in ("weights", "rows"), "resample", "be 'weights' or 'rows'", resample)
     everyone = np.ones(n) if resample == "weights" else np.arange(n)
     estimate = np.atleast_1d(np.asarray(statistic(everyone), dtype=np.float64))
     streams = seed_sequence(random_state)
@@ -142,10 +140,8 @@ def bootstrap(
 
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:
     """Interval of one value from its replicates (replicates,), of which those that are NaN are left out."""
-    if not 0 < level < 1:
-        raise ArgumentError.must("level", "lie between 0 and 1", level)
-    if method not in ("percentile", "basic"):
-        raise ArgumentError.must("method", "be 'percentile' or 'basic'", method)
+    require(0 < level < 1, "level", "lie between 0 and 1", level)
+    require(method in ("percentile", "basic"), "method", "be 'percentile' or 'basic'", method)
     defined = draws[~np.isnan(draws)]
     undefined = len(draws) - len(defined)
     if len(defined) < 2 or np.isnan(estimate):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
@@ -90,8 +90,7 @@ def certify(
     0.62
     """
     target = parse_target(y)
-    if not 0.5 <= confidence < 1:
-        raise ArgumentError.must("confidence", "lie in [0.5, 1)", confidence)
+    require(0.5 <= confidence < 1, "confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(
             f"{Argument('y')}: {len(target)} held-out patients say too little about subgroups; give at least "
@@ -142,8 +141,7 @@ def _covariates(X: Any, n: int) -> FloatArray:
 
 def _shares(name: str, values: ArrayLike) -> FloatArray:
     shares = np.asarray(values, dtype=np.float64)
-    if not ((shares > 0) & (shares <= 1)).all():
-        raise ArgumentError.must(name, "be shares of patients in (0, 1]", values)
+    require(((shares > 0) & (shares <= 1)).all(), name, "be shares of patients in (0, 1]", values)
     return shares
 
 
@@ -225,8 +223,7 @@ class Certificate:
         float or None
             None if not even the whole population stays within it.
         """
-        if not np.isfinite(tolerance):
-            raise ArgumentError.must("tolerance", "be a finite mean loss", tolerance)
+        require(np.isfinite(tolerance), "tolerance", "be a finite mean loss", tolerance)
         if which == "estimate":
             within = self.curve.high <= tolerance
             kept = np.flatnonzero(np.logical_and.accumulate(within[::-1])[::-1])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.insight.rules import Comparison, Condition, Rule
 from drosurv.target import BoolArray, FloatArray
 
@@ -133,8 +133,7 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
         table = X.reset_index(drop=True)
     else:
         values = np.asarray(X)
-        if values.ndim != 2:
-            raise ArgumentError.must("X", "be a table with one row per patient", values.shape)
+        require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
         known = names is not None and len(names) == values.shape[1]
         table = pd.DataFrame(
             values, columns=list(names) if known else [f"x{j + 1}" for j in range(values.shape[1])]

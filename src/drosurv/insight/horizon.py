@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -44,8 +44,7 @@ def outcomes_at(
     with G from the training set, whose follow-up is given. "worst_case": everyone has weight 1, and patients censored
     before t take whichever status makes the loss of their predicted survival (n,) larger.
     """
-    if censoring not in get_args(Censoring):
-        raise ArgumentError.must("censoring", 'be "ipcw" or "worst_case"', censoring)
+    require(censoring in get_args(Censoring), "censoring", 'be "ipcw" or "worst_case"', censoring)
     if not 0 < horizon < target.time.max():
         raise ArgumentError(
             f"{Argument('horizon', horizon)} lies outside the follow-up of y: it must be positive and below "

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.inference import draw_folds
 from drosurv.insight.borne_harm import HarmFinder
 from drosurv.insight.coded_table import CodedTable, readable_table
@@ -105,12 +105,10 @@ def worst_off(
     target = parse_target(y)
     names = getattr(model, "feature_names_in_", None)
     table = readable_table(X if features is None else features, len(target), names)
-    if kind not in get_args(Wrong):
-        raise ArgumentError.must("kind", f"be one of {get_args(Wrong)}", kind)
+    require(kind in get_args(Wrong), "kind", f"be one of {get_args(Wrong)}", kind)
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
-    if not 0.5 < confidence < 1:
-        raise ArgumentError.must("confidence", "lie between 0.5 and 1", confidence)
+    require(0.5 < confidence < 1, "confidence", "lie between 0.5 and 1", confidence)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ArgumentError(
             f"{len(target)} patients in {n_folds} folds cannot hold two groups of {Argument('min_group', min_group)}; "

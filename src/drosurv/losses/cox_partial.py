@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
 from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
@@ -229,8 +229,7 @@ def cox_partial(
     """
     import torch
 
-    if ties not in TIES:
-        raise ArgumentError.must("ties", f"be one of {TIES}", ties)
+    require(ties in TIES, "ties", f"be one of {TIES}", ties)
     sets = TorchRiskSets.of(event, time)
     losses = sets.losses(log_risk, weight, ties)
     return torch.empty_like(losses).scatter(-1, sets.order.expand(losses.shape), losses)

@@ -13,7 +13,7 @@ import numpy as np
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum_within_groups
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.individual import pairwise_hinge_sum
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -212,14 +212,12 @@ def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: 
 
 def is_table(convention: Convention) -> bool:
     """Whether the convention is that of the published tables."""
-    if convention not in ("paper", "table"):
-        raise ArgumentError.must("convention", "be 'paper' or 'table'", convention)
+    require(convention in ("paper", "table"), "convention", "be 'paper' or 'table'", convention)
     return convention == "table"
 
 
 def _parse_scale(scale: float) -> float:
-    if not (np.isfinite(scale) and scale >= 0):
-        raise ArgumentError.must("scale", "be a finite number >= 0", scale)
+    require(np.isfinite(scale) and scale >= 0, "scale", "be a finite number >= 0", scale)
     return float(scale)
 
 

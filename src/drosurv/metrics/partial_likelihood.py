@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.metrics.cox_newton import log_likelihood
 from drosurv.metrics.scores import parse_scored, warn_undefined
 
@@ -48,8 +48,7 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
     >>> log_partial_likelihood(y, [0.0, 0.0])
     -0.6931471805599453
     """
-    if per not in ("event", "patient"):
-        raise ArgumentError.must("per", "be 'event' or 'patient'", per)
+    require(per in ("event", "patient"), "per", "be 'event' or 'patient'", per)
     scored = parse_scored(y, risk, sample_weight)
     events = float(scored.weight[scored.target.event].sum())
     if events == 0:

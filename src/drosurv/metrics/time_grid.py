@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -66,8 +66,7 @@ def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Gr
 
 
 def _is_inside(grid: Grid) -> bool:
-    if grid not in ("inside", "table"):
-        raise ArgumentError.must("grid", "be 'inside' or 'table'", grid)
+    require(grid in ("inside", "table"), "grid", "be 'inside' or 'table'", grid)
     return grid == "inside"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
 from drosurv.objectives.mean import Mean
@@ -22,8 +22,7 @@ _CONSTANTS = {"chi2": "tight", "paper": "paper"}
 
 def check_ball(ball: str, allowed: tuple[str, ...] = BALLS) -> None:
     """Reject a name that stands for no ball."""
-    if ball not in allowed:
-        raise ArgumentError.must("ball", f"be one of {allowed}", ball)
+    require(ball in allowed, "ball", f"be one of {allowed}", ball)
 
 
 def ball_objective(ball: str, alphas: FloatArray) -> FromSums:

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
 from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
 from drosurv.objectives.tilt import Spread, Tilt, chi_square_at
@@ -42,8 +42,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
 
 def _squared(alphas: Any, constant: str) -> Any:
     """C^2 of checked alphas of NumPy or torch."""
-    if constant not in CONSTANTS:
-        raise ArgumentError.must("constant", f"be one of {CONSTANTS}", constant)
+    require(constant in CONSTANTS, "constant", f"be one of {CONSTANTS}", constant)
     return 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.paper.methods import AS_PUBLISHED, METHODS, Method
 from drosurv.paper.unit import Protocol, Unit
 
@@ -130,8 +130,7 @@ def plan_units(
         raise ArgumentError(
             f"{Argument('methods', unknown[0])} is not a method; choose from {', '.join(METHODS)}."
         )
-    if repeats < 1:
-        raise ArgumentError.must("repeats", "be at least 1", repeats)
+    require(repeats >= 1, "repeats", "be at least 1", repeats)
     protocol = protocol or Protocol()
     needed: dict[str, set[str]] = {}
     for experiment in experiments:

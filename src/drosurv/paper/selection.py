@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.paper.methods import METHODS, Method
 from drosurv.paper.plan import TUNINGS, Experiment
 from drosurv.paper.result import CONTROLS, PARAMETERS
@@ -62,8 +62,7 @@ def choose_settings(
 
 def parse_select_on(value: str) -> SelectOn:
     """The part that a choice looks at, checked."""
-    if value not in get_args(SelectOn):
-        raise ArgumentError.must("select_on", "be 'validation' or 'test'", value)
+    require(value in get_args(SelectOn), "select_on", "be 'validation' or 'test'", value)
     return cast(SelectOn, value)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task
 from drosurv.target import FloatArray
@@ -80,8 +80,7 @@ def work_through(
     all is done in this process. Under a ``joblib.parallel_config`` its backend decides: with Dask's, units are
     evaluated by the workers of a cluster, and stored here.
     """
-    if n_jobs < 1:
-        raise ArgumentError.must("n_jobs", "be at least 1", n_jobs)
+    require(n_jobs >= 1, "n_jobs", "be at least 1", n_jobs)
     units = list(dict.fromkeys(units))
     clock = _Clock(n_jobs)
     waiting = []

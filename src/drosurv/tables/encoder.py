@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import Argument, ArgumentError, require, warn_caller
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
     CategoryColumn,
@@ -100,8 +100,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : structured array (n,), optional
             Event and time; columns of a DataFrame that give them away are warned about.
         """
-        if self.unseen not in UNSEEN:
-            raise ArgumentError.must("unseen", f"be one of {UNSEEN}", self.unseen)
+        require(self.unseen in UNSEEN, "unseen", f"be one of {UNSEEN}", self.unseen)
         frame = _as_frame(X)
         require_columns(frame, self.categorical, "categorical")
         require_columns(frame, self.drop, "drop")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.files import whole_file
 from drosurv.tables.values import label, labels, shown
 
@@ -142,8 +142,7 @@ def _read_csv(
 ) -> pd.DataFrame:
     """Columns of floats or of text."""
     for name, mark in (("separator", separator), ("decimal", decimal)):
-        if len(mark) != 1:
-            raise ArgumentError.must(name, "be one character", mark)
+        require(len(mark) == 1, name, "be one character", mark)
     if separator == decimal:
         raise ArgumentError(
             f"{Argument('separator', separator)} and {Argument('decimal', decimal)} are the same: change one."

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.target import BoolArray, FloatArray
 from drosurv.tuning.candidates import FOLD, candidates, numbers
 
@@ -248,8 +248,7 @@ class OneStandardError:
 
 def check_share(name: str, share: float) -> None:
     """Refuse a budget that is no share."""
-    if not 0 <= share < 1:
-        raise ArgumentError.must(name, "be in [0, 1)", share, "it is the share to give up")
+    require(0 <= share < 1, name, "be in [0, 1)", share, "it is the share to give up")
 
 
 def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
