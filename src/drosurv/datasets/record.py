@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,9 +100,9 @@ class Record:
             wheel=self.wheel,
         )
 
-    def read(self, path: Path) -> Dataset:
-        """The dataset in a copy of the file."""
-        table, categories = _plain_names(read_pickled_frame(path))
+    def load(self) -> Dataset:
+        """The dataset in the cached file."""
+        table, categories = _plain_names(read_pickled_frame(self.wheel.path))
         for column, value in self.rows.items():
             table = table.loc[table[column] == value]
         table = table.reset_index(drop=True)
