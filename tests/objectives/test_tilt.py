@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drosurv.objectives import ChiSquare, CVaR, Mean
@@ -96,6 +96,8 @@ def test_value_weights_and_curvature_are_those_of_the_objective_that_sees_every_
     st.sampled_from(["chi2", "cvar"]),
     st.floats(-1.0, 51.0) | st.just(np.nan),
 )
+@example([0.0, 0.0, 1e-200], 0.5, "chi2", np.nan)
+@example([0.0, 1e-160, 3e-160], 0.3, "chi2", 2e-160)
 def test_the_value_is_the_objectives_for_any_losses_from_any_start(values, alpha, ball, start):
     losses = np.array(values)
     mass = np.full(len(losses), 1.0 / len(losses))

@@ -16,6 +16,8 @@ import numpy as np
 from drosurv.target import FloatArray
 
 _ROUNDS = 200
+# Losses that differ by less have differences without a square.
+_ALIKE = 1e-150
 # Rounds that narrow down CVaR's threshold at most, and the share of the patients among whom it is then looked for.
 _NARROWINGS = 12
 _FEW = 1e-3
@@ -106,8 +108,8 @@ def chi_square(spread: Spread, constant: float, price: float = 0.0) -> Tilt:
 def _plain_chi_square(spread: Spread, constant: float) -> Tilt:
     sums, highest = spread.sums, spread.highest
     at_top = sums(math.inf, highest, 0.0).above
-    if constant**2 * at_top >= 1.0 - 1e-12:
-        # The losses at the maximum alone fill the ball.
+    if constant**2 * at_top >= 1.0 - 1e-12 or highest - spread.lowest < _ALIKE:
+        # The losses at the maximum alone fill the ball, or all are as good as one.
         return Tilt(highest, highest, highest, 1.0 / at_top, 0.0, border=1.0 / at_top)
     # Jump to the minimiser for the losses now above eta; it may cycle, so the slope's sign keeps a bracket.
     low, high, base = -math.inf, highest, highest
