@@ -11,8 +11,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group, whose
 from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
-from drosurv.presentation import GroupNumber, against_nothing
-from drosurv.presentation.sentences import by_group
+from drosurv.presentation import GroupNumber, sentences
 
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]
 # Of a patient's groups the first of these that holds is the patient's own.
@@ -77,7 +76,7 @@ def standings(evidence: Evidence) -> list[Standing]:
                 of_100=round(100 * row.n / len(evidence.target)),
                 c_index=(row.value, row.low, row.high),
                 reference_c_index=evidence.ranked_by_reference.get(key, np.nan),
-                no_model=against_nothing(gains[key]) if key in gains else unknown,
+                no_model=sentences.against_nothing(gains[key]) if key in gains else unknown,
                 reference="" if evidence.against is None else evidence.against.served(*key),
                 expected=expected,
                 observed=observed,
@@ -115,4 +114,4 @@ def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]
         row for row in result.select(kind="overall") if row.metric in metrics and not np.isnan(row.low)
     )
     numbers = [*(number_of(row, zero) for row in overall), *judged_gains(result, metrics, zero)]
-    return by_group(numbers)
+    return sentences.by_group(numbers)

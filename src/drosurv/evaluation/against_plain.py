@@ -16,13 +16,7 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.inference.resampling import seed_sequence
-from drosurv.presentation import (
-    Statement,
-    Table,
-    comparison_statement,
-    slope_statement,
-    written,
-)
+from drosurv.presentation import Statement, Table, sentences, written
 
 # What a model can be better in: ordering patients, and saying how probable what happened was.
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
@@ -113,13 +107,13 @@ class AgainstPlain:
         if self.same:
             return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
         surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
-        told = comparison_statement(
+        told = sentences.comparison_statement(
             self.better, self.worse, surest, self.reference, known=not self.table.empty
         )
         if not self.slope_is_far:
             return (told,)
         interval = self.slope_low, self.slope_high
-        return told, slope_statement(
+        return told, sentences.slope_statement(
             self.slope, interval, self.plain_slope, self.reference, recalibrated=self.recalibrated
         )
 

@@ -12,22 +12,7 @@ from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Evaluated
 from drosurv.evaluation.rows import Row
 from drosurv.inference import is_beyond_chance, widening
-from drosurv.presentation import (
-    GroupGap,
-    GroupNumber,
-    Statement,
-    against_nothing,
-    calibration_statements,
-    gap_statements,
-    harm_statements,
-    imparity_statements,
-    moment,
-    overall_statement,
-    plain,
-    plain_rows,
-    shrinkage_statements,
-    small_group_statements,
-)
+from drosurv.presentation import GroupGap, GroupNumber, Statement, moment, plain, plain_rows, sentences
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _ADJUSTED = ("low_adjusted", "high_adjusted")
@@ -45,13 +30,17 @@ def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[
     off = own.get("calibration_difference")
     everybody = None if off is None else number_of(off)
     return (
-        overall_statement(first.n, first.events, numbers),
-        *(gap_statements(ranked, any_groups=bool(result.attributes)) if "concordance_index" in own else ()),
-        *imparity_statements(judged_gaps(result, "concordance_imparity")),
-        *harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
-        *calibration_statements(judged_calibration(result), at, everybody),
+        sentences.overall_statement(first.n, first.events, numbers),
+        *(
+            sentences.gap_statements(ranked, any_groups=bool(result.attributes))
+            if "concordance_index" in own
+            else ()
+        ),
+        *sentences.imparity_statements(judged_gaps(result, "concordance_imparity")),
+        *sentences.harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
+        *sentences.calibration_statements(judged_calibration(result), at, everybody),
         *_shrinkage(own, result.control, reference),
-        *small_group_statements(result.small_groups),
+        *sentences.small_group_statements(result.small_groups),
     )
 
 
@@ -116,7 +105,7 @@ def harm_records(result: Evaluated) -> list[dict[str, Any]]:
             number_of(row) if row.kind == "overall" else judged.get((row.attribute, row.group, row.metric))
         )
         ends = {} if number is None else {name: getattr(number, name) for name in _ADJUSTED}
-        verdict = "unclear" if number is None else _VERDICTS[against_nothing([number])]
+        verdict = "unclear" if number is None else _VERDICTS[sentences.against_nothing([number])]
         found.append({**asdict(row), **ends, "verdict": verdict})
     return found
 
@@ -152,4 +141,4 @@ def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference:
         return []
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
     kept, slope = own["share_of_gain"].value, own["calibration_slope"].value
-    return shrinkage_statements(kept, slope, control.factor, compared, reference)
+    return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)

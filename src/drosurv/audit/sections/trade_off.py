@@ -13,7 +13,7 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.presentation import Column, Table, attribute_name, first_upper, is_lower, plain, plain_rows
+from drosurv.presentation import Column, Table, attribute_name, first_upper, plain, plain_rows, sentences
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")
@@ -93,7 +93,7 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
     rows = []
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
         scale = per_pair(row["metric"], result.rows[0].n)
-        lower = is_lower(row["model"], row["shrunken"])
+        lower = sentences.is_lower(row["model"], row["shrunken"])
         rows.append(
             {
                 "metric": CATALOGUE[row["metric"]].label,

@@ -22,10 +22,9 @@ from drosurv.presentation import (
     in_years,
     moment,
     plain,
-    small_group_statements,
     written,
 )
-from drosurv.presentation.sentences import chance_text, gap_text
+from drosurv.presentation.sentences import chance_text, gap_text, small_group_statements
 
 # As a cell of the table says it.
 WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
