@@ -11,10 +11,10 @@ from scipy.stats import chi2
 
 from drosurv.errors import require
 from drosurv.metrics.cox_newton import event_probability
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
 # Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
@@ -59,12 +59,30 @@ def calibration_at(
     """
     target = parse_target(y, require_event=False)
     weight = parse_weights(sample_weight, len(target))
-    at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
+    at = parse_horizons("horizons", horizons)
     survival_then = parse_survival(survival, len(target), times).at(at)
     predicted = weighted_mean(survival_then, weight, "mean predicted survival")
-    curve = KaplanMeier.of(target, weight)
+    table = beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target)
+    return table if sample_weight is None else table.assign(low=np.nan, high=np.nan)
+
+
+def parse_horizons(name: str, horizons: Any) -> FloatArray:
+    """One or several finite times, (k,)."""
+    at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
+    require(bool(np.isfinite(at).all()), name, "be finite", horizons)
+    return at
+
+
+def beside_observed(
+    predicted: FloatArray,
+    curve: KaplanMeier | CumulativeIncidence,
+    at: FloatArray,
+    level: float,
+    target: Target,
+) -> pd.DataFrame:
+    """Mean predictions (k,) for the times beside what was observed by then, with its interval and who is left."""
     observed = curve.at(at)
-    low, high = curve.interval(at, level) if sample_weight is None else np.full((2, len(at)), np.nan)
+    low, high = curve.interval(at, level)
     return pd.DataFrame(
         {
             "horizon": at,
@@ -110,7 +128,7 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
     0.1
     """
     target = parse_target(y, require_event=False)
-    t0 = np.array([horizon], dtype=np.float64)
+    t0 = parse_horizons("horizon", horizon)
     predicted = 1.0 - parse_survival(survival, len(target), times).at(t0)[:, 0]
     overall = KaplanMeier.of(target).at(t0)[0]
     if not target.event.any() or np.isnan(overall):

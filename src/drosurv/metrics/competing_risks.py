@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.metrics.calibration import beside_observed, parse_horizons
 from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
@@ -65,7 +66,7 @@ def brier_score_by_cause(
     [0.1]
     """
     causes, target = _parsed(cause, time)
-    times = np.atleast_1d(np.asarray(at, dtype=np.float64))
+    times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     if not (times < follow_up.end).all():
         raise ArgumentError(
@@ -119,26 +120,16 @@ def calibration_by_cause(
     [[0.5, 0.5, 0.625]]
     """
     causes, target = _parsed(cause, time)
-    times = np.atleast_1d(np.asarray(at, dtype=np.float64))
+    times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     weight = parse_weights(sample_weight, len(target))
     entries = None if entry is None else entry_times(entry, target)
     curve = aalen_johansen(causes, target.time, of=of, weight=weight, entry=entries)
     alone = aalen_johansen(causes == of, target.time, weight=weight, entry=entries)
-    observed, mean = curve.at(times), weighted_mean(predicted, weight, "mean predicted incidence")
-    low, high = curve.interval(times, level)
-    return pd.DataFrame(
-        {
-            "horizon": times,
-            "predicted": mean,
-            "observed": observed,
-            "difference": mean - observed,
-            "low": low,
-            "high": high,
-            "others_censored": alone.at(times),
-            "at_risk": (target.time[:, None] > times).sum(axis=0),
-        }
-    )
+    mean = weighted_mean(predicted, weight, "mean predicted incidence")
+    table = beside_observed(mean, curve, times, level, target)
+    table.insert(len(table.columns) - 1, "others_censored", alone.at(times))
+    return table
 
 
 def concordance_by_cause(
