@@ -146,8 +146,7 @@ class Evidence:
         if self.reference is None or self.n_bootstrap < 2:
             return None
         audited = self.stops[self.start]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return beside(
                 (audited.model, audited.X),
                 self.reference,
@@ -166,8 +165,7 @@ class Evidence:
             return {}
         risk, everybody = self._reference_risk, {(EVERYONE, ALL): np.arange(len(self.target))}
         patients = everybody | rows_by_group(self.attributes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return {who: concordance_index(self.y[rows], risk[rows]) for who, rows in patients.items()}
 
     @cached_property

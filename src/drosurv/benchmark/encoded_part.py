@@ -45,8 +45,7 @@ def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]
     """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training."""
     train, test = (dataset.take(np.sort(rows)) for rows in drawn_rows(dataset, TEST_SHARE, seed))
     rare = _rare_levels(train.X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         encoder = TableEncoder().fit(_without(train.X, rare))
         frames = [encoder.transform(_without(part.X, rare)) for part in (train, test)]
     cells = [part.sensitive_features.astype(str).agg(" / ".join, axis="columns") for part in (train, test)]

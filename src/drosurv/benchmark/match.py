@@ -55,9 +55,8 @@ def evaluate_match(match: Match) -> dict[str, Any]:
 
     A method that fails has a result too, with the ``error``: it is not tried again, and hides no other.
     """
-    with one_thread(with_torch=True), warnings.catch_warnings():
+    with one_thread(with_torch=True), warnings.catch_warnings(action="ignore"):
         # Fits that do not converge are judged by what they predict.
-        warnings.simplefilter("ignore")
         train, test = _parts(match.dataset, match.seed * 1000 + match.split)
         start = time.perf_counter()
         try:

@@ -108,9 +108,8 @@ def judge(
     """
     if not (np.isfinite(risk).all() and np.isfinite(survival).all()):
         raise ValueError("the model predicts numbers that are not finite.")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore"):
         # Groups without comparable pairs and scores without spread are NaN here, and said so in the document.
-        warnings.simplefilter("ignore")
         gains = likelihood_gains(train.y, test.y, survival, times)
         expected = _expected(test, survival, times)
         slope = calibration_slope(test.y, risk) if np.ptp(risk) > 0 else float("nan")

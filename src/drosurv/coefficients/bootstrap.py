@@ -43,8 +43,7 @@ def bootstrap_coefficients(
             return None
 
     draws = []
-    with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings(action="ignore"):
         for coef in in_parallel(replicate, n_boot, threads):
             if coef is not None and np.isfinite(coef).all():
                 draws.append(coef)

@@ -87,9 +87,8 @@ class CauseInference(SurvivalModel):
             seen = training.observation
             rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
             plain = clone(self).set_params(alpha=1.0)
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(action="ignore"):
                 # The robust fit has told what there is to tell of the rows.
-                warnings.simplefilter("ignore")
                 plain.fit(training.X, y, training.weight, **rows)
             found = []
             for k, coef in enumerate(plain.coef_, start=1):

@@ -250,8 +250,7 @@ class CoefficientInference(SurvivalEstimator):
     def _plain_coefficients(self, training: Training) -> FloatArray:
         """Of plain Cox on the same patients."""
         recipe = Recipe(partial_likelihood(training, self.ties))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             plan = Schedule("convex", "CoxPH", l2=self.l2)
             found: FloatArray = train([recipe], [training], plan)[0][0].network
         return found

@@ -71,9 +71,8 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
     if not recipe.finds_neighborhoods:
         return recipe
     plain = recipe.plain()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # The plain model is only used to find neighbourhoods: do not warn the user about its training.
-        warnings.simplefilter("ignore", ConvergenceWarning)
         (model, *_) = _train_here(plain, training, replace(schedule, lr=schedule.lr[:1], verbose=False))
     return replace(recipe, neighborhoods=find(model.entries[0]))
 

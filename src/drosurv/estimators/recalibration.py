@@ -29,9 +29,8 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
     """
     fold = folds(training)
     scores = np.empty(len(fold))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore"):
         # Training on everybody has given these warnings already.
-        warnings.simplefilter("ignore")
         for k in range(N_FOLDS):
             rows, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if not len(held):
@@ -79,8 +78,7 @@ def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -
     observed = Target(target.event, target.time, target.entry, within.reshape(-1).astype(np.intp))
     loss = CoxPartial(observed, ties, training.weight, training.observation.offset)
     one = replace(training, X=(scores / spread)[:, None], target=observed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         ((found,),) = train([Recipe(loss)], [one], Schedule("convex", "recalibration"))
     return np.inf if found.status == "separated" else float(found.network[0]) / spread
 

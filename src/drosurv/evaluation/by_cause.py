@@ -109,9 +109,8 @@ def evaluate_by_cause(
             table.loc[known, "brier"] = brier_score_by_cause(
                 follow_up, causes, seen, incidence[np.ix_(own, known)], times[known], of=cause
             )
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
                 # A group without a comparable pair has no number, which the table shows.
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
                 table["c_index"] = concordance_by_cause(causes, seen, risk[own], of=cause)
             table["patients"], table["events"] = len(own), int((causes == cause).sum())
             rows.append(table.assign(cause=cause, attribute=attribute, group=group))

@@ -251,8 +251,7 @@ class SurvivalMetricFrame:
         cells = self._cells(attributes)
         found = pd.DataFrame(np.nan, _index(attributes), list(self._functions))
         undefined = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             for k, (key, rows) in enumerate(cells.items()):
                 if len(rows) == 0:
                     continue

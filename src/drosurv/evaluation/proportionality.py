@@ -38,8 +38,7 @@ def hazards_statement(
         return ()
     if len(final.coef_) > _MOST_FEATURES or len(target) * len(final.coef_) ** 2 > _MOST_WORK:
         return ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         features = enter(final, prepared(unwrapped(model), X))
         cox = CoxPH().fit(features, target.to_structured(), **given)
         if not cox.converged_:

@@ -39,8 +39,7 @@ def in_parallel(work: Callable[[int], T], count: int, threads: int | None) -> It
     In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster.
     """
     numbers = range(count)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         n_threads = 1 if threads == 1 or count < 2 else joblib.effective_n_jobs(threads or -1)
         if n_threads == 1:
             yield from map(work, numbers)
@@ -57,6 +56,5 @@ def _portion(work: Callable[[int], T], numbers: range, home: int) -> list[T]:
     if os.getpid() == home:
         # Threads share the filters of their process, which are set where they were started.
         return [work(number) for number in numbers]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return [work(number) for number in numbers]

@@ -155,8 +155,7 @@ def _read_csv(
     try:
         header, blank = _checked_lines(path, separator, codec)
         everywhere, by_column = _missing_texts(missing, header)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             text = pd.read_csv(
                 path,
                 sep=separator,

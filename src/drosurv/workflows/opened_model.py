@@ -143,9 +143,8 @@ class OpenedModel:
         require_columns(frame, keep, "keep")
         at = _numbers(times)
         self._warn_of_late(at)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` says it with its rows.
-            warnings.simplefilter("ignore", UnseenLevelWarning)
             features = self.features(frame)
         model, found = self.estimator, frame[list(keep)]
         causes = range(1, getattr(model, "n_causes_", 0) + 1)

@@ -102,9 +102,8 @@ class Trained:
         own = self.estimator
         if self.is_plain and own._uses_convex and own.converged_ and "strata" not in self.observed:
             return cast(CoxPH, own)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore"):
             # Training the model has given these warnings already.
-            warnings.simplefilter("ignore")
             features = self.encoder.transform(self.table.X)
             return self._plain_cox().fit(features, self.table.y, entry=self.table.entry)
 
@@ -147,9 +146,8 @@ class Trained:
             words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
             recipe = Pipeline([("table", self.encoder), ("cox", self._plain_cox())])
             parts = table.folds(_FOLDS, seed)
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                warnings.simplefilter("ignore")
                 other = cross_fitted_cox(recipe, table.X, table.y, parts, seed)
                 if other is None:
                     return None, "nobody"
