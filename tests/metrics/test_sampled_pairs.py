@@ -71,9 +71,13 @@ def test_all_pairs_are_looked_at_up_to_a_size_and_on_request():
     assert sampled_number("auto", MOST_EXACT + 1) == SAMPLED
     assert sampled_number("all", 10**9) is None
     assert sampled_number(123, 10) == 123
-    for wrong in ("some", 0, -5, 1.5):
+    for wrong in ("some", 0, -5, 1.5, True):
         with pytest.raises(ValueError, match="'auto', 'all' or a whole number of pairs"):
             sampled_number(wrong, 10)
+    with pytest.raises(ValueError, match="whole number of pairs, got 0"):
+        sampled_individual_disparity([0.0, 1.0], [[1.0], [2.0]], pairs=0)
+    with pytest.raises(ValueError, match="risk must hold the scores of at least two patients, got 1"):
+        sampled_individual_disparity([0.0], [[1.0]])
 
 
 def test_many_patients_take_a_sample_by_default():

@@ -69,7 +69,7 @@ def calibration_at(
 def parse_horizons(name: str, horizons: Any) -> FloatArray:
     """One or several finite times, (k,)."""
     at = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
-    require(bool(np.isfinite(at).all()), name, "be finite", horizons)
+    require(np.isfinite(at).all(), name, "be finite", horizons)
     return at
 
 

@@ -122,7 +122,8 @@ def sampled_individual_disparity(
     rows = _parse_features(X, len(hazard))
     n, table = len(hazard), is_table(convention)
     rows = unit_rows(rows) if table else rows
-    found = excess_over_pairs(hazard, rows, _parse_scale(scale), pairs)
+    require(n > 1, "risk", "hold the scores of at least two patients", n)
+    found = excess_over_pairs(hazard, rows, _parse_scale(scale), sampled_number(pairs, n) or SAMPLED)
     # The tables divide the sum over pairs i < j by n (n - 1): half of the mean.
     times = 0.5 if table else n * (n - 1) / 2
     return times * found.mean, times * found.standard_error

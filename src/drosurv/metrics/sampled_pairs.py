@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numba
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Pairs = Literal["auto", "all"] | int
@@ -39,8 +39,9 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
     if pairs == "all" or (pairs == "auto" and n <= MOST_EXACT):
         return None
     number: Any = SAMPLED if pairs == "auto" else pairs
-    if not isinstance(number, (int, np.integer)) or number < 1:
-        raise ArgumentError.must("pairs", "be 'auto', 'all' or a whole number of pairs", pairs)
+    # True is no number of pairs, although Python counts it as one.
+    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
+    require(whole, "pairs", "be 'auto', 'all' or a whole number of pairs", pairs)
     return int(number)
 
 
