@@ -13,7 +13,7 @@ from drosurv.presentation import Column, Table
 from drosurv.repairs.chain import LARGEST_REPAIR
 from drosurv.repairs.repair import Repair
 from drosurv.tables import TableEncoder
-from drosurv.tables.columns import CategoryColumn, NumberColumn
+from drosurv.tables.columns import CategoryColumn
 from drosurv.target import FloatArray
 
 # Log hazard ratios below this are no exception worth a row.
@@ -40,34 +40,29 @@ def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repa
     for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
     for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
     everyone = _changed(own, columns, for_all)
-    # For whom, the effect of what, its log, and everyone's.
-    told: list[tuple[str, str, float, float | None]]
-    told = [("everyone", name, value, None) for name, value in everyone.items()]
+    rows = [_row("everyone", name, value) for name, value in everyone.items()]
     for repair in repairs:
         if repair.rule is None:
             continue
         effects = repair.strength * repair.correction.own
         there = _changed(own, columns, [*for_all, effects])
-        told.append((repair.who, "being there, for an average patient", effects[0], 0.0))
-        told += [
-            (repair.who, name, value, everyone[name])
+        rows.append(_row(repair.who, "being there, for an average patient", effects[0], 0.0))
+        rows += [
+            _row(repair.who, name, value, everyone[name])
             for name, value in there.items()
             if abs(value - everyone[name]) >= LEAST_SHOWN
         ]
-    rows = tuple(
-        {
-            "who": who,
-            "effect": effect,
-            "hazard_ratio": float(np.exp(value)),
-            "everyone": None if usual is None else float(np.exp(usual)),
-        }
-        for who, effect, value, usual in told
-    )
     notes = (
         "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
         f"repair multiplies a hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
     )
-    return Table("hazard_ratios", "Hazard ratios", COLUMNS, rows, notes if repairs else ())
+    return Table("hazard_ratios", "Hazard ratios", COLUMNS, tuple(rows), notes if repairs else ())
+
+
+def _row(who: str, effect: str, log_ratio: float, usual: float | None = None) -> dict[str, Any]:
+    """For whom, the effect of what, its hazard ratio, and everyone's."""
+    everyone = None if usual is None else float(np.exp(usual))
+    return {"who": who, "effect": effect, "hazard_ratio": float(np.exp(log_ratio)), "everyone": everyone}
 
 
 def linear_effects(base: Any) -> dict[str, float] | None:
@@ -80,16 +75,11 @@ def linear_effects(base: Any) -> dict[str, float] | None:
     if encoder is None:
         names = getattr(final, "feature_names_in_", [f"x{j + 1}" for j in range(len(coefficients))])
         return dict(zip(map(str, names), coefficients.tolist(), strict=True))
-    units: dict[str, float] = {}
+    labels: list[str] = []
     for column in encoder.columns_:
-        if isinstance(column, NumberColumn):
-            units[column.name] = column.deviation
-        elif isinstance(column, CategoryColumn):
-            labels = (f"{column.name} is {level}" for level in column.others)
-            units |= dict(zip(labels, column.deviations, strict=True))
-    return {
-        name: float(value / unit) for (name, unit), value in zip(units.items(), coefficients, strict=True)
-    }
+        is_category = isinstance(column, CategoryColumn)
+        labels += [f"{column.name} is {level}" for level in column.others] if is_category else column.features
+    return dict(zip(labels, (coefficients / encoder.scale_).tolist(), strict=True))
 
 
 def _changed(
