@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
+from drosurv.errors import require
 from drosurv.target import Surv
 
 MAJORITY_EFFECTS = np.array([0.8, 0.5, 0.3, 0.0])
@@ -57,14 +58,10 @@ def make_hidden_minority(
     >>> make_hidden_minority(500, random_state=0).truth.columns.tolist()
     ['log_risk', 'event_time', 'censoring_time']
     """
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
-    if n_features < 5:
-        raise ValueError(f"n_features must be at least 5 (x5 tells the minority), got {n_features}.")
-    if not 0 <= minority <= 1:
-        raise ValueError(f"minority must be a share between 0 and 1, got {minority}.")
-    if membership not in ("linear", "nonlinear"):
-        raise ValueError(f'membership must be "linear" or "nonlinear", got {membership!r}.')
+    require(n_samples >= 1, "n_samples", "be at least 1", n_samples)
+    require(n_features >= 5, "n_features", "be at least 5 (x5 tells the minority)", n_features)
+    require(0 <= minority <= 1, "minority", "be a share between 0 and 1", minority)
+    require(membership in ("linear", "nonlinear"), "membership", 'be "linear" or "nonlinear"', membership)
 
     rng = np.random.default_rng(random_state)
     x = rng.standard_normal((n_samples, n_features))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.errors import require
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -35,12 +36,10 @@ class Penalty(ABC):
         n_groups: int,
         scale: float = 0.01,
     ) -> None:
-        if X.ndim != 2:
-            raise ValueError(f"X must have shape (n, d), got {X.shape}.")
+        require(X.ndim == 2, "X", "have shape (n, d)", X.shape)
         if self.needs_groups and codes is None:
             raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
-        if not (np.isfinite(scale) and scale >= 0):
-            raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
+        require(np.isfinite(scale) and scale >= 0, "scale", "be a finite number >= 0", scale)
         self.X, self.target, self.n, self.n_groups, self.scale = X, target, len(X), n_groups, float(scale)
         self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
         for name, part in (("target", target.time), ("codes", self.codes)):

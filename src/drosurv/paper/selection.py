@@ -43,8 +43,7 @@ def choose_settings(
     One row per cohort, method and repeat: test metrics and controls in the library's units, the setting's parameters,
     ``gain_share``, and ``reason`` and ``fallback`` of the choice.
     """
-    if tuned_by not in TUNINGS:
-        raise ValueError(f"tuned_by must be one of {', '.join(TUNINGS)}, got {tuned_by!r}.")
+    require(tuned_by in TUNINGS, "tuned_by", f"be one of {', '.join(TUNINGS)}", tuned_by)
     select_on = parse_select_on(select_on)
     label = tuned_by if experiment.setting is None else "fixed"
     grid = grid.assign(gain_share=gain_share(grid, select_on=select_on))
