@@ -38,7 +38,9 @@ def by_definition(name, model, train, held_out, rows):
     own = Target(y["event"], y["time"])
     at = at[(at >= own.time[own.event].min()) & (at < own.time.max())]
     brier_at = brier_times(follow_up, held_out.target)
-    values = {
+    everyone = model.predict_survival_function(held_out.X)
+    scores = metrics.brier_against_null(train.y, held_out.y, everyone, brier_at)
+    return {
         "concordance_index": lambda: metrics.concordance_index(y, risk),
         "uno_concordance": lambda: metrics.uno_concordance(train.y, y, risk),
         "dynamic_auc": lambda: metrics.dynamic_auc(train.y, y, risk, at),
@@ -50,14 +52,9 @@ def by_definition(name, model, train, held_out, rows):
         "d_calibration_p": lambda: metrics.d_calibration(y, curves).p_value,
         "gain_over_null": lambda: metrics.gain_over_null(y, risk),
         "share_of_gain": lambda: metrics.share_of_gain(y, risk, reference_of(held_out)[rows]),
-    }
-    if name in values:
-        return values[name]()
-    everyone = model.predict_survival_function(held_out.X)
-    scores = metrics.brier_against_null(train.y, held_out.y, everyone, brier_at)
-    if name == "integrated_brier_score":
-        return scores.model[rows].mean()
-    return 1 - scores.model[rows].sum() / scores.null[rows].sum()
+        "integrated_brier_score": lambda: scores.model[rows].mean(),
+        "brier_skill": lambda: 1 - scores.model[rows].sum() / scores.null[rows].sum(),
+    }[name]()
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -249,6 +249,17 @@ def test_predictions_off_for_all_together_are_not_said_to_agree():
     assert "agrees" in calm.text
 
 
+def test_everybody_is_one_more_look_at_calibration():
+    # Else a right model would be called off twice as often as the level says: for a group, or for all together.
+    everybody = calibration("overall", "all", 0.021)
+    (alone,) = told(result_of(everybody), "calibration")
+    assert alone.concern
+    (among,) = told(
+        result_of(everybody, calibration("sex", "f", 0.0), calibration("sex", "m", 0.0)), "calibration"
+    )
+    assert "agrees" in among.text
+
+
 def test_one_group_off_among_many_agrees_within_chance():
     off = calibration("ward", "odd", 0.025)
     well = [calibration("ward", str(k), 0.0) for k in range(29)]

@@ -9,6 +9,13 @@ import pytest
 from drosurv.presentation import NOTHING, Column, Table, plain
 
 
+def test_json_knows_no_number_that_is_not_finite():
+    row = {"group": "a", "c": np.float64(0.7), "low": float("nan"), "high": float("inf")}
+    columns = (Column("group", "group"), Column("c", "c-index", "value", ("low", "high")))
+    table = Table("by_group", "Groups", columns, (row,))
+    assert json.loads(json.dumps(table.to_dict(), allow_nan=False))["rows"] == [["a", 0.7, None, None]]
+
+
 def test_an_interval_follows_its_value_and_is_left_out_when_unknown():
     column = Column("gap", "gap", "share", ("low", "high"))
     assert column.cell({"gap": 0.1, "low": 0.05, "high": 0.15}) == "10.0 % (5.0 to 15.0 %)"

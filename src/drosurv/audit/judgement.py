@@ -13,7 +13,7 @@ from drosurv.evaluation.against_plain import is_far_from_1
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
 from drosurv.evaluation.rows import Row
-from drosurv.evaluation.summary import judged_calibration, judged_gaps, number_of
+from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
 from drosurv.insight import Rule
 from drosurv.presentation import (
@@ -104,10 +104,10 @@ def find_grounds(evidence: Evidence) -> Grounds:
     """Read the findings off the evidence; rules and repairs only where they were searched."""
     result = evidence.audited
     everybody, *named = standings(evidence)
-    off = [n for n in judged_calibration(result) if n.low_adjusted > 0 or n.high_adjusted < 0]
-    if not off:
-        together = result.select(metric="calibration_difference", kind="overall")
-        off = [number_of(row) for row in together if row.low > 0 or row.high < 0]
+    groups, together = judged_calibration(result)
+    off = [number for number in groups if number.is_off]
+    if not off and together is not None and together.is_off:
+        off = [together]
     searched = None if isinstance(evidence.worst_off, str) else evidence.worst_off
     ranks_only = not len(result.calibration)
     # A score of points has no scale on which a slope could be right.

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from math import isnan
 from typing import Any
 
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Evaluated
@@ -27,8 +28,6 @@ def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[
     numbers = [(CATALOGUE[metric].label, own[metric].text) for metric in _OVERALL if metric in own]
     at = moment(result.settings.horizon, time_unit)
     ranked = judged_gaps(result, "concordance_index")
-    off = own.get("calibration_difference")
-    everybody = None if off is None else number_of(off)
     return (
         sentences.overall_statement(first.n, first.events, numbers),
         *(
@@ -38,7 +37,7 @@ def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[
         ),
         *sentences.imparity_statements(judged_gaps(result, "concordance_imparity")),
         *sentences.harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
-        *sentences.calibration_statements(judged_calibration(result), at, everybody),
+        *sentences.calibration_statements(*judged_calibration(result), at),
         *_shrinkage(own, result.control, reference),
         *sentences.small_group_statements(result.small_groups),
     )
@@ -110,16 +109,23 @@ def harm_records(result: Evaluated) -> list[dict[str, Any]]:
     return found
 
 
-def judged_calibration(result: Evaluated) -> list[GroupNumber]:
-    """Predicted less observed survival at the horizon of every group that can be judged."""
+def judged_calibration(result: Evaluated) -> tuple[list[GroupNumber], GroupNumber | None]:
+    """Predicted less observed survival at the horizon of every group that can be judged, and of everybody.
+
+    They are judged together, so that a right model is seldom called off, however many numbers are looked at.
+    """
     rows, horizon = plain_rows(result.calibration), plain(result.settings.horizon)
     unsure = {
         (row["attribute"], row["group"])
         for row in rows
         if row["horizon"] == horizon and row["difference_low"] is None
     }
-    judged = result.select(metric="calibration_difference", kind="group")
-    return _judged([row for row in judged if (row.attribute, row.group) not in unsure], result.settings.level)
+    together = result.select(metric="calibration_difference", kind="overall")
+    groups = result.select(metric="calibration_difference", kind="group")
+    sure = [row for row in groups if (row.attribute, row.group) not in unsure]
+    found = _judged([*together, *sure], result.settings.level)
+    everybody = next((number for number in found if number.attribute == EVERYONE), None)
+    return [number for number in found if number is not everybody], everybody
 
 
 def _judged(rows: Sequence[Row], level: float, zero: float = 0.0) -> list[GroupNumber]:

@@ -56,6 +56,11 @@ class GroupNumber:
         """The group's name."""
         return group_name(self.attribute, self.group)
 
+    @property
+    def is_off(self) -> bool:
+        """Whether it differs from 0 by more than chance, allowing for all numbers judged with it."""
+        return self.low_adjusted > 0 or self.high_adjusted < 0
+
 
 @dataclass(frozen=True)
 class GroupGap:
@@ -190,12 +195,12 @@ def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[S
 
 
 def calibration_statements(
-    groups: Sequence[GroupNumber], at: str, everybody: GroupNumber | None = None
+    groups: Sequence[GroupNumber], everybody: GroupNumber | None, at: str
 ) -> list[Statement]:
     """Whose predicted survival is off; numbers are predicted less observed survival at the time `at`."""
-    off = [number for number in groups if number.low_adjusted > 0 or number.high_adjusted < 0]
+    off = [number for number in groups if number.is_off]
     lead = f"At {at}, predicted survival"
-    if not off and everybody is not None and (everybody.low > 0 or everybody.high < 0):
+    if not off and everybody is not None and everybody.is_off:
         alone = ", and in no group alone beyond chance" if groups else ""
         told = f"{lead} is {_off_by(everybody.value)} for all patients together{alone}."
         return [Statement("calibration", told, True)]

@@ -169,7 +169,7 @@ class Table:
         return {
             "caption": self.caption,
             "columns": list(keys),
-            "rows": [[row.get(key) for key in keys] for row in self.rows],
+            "rows": [[plain(row.get(key), digits=None) for key in keys] for row in self.rows],
         }
 
     def to_csv(self) -> str:
