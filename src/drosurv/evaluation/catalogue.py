@@ -10,6 +10,7 @@ replicate of them; or, if they compare, numbers that are already drawn.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., 
         return record
 
     return enter
+
+
+#: A disparity is at least 0, and the less the better.
+disparity = partial(metric, better="lower", bounds=(0.0, np.inf))
 
 
 def with_what_it_reads(names: set[str]) -> set[str]:
@@ -199,14 +204,12 @@ def mean_hazard_of_all(some: Patients, groups: Groups, weight: FloatArray) -> Fl
     return np.full(len(groups), _ratio(weight @ some.hazard, weight.sum()))
 
 
-@metric(
+@disparity(
     "F_cap",
-    "lower",
     of="everybody",
     needs=("groups", "hazards"),
     reads=("mean_hazard",),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
-    bounds=(0.0, np.inf),
 )
 def intersectional_disparity(between: Between) -> Extreme:
     """Largest difference between the log mean hazards of two intersections of groups."""
@@ -214,7 +217,7 @@ def intersectional_disparity(between: Between) -> Extreme:
     return largest_difference(np.log(means), np.log(drawn))
 
 
-@metric("F_I", "lower", of="everybody", needs=("features", "hazards"), bounds=(0.0, np.inf))
+@disparity("F_I", of="everybody", needs=("features", "hazards"))
 def individual_disparity(between: Between) -> Draws:
     """How much more hazards differ between patients than their features do."""
     some, how = between.patients, between.patients.scoring
@@ -234,20 +237,18 @@ def _censored_disparity(between: Between, groups: Groups | None = None) -> Draws
     )
 
 
-@metric("F_I, censoring-aware", "lower", of="everybody", needs=("features", "hazards"), bounds=(0.0, np.inf))
+@disparity("F_I, censoring-aware", of="everybody", needs=("features", "hazards"))
 def censored_individual_disparity(between: Between) -> Draws:
     """F_I over pairs of a censored patient and one whose event came no earlier."""
     return _censored_disparity(between)
 
 
-@metric(
+@disparity(
     "F_G",
-    "lower",
     of="attribute",
     needs=("groups", "hazards"),
     reads=("mean_hazard", "mean_hazard_of_all"),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
-    bounds=(0.0, np.inf),
 )
 def group_disparity(between: Between) -> Extreme:
     """Largest distance of a group's mean hazard from that of all."""
@@ -257,13 +258,11 @@ def group_disparity(between: Between) -> Extreme:
     return found if len(means) > 1 else found._replace(estimate=float("nan"))
 
 
-@metric(
+@disparity(
     "F_A",
-    "lower",
     of="attribute",
     needs=("groups", "features", "hazards"),
     reads=("individual_disparity", "group_disparity", "intersectional_disparity"),
-    bounds=(0.0, np.inf),
 )
 def average_disparity(between: Between) -> Draws:
     """Mean of F_I, F_G and F_cap."""
@@ -272,13 +271,7 @@ def average_disparity(between: Between) -> Draws:
     return Draws(sum(part.estimate for part in parts) / 3, draws, lowest=0.0)
 
 
-@metric(
-    "F_G, censoring-aware",
-    "lower",
-    of="attribute",
-    needs=("groups", "features", "hazards"),
-    bounds=(0.0, np.inf),
-)
+@disparity("F_G, censoring-aware", of="attribute", needs=("groups", "features", "hazards"))
 def censored_group_disparity(between: Between) -> Draws:
     """The censoring-aware F_I over pairs of the same group."""
     return _censored_disparity(between, between.groups)

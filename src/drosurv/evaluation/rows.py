@@ -83,7 +83,7 @@ def rows_of(
 
     def row(place: Place, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
         gap = None if kind == "group" else judged.get((place.attribute, place.metric))
-        sure = gap or number.interval(level)
+        sure = gap or Gap(**vars(number.interval(level)))
         return Row(
             *place,
             kind,
@@ -92,13 +92,15 @@ def rows_of(
             sure.low,
             sure.high,
             sure.standard_error,
-            gap.p_value if gap else float("nan"),
-            gap.test if gap else "",
+            sure.p_value,
+            sure.test,
             count.n,
             count.events,
             count.censoring,
             "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
-            *((gap.p_adjusted, gap.low_adjusted, gap.high_adjusted) if gap else ()),
+            sure.p_adjusted,
+            sure.low_adjusted,
+            sure.high_adjusted,
         )
 
     everyone = Count.of(panel.everyone.target)

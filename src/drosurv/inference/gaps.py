@@ -59,24 +59,19 @@ Number = Draws | Extreme
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A gap between groups and all that is said about how sure it is.
+class Gap(Interval):
+    """A gap between groups and all that is said about how sure it is; by default it was not tested.
 
     The adjusted p-value and ends hold together with those of all tested gaps of its family, of which there are `looks`;
     the others are of this gap on its own. The test is "permutation", "bootstrap" or, without a p-value, "".
     """
 
-    estimate: float
-    standard_error: float
-    level: float
-    p_value: float
-    low: float
-    high: float
-    p_adjusted: float
-    low_adjusted: float
-    high_adjusted: float
-    test: str
-    looks: int
+    p_value: float = np.nan
+    p_adjusted: float = np.nan
+    low_adjusted: float = np.nan
+    high_adjusted: float = np.nan
+    test: str = ""
+    looks: int = 0
 
     @property
     def beyond_chance(self) -> bool:
@@ -109,17 +104,13 @@ def judge_gaps(
         alone, together = gap.interval(level), gap.interval(shared_level(level, looks))
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
-            gap.estimate,
-            alone.standard_error,
-            level,
-            p_value,
-            _lower_end(alone.low, p_value, level),
-            alone.high,
-            adjusted,
-            _lower_end(together.low, adjusted, level),
-            together.high,
-            "" if np.isnan(p_value) else test,
-            looks,
+            **vars(replace(alone, low=_lower_end(alone.low, p_value, level))),
+            p_value=p_value,
+            p_adjusted=adjusted,
+            low_adjusted=_lower_end(together.low, adjusted, level),
+            high_adjusted=together.high,
+            test="" if np.isnan(p_value) else test,
+            looks=looks,
         )
     return found
 
