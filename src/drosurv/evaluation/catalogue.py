@@ -184,8 +184,7 @@ def share_of_gain(some: Patients, weight: FloatArray) -> float:
 @metric("CF", "higher", of="groups", needs=("risk", "groups"), bounds=(0.0, 1.0))
 def concordance_fraction(some: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
     """Share of right pairs among those of a group's patients with everybody."""
-    counts = some.imparity.counts(weight)
-    return ratio_by_group(groups, counts.numerator, counts.denominator)
+    return ratio_by_group(groups, *some.imparity.counts(weight))
 
 
 @metric("mean hazard", "", of="groups", needs=("groups", "hazards"))

@@ -29,7 +29,7 @@ def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> 
     everybody. The sum over patients of the square of :math:`\psi_k(a) - \psi_k(b)` estimates the variance of
     CF(a) - CF(b). Fractions are NaN without a comparable pair.
     """
-    fractions = ratio_by_group(groups, counts.numerator, counts.denominator)
+    fractions = ratio_by_group(groups, *counts)
     totals = groups.sums(counts.denominator)
     influence = np.empty((len(groups.codes), len(groups)))
     ones = np.ones(len(groups.codes))
@@ -110,8 +110,7 @@ def concordance_imparity_intervals(
     order = PairOrder.for_imparity(scored.target, scored.risk)
 
     def fractions(weight: FloatArray) -> FloatArray:
-        counts = order.counts(weight)
-        return ratio_by_group(parsed, counts.numerator, counts.denominator)
+        return ratio_by_group(parsed, *order.counts(weight))
 
     draws = bootstrap(
         fractions, len(scored), replicates=replicates, random_state=random_state, threads=threads
@@ -164,10 +163,10 @@ def concordance_imparity_test(
     counts = order.counts(scored.weight)
 
     def gap(groups: Groups) -> float:
-        return float(largest_gap(ratio_by_group(groups, counts.numerator, counts.denominator)))
+        return float(largest_gap(ratio_by_group(groups, *counts)))
 
     statistic = studentized_imparity(order) if studentized else gap
-    warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, counts.numerator, counts.denominator))
+    warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, *counts))
     found = permutation_test(
         statistic, parsed, permutations=permutations, random_state=random_state, threads=threads
     )
