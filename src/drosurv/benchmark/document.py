@@ -49,6 +49,7 @@ def write_document(
     path = Path(path)
     labels = {contender.name: contender.label for contender in contenders}
     ranks = {measure.name: rank(results, measure) for measure in RANKED}
+    by_dataset = {measure.name: differences(results, measure) for measure in RANKED}
     drawn = {}
     for name in DRAWN:
         found = ranks[name]
@@ -61,15 +62,15 @@ def write_document(
         _opening(results, contenders, splits, command),
         _incomplete(missing, unavailable),
         "## What came out",
-        _findings(results, ranks, labels),
+        _findings(by_dataset, ranks, labels),
         "## Differences from Cox",
         _DIFFERENCES,
-        *(_difference_table(results, measure, labels) for measure in MEASURES if measure.better),
+        *(_difference_table(by_dataset[measure.name], measure, labels) for measure in RANKED),
         "## Ranks",
         _rank_table(ranks, labels),
         *(f"![Ranks by {_MEASURE[name].label}]({file.name})" for name, file in drawn.items()),
         "## Wins and losses by dataset",
-        _win_table(results, labels),
+        _win_table(by_dataset, labels),
         "## Levels",
         _level_table(results, labels),
         "## How it was done",
@@ -105,7 +106,9 @@ def _incomplete(missing: int, unavailable: Sequence[str]) -> str:
     return f"**Not complete.** {' '.join(told)}" if told else ""
 
 
-def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
+def _findings(
+    by_dataset: dict[str, pd.DataFrame], ranks: dict[str, Ranks | None], labels: dict[str, str]
+) -> str:
     lines = []
     for name in ("gain", "c_index", "ibs", "worst_named_gain", "found_gain", "found_oe"):
         measure, found = _MEASURE[name], ranks[name]
@@ -114,7 +117,7 @@ def _findings(results: pd.DataFrame, ranks: dict[str, Ranks | None], labels: dic
         first = alike(found.mean.to_list(), found.critical_difference)
         last = next((end for start, end in first if start == 0), 0)
         best = "; ".join(labels[str(method)] for method in found.mean.index[: last + 1])
-        summary = over_datasets(differences(results, measure)).set_index("method")
+        summary = over_datasets(by_dataset[name]).set_index("method")
         helped = _beyond(summary, measure.better, labels)
         hurt = _beyond(summary, -measure.better, labels)
         lines.append(
@@ -131,8 +134,8 @@ def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
     return "; ".join(f"{labels[str(m)]} ({summary.loc[m, 'mean']:+.4f})" for m in chosen)
 
 
-def _difference_table(results: pd.DataFrame, measure: Measure, labels: dict[str, str]) -> str:
-    summary = over_datasets(differences(results, measure))
+def _difference_table(by_dataset: pd.DataFrame, measure: Measure, labels: dict[str, str]) -> str:
+    summary = over_datasets(by_dataset)
     if summary.empty:
         return ""
     rows = [
@@ -177,10 +180,10 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
     return Table.of_cells("Mean ranks", header, rows, notes).to_markdown()
 
 
-def _win_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
+def _win_table(by_dataset: dict[str, pd.DataFrame], labels: dict[str, str]) -> str:
     blocks = []
-    for measure in (_MEASURE["gain"], _MEASURE["found_gain"]):
-        verdicts = differences(results, measure).pivot_table(
+    for name in ("gain", "found_gain"):
+        verdicts = by_dataset[name].pivot_table(
             index="dataset", columns="method", values="verdict", aggfunc="first", sort=False
         )
         if verdicts.empty:
@@ -190,7 +193,7 @@ def _win_table(results: pd.DataFrame, labels: dict[str, str]) -> str:
             [str(dataset), *(_SIGNS.get(str(verdict), "–") for verdict in row)]
             for dataset, row in zip(verdicts.index, verdicts.to_numpy(), strict=True)
         ]
-        caption = f"Against Cox by {measure.label}: + better, = within chance, − worse"
+        caption = f"Against Cox by {_MEASURE[name].label}: + better, = within chance, − worse"
         blocks.append(Table.of_cells(caption, header, rows).to_markdown(heading=True))
     return "\n".join(blocks)
 
