@@ -115,7 +115,9 @@ def test_same_seed_gives_the_same_certificate_and_the_figure_shows_both_curves(p
     data, model = plain
     again = certify(model, data.X, data.y, horizon=0.5, alphas=[0.1, 0.3, 0.6, 1.0])
     pd.testing.assert_frame_equal(found.to_frame(), again.to_frame())
-    labels = found.plot(tolerance=0.5).get_legend_handles_labels()[1]
+    drawn = found.plot(tolerance=0.5, time_unit="days")
+    assert drawn.get_ylabel().endswith(" days")
+    labels = drawn.get_legend_handles_labels()[1]
     assert any("estimate" in label for label in labels)
     assert any("guarantee" in label for label in labels)
     mpl.pyplot.close("all")

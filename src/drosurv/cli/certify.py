@@ -60,20 +60,20 @@ def certify(
         confidence=confidence,
         random_state=seed,
     )
-    curves = certificate.to_frame()
+    curves, unit = certificate.to_frame(), unit_in(table.columns.time_name)
     if output is not None:
         file.format.write(curves, output)
     if plot is not None:
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
-        certificate.plot(figure.subplots(), tolerance=tolerance)
+        certificate.plot(figure.subplots(), tolerance=tolerance, time_unit=unit)
         write_figure(figure, plot)
     if as_json:
         smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
         print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
         return
-    at = moment(horizon, unit_in(table.columns.time_name))
+    at = moment(horizon, unit)
     nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
     print_frame(curves.iloc[sorted(set(nearest))], f"Brier loss at {at} of the worst group, by its size")
     typer.echo(

@@ -294,8 +294,11 @@ class Certificate:
     def _repr_html_(self) -> str:
         return self.to_table().to_html()
 
-    def plot(self, ax: Axes | None = None, *, tolerance: float | None = None) -> Axes:
-        """Both curves over alpha; with a tolerance, also the share from which the guarantee holds it."""
+    def plot(self, ax: Axes | None = None, *, tolerance: float | None = None, time_unit: str = "") -> Axes:
+        """Both curves over alpha; with a tolerance, also the share from which the guarantee holds it.
+
+        Times count a unit such as "days", if it is given.
+        """
         ax = axes_or_new(ax)
         curve, percent = self.curve, f"{100 * self.confidence:g} %"
         ax.plot(curve.alphas, curve.estimate, color="C0", label="worst subgroup by covariates (estimate)")
@@ -311,7 +314,7 @@ class Certificate:
                 label = f"guaranteed from {written(_up(smallest), 'share')} on"
                 ax.axvline(smallest, color="0.5", linewidth=0.8, linestyle=":", label=label)
         ax.set_xlabel("share of patients in the subgroup, at least")
-        ax.set_ylabel(f"Brier loss at {moment(self.horizon)}")
+        ax.set_ylabel(f"Brier loss at {moment(self.horizon, time_unit)}")
         ax.legend()
         return ax
 
