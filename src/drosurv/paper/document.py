@@ -103,7 +103,7 @@ def write_document(
         parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
     parts += ["## Data", characteristics.to_markdown(heading=True)]
     files = [path]
-    if tabulation.curves is not None:
+    if not tabulation.curves.empty:
         files += save_figure(alpha_figure(tabulation.curves), path.parent, f"{path.stem}-alpha")
         parts += [
             f"## {ALPHA_FIGURE.title}",

@@ -85,9 +85,8 @@ def _choices(
             continue
         reference = float(judged[method.reference]["concordance_index"].max())
         try:
-            choice = _rule(method, experiment.setting_of(method), tuned_by, reference).choose(
-                judged[method.name]
-            )
+            rule = _rule(method, experiment.setting_of(method), tuned_by, reference)
+            choice = rule.choose(judged[method.name])
         except ValueError as error:
             # Every training of the grid diverged: the repeat has no number, and says so.
             choice = Choice(None, str(error))

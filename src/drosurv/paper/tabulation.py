@@ -25,7 +25,7 @@ _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
 @dataclass(frozen=True, eq=False)
 class Tabulation:
-    """The tables with the numbers behind them, and the curves of the figure where it is among the experiments.
+    """The tables with the numbers behind them, and the curves of the figure; none unless it is among the experiments.
 
     `tables` stand under their file names (without suffix) in the paper's order; an experiment without a finished unit
     is left out. `summary` is every cell of every result table, `comparison` every published cell beside ours.
@@ -34,7 +34,7 @@ class Tabulation:
     tables: dict[str, tuple[Table, pd.DataFrame]]
     summary: pd.DataFrame
     comparison: pd.DataFrame
-    curves: pd.DataFrame | None = None
+    curves: pd.DataFrame
 
 
 def tabulate(
@@ -59,9 +59,10 @@ def tabulate(
             name, table = f"{name}-diagnostic", replace(table, caption=table.caption + _DIAGNOSTIC)
         tables[name] = table, frame
 
-    summaries, comparisons, nearby = [], [], []
+    summaries, comparisons, nearby, curves = [], [], [], pd.DataFrame()
     for experiment in experiments:
         if experiment.name == ALPHA_FIGURE.name:
+            curves = alpha_curves(grid)
             continue
         for tuned_by in TUNINGS if experiment.setting is None else ("ci",):
             chosen = choose_settings(grid, experiment, tuned_by=tuned_by, select_on=select_on)
@@ -88,11 +89,7 @@ def tabulate(
             trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
             if len(trained_so):
                 add("published-gradient", published_gradient_table(nearest), trained_so)
-    curves = (
-        alpha_curves(grid) if ALPHA_FIGURE.name in [experiment.name for experiment in experiments] else None
-    )
-    shown = None if curves is None or curves.empty else curves
-    return Tabulation(tables, _joined(summaries), compared, shown)
+    return Tabulation(tables, _joined(summaries), compared, curves)
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -116,7 +113,7 @@ def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...
     written: list[Path] = []
     for name, (table, frame) in tabulation.tables.items():
         written += write_table(table, frame, folder, name)
-    if tabulation.curves is not None:
+    if not tabulation.curves.empty:
         written += save_figure(alpha_figure(tabulation.curves), folder, ALPHA_FIGURE.name)
         numbers = folder / f"{ALPHA_FIGURE.name}.csv"
         write_file(numbers, str(tabulation.curves.to_csv(index=False)))
