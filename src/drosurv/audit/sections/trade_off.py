@@ -187,7 +187,7 @@ SECTION = Section(
 <p>Alpha is the smallest share of patients that training protects. One point per model; the one shown is filled, with
 its {{ report.level }} intervals.</p>
 {% else %}
-<p>What the model gives, and what shrinking its scores alone would give.</p>
+<p>What the model gives{% if control %}, and what shrinking its scores alone would give{% endif %}.</p>
 {% endif %}
 {% if control %}
 <p><span class="key control">{{ control.caption }} below one: a model on this line has only shrunk</span></p>
