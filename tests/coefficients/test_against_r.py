@@ -45,6 +45,9 @@ CASES = {
         ("rotterdam", "rotterdam", "age meno nodes grade", ()),
         ("mgus2", "mgus2", "age hgb creat mspike", ("entry",)),
         ("heart", "heart", "age surgery transplant", ("entry", "cluster")),
+        # Recurrences after Wei, Lin and Weissfeld, and after Prentice, Williams and Peterson.
+        ("bladder", "bladder", "rx size number", ("stratum", "cluster")),
+        ("bladder2", "bladder2", "rx size number", ("entry", "stratum", "cluster")),
     ]
 }
 DATA = """
@@ -58,7 +61,10 @@ mgus2 <- na.omit(with(survival::mgus2,
   data.frame(time = 12 * age + futime, event = death, entry = 12 * age - .5, age = age, hgb, creat, mspike)))
 heart <- with(survival::heart,
   data.frame(time = stop, event, entry = start, age, surgery, transplant = as.integer(transplant == 1), cluster = id))
-for (name in c("lung", "pbc", "colon", "rotterdam", "mgus2", "heart")) {
+bladder <- with(survival::bladder, data.frame(time = stop, event, rx, size, number, stratum = enum, cluster = id))
+bladder2 <- with(survival::bladder2,
+  data.frame(time = stop, event, entry = start, rx, size, number, stratum = enum, cluster = id))
+for (name in c("lung", "pbc", "colon", "rotterdam", "mgus2", "heart", "bladder", "bladder2")) {
   data <- get(name); data$event <- as.integer(data$event); keep(name, data); assign(name, data)
 }
 """

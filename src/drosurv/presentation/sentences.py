@@ -13,7 +13,7 @@ from math import isnan
 from typing import Literal
 
 from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
-from drosurv.presentation.numbers import interval_text, p_text, written
+from drosurv.presentation.numbers import counted, interval_text, p_text, written
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
@@ -90,7 +90,8 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
     """How many patients, and how well they are predicted together; numbers are written already."""
     told = ", ".join(f"{name} {text}" for name, text in numbers)
     censored = written(1 - events / patients, "share") if patients else "–"
-    return Statement("overall", f"{patients:,} patients, {events:,} events ({censored} censored): {told}.")
+    who = f"{counted(patients, 'patient')}, {counted(events, 'event')}"
+    return Statement("overall", f"{who} ({censored} censored): {told}.")
 
 
 def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statement]:
