@@ -168,6 +168,15 @@ def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path
     assert "." not in shown.splitlines()[1]
 
 
+def test_levels_in_which_nobody_had_the_event_are_named(fit, gbsg2):
+    safe = gbsg2.index[gbsg2["relapse"] == "no"][:7]
+    wards = gbsg2.assign(ward=np.where(gbsg2.index.isin(safe), "south", "north"))
+    told = "Warning: nobody with ward=south (7 patients) had the event"
+    assert told in fit(wards).stderr
+    assert "nobody with" not in fit(wards, "--l2", "0.1").stderr
+    assert "nobody with" not in fit(gbsg2).stderr
+
+
 def test_zero_times_and_few_events_are_named(fit, gbsg2):
     small = gbsg2.iloc[:60].copy()
     small.loc[small.index[:2], "days"] = 0

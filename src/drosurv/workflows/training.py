@@ -22,8 +22,11 @@ from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.persistence import save
+from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
+from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.values import labels
 from drosurv.workflows.opened_model import fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
@@ -236,6 +239,7 @@ def train(
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
+    _warn_of_levels_without_events(estimator, encoder, table)
     return Trained(model, encoder, table, options, observed or {})
 
 
@@ -289,6 +293,24 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         warn_caller(
             f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} each: coefficients "
             f"are unsteady and risks too extreme. Use fewer columns, or a penalty such as {Argument('l2', 0.1)}."
+        )
+
+
+def _warn_of_levels_without_events(estimator: Any, encoder: TableEncoder, table: SurvivalTable) -> None:
+    if not hasattr(estimator, "coef_") or getattr(estimator, "l2", 0.0) > 0:
+        return
+    event = np.asarray(table.y[table.columns.event]) != 0
+    safe = [
+        f"{column.name}={level} ({counted(len(rows), 'patient')})"
+        for column in encoder.columns_
+        if isinstance(column, CategoryColumn)
+        for level, rows in pd.Series(event).groupby(labels(table.X[column.name]).to_numpy())
+        if not rows.any()
+    ]
+    if safe:
+        warn_caller(
+            f"nobody with {listing(safe, 3)} had the event: the model takes such patients for safe for ever. Merge "
+            f"levels, or use a penalty such as {Argument('l2', 0.1)}."
         )
 
 
