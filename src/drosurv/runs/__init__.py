@@ -5,7 +5,7 @@ from drosurv.runs.run import Run, RunLog, RunRecord, command_line, run_units
 from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task
-from drosurv.runs.threads import one_thread
+from drosurv.runs.threads import one_thread, torch_on_one_thread
 
 __all__ = [
     "Failure",
@@ -20,5 +20,6 @@ __all__ = [
     "command_line",
     "one_thread",
     "run_units",
+    "torch_on_one_thread",
     "work_through",
 ]

@@ -1,9 +1,9 @@
-"""One thread for each unit of work."""
+"""One thread for each unit of work, and for small tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 
 
 @contextmanager
@@ -15,10 +15,19 @@ def one_thread(*, with_torch: bool) -> Iterator[None]:
     from joblib import parallel_config
     from threadpoolctl import threadpool_limits
 
-    with ExitStack() as after, threadpool_limits(1), parallel_config("sequential"):
-        if with_torch:
-            import torch
-
-            after.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
+    torch_too = torch_on_one_thread() if with_torch else nullcontext()
+    with torch_too, threadpool_limits(1), parallel_config("sequential"):
         yield
+
+
+@contextmanager
+def torch_on_one_thread() -> Iterator[None]:
+    """Keep torch to one thread: several take longer over small tensors, and sum in another order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
