@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from drosurv.audit.collected import CollectedAudit
 from drosurv.presentation import first_upper, written
 
-if TYPE_CHECKING:
-    from drosurv.audit.report import AuditReport
 
-
-def render(report: AuditReport) -> str:
+def render(report: CollectedAudit) -> str:
     """The whole page."""
     from importlib.resources import files
 

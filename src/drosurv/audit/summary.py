@@ -6,18 +6,16 @@ or changes its meaning raises it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from drosurv.audit.collected import CollectedAudit
 from drosurv.audit.sections.section import Part
-
-if TYPE_CHECKING:
-    from drosurv.audit.report import AuditReport
 
 SCHEMA = "drosurv.audit.summary"
 VERSION = 1
 
 
-def summary_of(report: AuditReport) -> dict[str, Any]:
+def summary_of(report: CollectedAudit) -> dict[str, Any]:
     """The summary of a report; fields of sections that it does not have are empty."""
     verdict, method, guidelines = (
         report.parts.get(key, Part()) for key in ("verdict", "method", "guidelines")
