@@ -243,7 +243,7 @@ def test_the_rule_counts_rows_models_weights_and_what_is_recorded(
     monkeypatch, network, sets, started, expected
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
+    monkeypatch.setattr("drosurv.estimators.fitting.cuda_started", lambda: started)
     grid = [CoxPH(network, solver="adam", lr=0.01 * (k + 1)) for k in range(sets)]
     one = sample(0)
     training = replace(grid[0]._training(one.X, one.y, None), X=np.zeros((5_039, 9)))
