@@ -5,6 +5,7 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
+from drosurv.insight import expected_events
 from drosurv.insight.curves import PredictionGrid, predicted_curves
 from drosurv.insight.expected_events import (
     Expected,
@@ -56,6 +57,22 @@ def test_steps_of_a_frozen_model_count_their_conditional_probabilities(model):
                 total, before = total + 1 - height / before, height
         assert found.hazard[row] == pytest.approx(total)
         assert found.events[row] == (TARGET.event[row] and TARGET.time[row] <= curve.x[-1])
+
+
+def test_steps_that_are_too_many_are_read_together(monkeypatch):
+    """From exact, where steps are few, to close, where they are many: between 1 - S(t) / S(t-) and -log of it."""
+    train = make_hidden_minority(n_samples=3000, random_state=2)
+    model = CoxPH().fit(train.X, train.y)
+    exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+    larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
+    for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
+        monkeypatch.setattr(expected_events, "_MOST_STEPS", most)
+        monkeypatch.setattr(expected_events, "_VALUES", 10 * most)
+        found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+        np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
+        assert (found.hazard >= exact.hazard - 1e-12).all()
+        assert (found.hazard <= larger + 1e-12).all()
+        np.testing.assert_array_equal(found.events, exact.events)
 
 
 def test_a_grid_runs_straight_between_its_times_and_ends_with_its_last():

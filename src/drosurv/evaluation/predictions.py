@@ -100,6 +100,10 @@ class ModelCurves:
             found[rows] = values[np.arange(len(rows)), place]
         return found
 
+    def take(self, rows: slice) -> ModelCurves:
+        """Curves of some patients."""
+        return ModelCurves(self.model, take(self.X, rows), len(range(self.n)[rows]))
+
 
 @dataclass(frozen=True, eq=False)
 class ReadCurves:

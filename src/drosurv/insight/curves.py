@@ -6,7 +6,6 @@ with cumulative hazards that run straight from one time to the next, which is wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,27 +37,21 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
-    return parse_survival([HeldStepFunction(*steps) for steps in survival_steps(model, X)], n)
-
-
-def survival_steps(model: Any, X: Any) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Times and heights of the steps of each patient's survival curve."""
-    hazards = not hasattr(model, "predict_survival_function")
-    if hazards and not hasattr(model, "predict_cumulative_hazard_function"):
+    if not hasattr(model, "predict_cumulative_hazard_function"):
         raise ArgumentError(
             f"{Argument('model')}: {type(model).__name__} has neither predict_survival_function nor "
             "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
             "survival)."
         )
-    predict = model.predict_cumulative_hazard_function if hazards else model.predict_survival_function
-    for function in predict(X):
-        if not hasattr(function, "x"):
-            raise ArgumentError(
-                f"{Argument('model')}: the curves of {type(model).__name__} must be step functions with x and y, got "
-                f"{type(function).__name__}: pass a pair (times, survival) instead."
-            )
-        heights = getattr(function, "a", 1.0) * np.asarray(function.y) + getattr(function, "b", 0.0)
-        yield function.x, np.clip(np.exp(-heights) if hazards else heights, 0.0, 1.0)
+    return parse_survival([_survival(hazard) for hazard in model.predict_cumulative_hazard_function(X)], n)
+
+
+def _survival(hazard: Any) -> Any:
+    """The survival function of a cumulative hazard, a step function where that is one."""
+    if not hasattr(hazard, "x"):
+        return lambda times: np.exp(-hazard(times))
+    heights = getattr(hazard, "a", 1.0) * np.asarray(hazard.y) + getattr(hazard, "b", 0.0)
+    return HeldStepFunction(hazard.x, np.exp(-heights))
 
 
 def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:

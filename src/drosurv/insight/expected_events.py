@@ -7,22 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from drosurv.evaluation.predictions import take
-from drosurv.insight.curves import (
-    LARGEST_HAZARD,
-    PredictionGrid,
-    log_mean_hazard,
-    predicted_curves,
-    survival_steps,
-)
+from drosurv.errors import Argument, ArgumentError
+from drosurv.insight.curves import LARGEST_HAZARD, PredictionGrid, log_mean_hazard, predicted_curves
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
 SMALLEST_EXPECTED = 1e-4
-# Rows whose whole curves are held at once.
-CHUNK = 250
+# Steps of a curve that are read, and values of curves that are held at once.
+_MOST_STEPS, _VALUES = 1_000, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +74,47 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
     """
     if isinstance(model, tuple):
         return _expected_on_grid(PredictionGrid.parse(model, len(target)), target, times)
-    n = len(target)
-    hazard, seen = np.empty(n), np.empty(n)
-    for start in range(0, n, CHUNK):
-        rows = np.arange(start, min(start + CHUNK, n))
-        for row, (x, survival) in zip(rows, survival_steps(model, take(X, rows)), strict=True):
-            time = target.time[row]
-            reached = survival[: np.searchsorted(x, time, side="right")]
-            before = np.concatenate([[1.0], reached[:-1]])
-            alive = before > 0
-            hazard[row] = (1 - np.minimum(reached[alive] / before[alive], 1.0)).sum()
-            seen[row] = target.event[row] and time <= x[-1]
-    return Expected(seen, hazard, log_risk(predicted_curves(model, X, n), times))
+    curves = predicted_curves(model, X, len(target))
+    if curves.jumps is None:
+        raise ArgumentError(
+            f"{Argument('model')}: the curves of {type(model).__name__} must be step functions with x and y: pass a "
+            "pair (times, survival) instead."
+        )
+    seen = target.event & (target.time <= curves.jumps[-1])
+    hazard = _summed_steps(curves, curves.jumps, target.time)
+    return Expected(seen.astype(np.float64), hazard, log_risk(curves, times))
+
+
+def _summed_steps(curves: SurvivalCurves, steps: FloatArray, until: FloatArray) -> FloatArray:
+    """Sum of the hazards of the steps of each patient's curve up to a time of his own, (n,).
+
+    Where steps are very many, each interval of m is read at its ends, and its cumulative hazard x is taken to be
+    spread evenly over them: m (1 - exp(-x / m)). That is exact for one step, and hardly depends on how x is spread
+    where steps are many and small.
+    """
+    width = -(-len(steps) // _MOST_STEPS)
+    ends = steps[width - 1 :: width]
+    hazard = np.empty(len(until))
+    for rows in gen_batches(len(until), _VALUES // len(ends)):
+        survival = curves.take(rows).at(ends)
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        passed = ends <= until[rows, None]
+        hazard[rows] = np.where(passed, _of_steps(survival, before, width), 0.0).sum(axis=1)
+    if width == 1:
+        return hazard
+    # What lies between the last end that was passed and the patient's own time.
+    place = np.searchsorted(ends, until, side="right")
+    more = np.searchsorted(steps, until, side="right") - width * place
+    at_end = np.where(place > 0, curves.at_own(np.concatenate([[0.0], ends])[place]), 1.0)
+    rest = _of_steps(curves.at_own(until), at_end, np.maximum(more, 1))
+    return hazard + np.where(more > 0, rest, 0.0)
+
+
+def _of_steps(survival: FloatArray, before: FloatArray, number: Any) -> FloatArray:
+    """Hazard of so many equal steps from one survival down to another; none where nobody was left."""
+    left = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
+    hazard: FloatArray = -number * np.expm1(-_hazard(np.minimum(left, 1.0)) / number)
+    return hazard
 
 
 def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -> Expected:

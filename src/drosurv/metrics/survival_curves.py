@@ -32,6 +32,9 @@ class SurvivalCurves(Protocol):
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
 
+    def take(self, rows: slice) -> SurvivalCurves:
+        """Curves of some patients."""
+
 
 @dataclass(frozen=True, eq=False)
 class FunctionCurves:
@@ -61,6 +64,10 @@ class FunctionCurves:
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         return self._read(times, np.empty((len(self), 1)), lambda row: slice(row, row + 1))[:, 0]
+
+    def take(self, rows: slice) -> FunctionCurves:
+        """Curves of some patients."""
+        return FunctionCurves(self.functions[rows])
 
     def _read(self, times: FloatArray, found: FloatArray, of: Callable[[int], slice]) -> FloatArray:
         """Each function at its part of the times, one row each."""
@@ -99,6 +106,10 @@ class ArrayCurves:
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         return self._from_one()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
+
+    def take(self, rows: slice) -> ArrayCurves:
+        """Curves of some patients."""
+        return ArrayCurves(self.times, self.values[rows])
 
     def _from_one(self) -> FloatArray:
         return np.column_stack((np.ones(len(self)), self.values))

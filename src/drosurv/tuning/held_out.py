@@ -135,3 +135,7 @@ class BreslowCurves:
             log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
             survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
         return survival
+
+    def take(self, rows: slice) -> BreslowCurves:
+        """Curves of some patients."""
+        return BreslowCurves(self.baseline, self.risk[rows])
