@@ -1,4 +1,5 @@
 import warnings
+from functools import partial
 
 import pytest
 import typer
@@ -14,11 +15,7 @@ app = typer.Typer(cls=PlainMessages)
 def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     if kind == "value":
         raise ArgumentError(
-            "which value?\n  Pass ",
-            Argument("event_value"),
-            ", for example ",
-            Argument("event_value", "yes"),
-            ".",
+            f"which value?\n  Pass {Argument('event_value')}, for example {Argument('event_value', 'yes')}."
         )
     if kind == "file":
         open("/nonexistent/file")  # noqa: SIM115 - never opens
@@ -33,7 +30,7 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     for _ in range(2):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.warn(ArgumentWarning("pass ", Argument("sensitive_features")), stacklevel=1)
+            warnings.warn(ArgumentWarning(f"pass {Argument('sensitive_features')}"), stacklevel=1)
     warnings.warn("old", DeprecationWarning, stacklevel=1)
     typer.echo("done")
 
@@ -92,23 +89,25 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
         (Argument("n_jobs"), "--jobs"),
         (Argument("cv", 9), "--folds 9"),
         (Argument("as_json"), "--json"),
+        (Argument("recalibrate", True), "--recalibrate"),
+        (Argument("recalibrate", False), "--no-recalibrate"),
         # A parameter of an estimator without an option of its own.
         (Argument("min_group", 37), "--set min_group=37"),
-        (Argument("hidden", (24, 24)), "--set hidden=[24, 24]"),
-        (Argument("penalty", "keya_group"), "--set penalty=keya_group"),
+        (Argument("hidden", (24, 24)), "--set hidden=(24, 24)"),
+        (Argument("penalty", "keya_group"), "--set penalty='keya_group'"),
         # What the command line does not know stays as the library writes it.
         (Argument("X"), "X"),
         (Argument("y_train", 3), "y_train=3"),
     ],
 )
 def test_arguments_are_named_as_options(argument, expected):
-    names = ("separator", "missing", "hold_out_share", "jobs", "folds")
+    names = ("separator", "missing", "hold_out_share", "jobs", "folds", "recalibrate")
     options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
-    assert spelled(options, argument) == expected
+    assert ArgumentError(argument).worded(partial(spelled, options)) == expected
 
 
 def test_a_command_without_settings_names_parameters_as_python_does():
-    assert spelled({"jobs": "--jobs"}, Argument("min_group", 37)) == "min_group=37"
+    assert spelled({"jobs": "--jobs"}, "min_group", "37") == "min_group=37"
 
 
 def test_control_characters_do_not_reach_the_terminal():

@@ -3,6 +3,16 @@ import pytest
 from drosurv.cli.models import read_grid, read_settings
 
 
+def test_values_are_read_as_messages_write_them():
+    assert read_settings(["a=True", "b=None", "c='efron'", "d=(24, 24)", "e=inf"]) == {
+        "a": True,
+        "b": None,
+        "c": "efron",
+        "d": (24, 24),
+        "e": float("inf"),
+    }
+
+
 def test_values_are_numbers_where_they_can_be():
     assert read_settings(["lr=.5", "ties=efron", "tol=null", "hidden=[24, 24]", "solver = adam"]) == {
         "lr": 0.5,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from drosurv.errors import Argument, Worded
+from drosurv.errors import Worded
 
 if TYPE_CHECKING:
     from drosurv.evaluation import AgainstPlain
@@ -28,7 +27,7 @@ _ALIASES = {
     "cv": "folds",
     "share": "hold_out_share",
 }
-Spelling = Callable[[Argument], str]
+Spelling = Callable[[str, str], str]
 _BAD_INPUT = 2
 # Recalibrated below this, risks are so near to each other that nobody is told anything.
 _LITTLE_HELD = 0.2
@@ -75,18 +74,14 @@ class PlainMessages(TyperGroup):
         return partial(spelled, {str(option.name): max(option.opts, key=len) for option in options})
 
 
-def spelled(options: Mapping[str, str], argument: Argument) -> str:
+def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
     """An argument as one of the options of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
-    value = argument.value
-    name = argument.name if argument.name in options else _ALIASES.get(argument.name, argument.name)
+    name = argument if argument in options else _ALIASES.get(argument, argument)
     if name in options:
-        if isinstance(value, bool):
-            return options[name] if value else f"--no-{options[name].removeprefix('--')}"
-        return options[name] if value is ... else f"{options[name]} {value!r}"
-    if "set_" in options and _is_parameter(name):
-        given = value if isinstance(value, str) else json.dumps(value, default=str)
-        return f"{options['set_']} {name}{'' if value is ... else f'={given}'}"
-    return str(argument)
+        flag = {"True": options[name], "False": f"--no-{options[name].removeprefix('--')}"}
+        return flag.get(value) or f"{options[name]} {value}".rstrip()
+    written = f"{argument}={value}" if value else argument
+    return f"{options['set_']} {written}" if "set_" in options and _is_parameter(argument) else written
 
 
 def say(kind: str, message: object, spelling: Spelling | None = None) -> None:

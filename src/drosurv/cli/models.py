@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -61,7 +62,7 @@ def _plain(name: str) -> str:
 
 
 def read_settings(entries: list[str] | None) -> dict[str, Any]:
-    """The values that ``--set`` names; each is JSON if it can be, a number such as .5, or text."""
+    """The values that ``--set`` names; each is read as JSON or as Python, or else is text."""
     return {
         name: _value(text) for name, text in _pairs(entries, "--set", "NAME=VALUE, such as lr=0.001").items()
     }
@@ -95,9 +96,9 @@ def _values(text: str) -> list[Any]:
 
 
 def _value(text: str) -> Any:
-    for read in (json.loads, float):
+    for read in (json.loads, ast.literal_eval, float):
         try:
             return read(text)
-        except ValueError:
+        except (ValueError, SyntaxError):
             continue
     return text.strip()

@@ -63,7 +63,7 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
     @property
-    def _compares_groups(self) -> str | Argument | None:
+    def _compares_groups(self) -> str | None:
         """What compares groups in training, for messages; None where nothing does."""
         return None
 

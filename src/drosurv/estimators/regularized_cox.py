@@ -70,7 +70,7 @@ class RegularizedCox(NetworkEstimator):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": None}
 
     @property
-    def _compares_groups(self) -> Argument | None:
+    def _compares_groups(self) -> str | None:
         return Argument("penalty", self.penalty) if PENALTIES[self.penalty].needs_groups else None
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

@@ -135,4 +135,4 @@ def _pair(predictions: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _wrong(what: str) -> ArgumentError:
-    return ArgumentError(Argument("predictions"), what)
+    return ArgumentError(f"{Argument('predictions')}{what}")

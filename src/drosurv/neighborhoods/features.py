@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.errors import Argument, ArgumentError
 from drosurv.target import FloatArray
 
-_NAME = Argument("subgroup_features")
+_NAME = "subgroup_features"
 
 
 def chosen_columns(
@@ -20,9 +20,7 @@ def chosen_columns(
     if subgroup_features is None:
         return X
     if isinstance(subgroup_features, (str, int, np.integer)):
-        raise ArgumentError.must(
-            "subgroup_features", "list columns", subgroup_features, f"write [{subgroup_features!r}]"
-        )
+        raise ArgumentError.must(_NAME, "list columns", subgroup_features, f"write [{subgroup_features!r}]")
     return X[:, [_position(feature, X.shape[1], names) for feature in subgroup_features]]
 
 
@@ -45,13 +43,15 @@ def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
     if isinstance(feature, str):
         if names is None:
             raise ArgumentError(
-                _NAME, f" names {feature!r}, but X has no column names: pass a DataFrame, or positions."
+                f"{Argument(_NAME)} names {feature!r}, but X has no column names: pass a DataFrame, or positions."
             )
         if feature not in names:
-            raise ArgumentError(_NAME, f" names {feature!r}, which is not in X; it has {list(names)}.")
+            raise ArgumentError(
+                f"{Argument(_NAME)} names {feature!r}, which is not in X; it has {list(names)}."
+            )
         return list(names).index(feature)
     if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
-        raise ArgumentError.must(_NAME.name, "list names or positions of columns", feature)
+        raise ArgumentError.must(_NAME, "list names or positions of columns", feature)
     if not -n_columns <= feature < n_columns:
-        raise ArgumentError(_NAME, f" holds position {feature}, but X has {n_columns} columns.")
+        raise ArgumentError(f"{Argument(_NAME)} holds position {feature}, but X has {n_columns} columns.")
     return int(feature)

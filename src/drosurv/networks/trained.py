@@ -51,6 +51,7 @@ def restored(state: Any, build: Callable[[], Module]) -> Any:
     try:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
-        shape = f" builds another shape than the one that was trained: {error}"
-        raise ArgumentError(Argument("network"), shape) from error
+        raise ArgumentError(
+            f"{Argument('network')} builds another shape than the one that was trained: {error}"
+        ) from error
     return module.eval()

@@ -303,7 +303,7 @@ def _no_dates(names: list[str]) -> ArgumentError:
 
 def _all_of(problems: list[ValueError]) -> ArgumentError:
     """One error of the first few of several."""
-    first, *others = ("".join(map(format, problem.args)) for problem in problems[:_MOST_PROBLEMS])
+    first, *others = (getattr(problem, "marked", str(problem)) for problem in problems[:_MOST_PROBLEMS])
     left = len(problems) - _MOST_PROBLEMS
     more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []
     return ArgumentError(" ".join([first, *map(first_upper, others), *more]))

@@ -94,10 +94,11 @@ class TargetColumns:
             if (name := getattr(self, argument)) is not None:
                 require_columns(frame, [name], argument)
         if len(set(self.names)) < len(self.names):
+            twice = f"both column {self.event!r}: name the column of each"
+            other = "taken from one column twice: name each once"
             raise ArgumentError(
-                f"{Argument('time')} and {Argument('event')}", f" are both column {self.event!r}: name the column of "
-                "each." if self.time == self.event else " are taken from one column twice: name each once.",
-            )  # fmt: skip
+                f"{Argument('time')} and {Argument('event')} are {twice if self.time == self.event else other}."
+            )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
         """Which rows have a complete target, (n,)."""
