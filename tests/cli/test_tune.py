@@ -41,7 +41,8 @@ def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_p
         ),
         *("--rule", "budget"),
     ).stdout
-    assert "lowest concordance_imparity" in shown
+    assert "lowest concordance imparity" in shown
+    assert "concordance imparity ± se" in " ".join(shown.split())
     assert "gain kept" in shown
     assert f"Saved to {model}." in shown
     settings = pd.read_csv(scores)
@@ -67,7 +68,7 @@ def test_by_default_the_plain_model_is_a_candidate_and_the_reason_names_all_thre
     assert [row["plain"] for row in found["settings"]] == [False, False, True]
     # With alpha = 1 the model is the plain one, so nothing but alpha = 0.3 can be preferred.
     assert found["chosen"] in ({}, {"alpha": 0.3})
-    for told in ("concordance_imparity", "concordance_index", "likelihood gain"):
+    for told in ("concordance imparity", "c-index", "likelihood gain"):
         assert told in found["reason"]
     shown = tune("ok", *options).stdout
     assert "3 settings" in shown
@@ -79,7 +80,7 @@ def test_without_groups_the_best_c_index_is_chosen(tune):
     best = max(found["settings"], key=lambda row: row["concordance_index"])
     assert found["chosen"] == ({} if best["plain"] else {"alpha": best["alpha"]})
     assert [row["plain"] for row in found["settings"]] == [False, False, True]
-    assert found["reason"].startswith("highest concordance_index")
+    assert found["reason"].startswith("highest c-index")
 
 
 @pytest.mark.parametrize("rule", ["careful", "budget", "one-se", "pareto", "best"])
@@ -87,6 +88,14 @@ def test_every_rule_has_a_name_and_all_but_the_published_one_the_plain_model(tun
     found = tune("json", "--groups", "site", "--grid", "alpha=0.3", "--rule", rule)
     assert found["reason"]
     assert len(found["settings"]) == (1 if rule == "budget" else 2)
+
+
+def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, tmp_path):
+    rows = pd.read_csv(table).assign(site=["rare"] * 30 + ["common"] * 170)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    common = ("--time", "days", "--event", "died", "--groups", "site", "--grid", "alpha=0.5")
+    shown = drosurv.ok("tune", tmp_path / "rows.csv", *common, "--rule", "best", "--validation", "0.3")
+    assert "highest c-index" in shown.stdout
 
 
 def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):

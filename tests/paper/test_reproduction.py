@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from drosurv.datasets import DataUnavailableError
-from drosurv.paper import Protocol, reproduce, reproduction
+from drosurv.paper import Protocol, reproduce, reproduction, tabulation
 from drosurv.runs import RunLog
 
 FAST = Protocol(max_iter=2, bootstrap=2)
@@ -27,6 +27,19 @@ def run(tmp_path):
         )
 
     return call
+
+
+@pytest.fixture
+def flc_alone(monkeypatch):
+    """A machine on which no other data can be had."""
+    load = reproduction.load_dataset
+
+    def offline(name, **options):
+        if name != "flc":
+            raise DataUnavailableError("no network")
+        return load(name, **options)
+
+    monkeypatch.setattr(reproduction, "load_dataset", offline)
 
 
 def test_a_second_run_computes_only_what_is_new(run, tmp_path):
@@ -65,15 +78,22 @@ def test_tables_comparison_and_the_document_are_written_where_asked(run, tmp_pat
     assert str(tmp_path) not in text
 
 
-def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, monkeypatch):
-    load = reproduction.load_dataset
+def test_what_depends_on_no_choice_is_computed_once(run, flc_alone, tmp_path, monkeypatch):
+    calls = []
 
-    def offline(name, **options):
-        if name == "support":
-            raise DataUnavailableError("no network")
-        return load(name, **options)
+    def counted(name, compute):
+        monkeypatch.setattr(tabulation, name, lambda *given: calls.append(name) or compute(*given))
 
-    monkeypatch.setattr(reproduction, "load_dataset", offline)
+    for name in ("nearest_settings", "alpha_figure"):
+        counted(name, getattr(tabulation, name))
+    found = run(only=("flc-age", "alpha"), methods=("dro-cox",), document=tmp_path / "made.md")
+    assert sorted(calls) == ["alpha_figure", "nearest_settings"]
+    figures = [path for path in found.files if path.suffix == ".svg"]
+    assert [path.name for path in figures] == ["alpha.svg", "made-alpha.svg"]
+    assert figures[0].read_bytes() == figures[1].read_bytes()
+
+
+def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, flc_alone):
     found = run(only=("flc-age", "support-gender"))
     assert found.unavailable == {"support": "no network"}
     assert not found.complete
@@ -91,6 +111,8 @@ def test_quick_is_a_part_of_the_full_run(monkeypatch, tmp_path):
     monkeypatch.setattr(reproduction, "load_each", lambda *_: ({}, {}))
     monkeypatch.setattr(reproduction, "_shown", lambda experiments, _: experiments)
     monkeypatch.setattr(reproduction, "plan_units", plan)
+    reproduce(tmp_path, quick=True, repeats=5, jobs=1, device="cpu")
+    assert planned["repeats"] == 5
     reproduce(tmp_path, quick=True, jobs=1, device="cpu")
     assert planned["experiments"] == ["flc-age", "support-gender", "seer-race"]
     assert planned["repeats"] == 3

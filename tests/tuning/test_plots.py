@@ -1,5 +1,7 @@
 """Pictures show what the tables hold."""
 
+from copy import copy
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import DROCox
-from drosurv.tuning import GridSearch, pareto_front
+from drosurv.tuning import AccuracyBudget, CarefulBudget, GridSearch, pareto_front
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +45,17 @@ def test_the_front_and_the_choice_are_drawn_where_they_lie(search):
     assert len(bars) == 2
     low = [segment[0, 1] for segment in bars[1].get_segments()]
     np.testing.assert_allclose(low, search.results_["concordance_imparity_low"])
+
+
+def test_the_budget_is_drawn_on_its_own_axis_alone(search):
+    other = copy(search)
+    other.rule_ = AccuracyBudget(reference="best")
+    best = search.results_["concordance_index"].max()
+    assert lines(other.plot_front())["accuracy budget"][0, 0] == pytest.approx(0.95 * best)
+    # A share of another metric is no c-index.
+    for rule in (AccuracyBudget("dynamic_auc", reference=0.9), CarefulBudget("dynamic_auc")):
+        other.rule_ = rule
+        assert "accuracy budget" not in lines(other.plot_front())
 
 
 def test_no_interval_is_promised_where_none_is_known():

@@ -52,14 +52,14 @@ def test_the_budget_can_minimise_another_column():
     )
     rule = AccuracyBudget(minimise="average_disparity", reference=0.8)
     assert rule.choose(table).index == 1
-    assert "average_disparity (0.1)" in rule.choose(table).reason
+    assert "average disparity (0.1)" in rule.choose(table).reason
 
 
 def test_nothing_inside_the_budget_is_flagged_and_explained():
     table = pd.DataFrame({"concordance_index": [0.6, 0.7], "concordance_imparity": [0.0, 0.3]})
     choice = AccuracyBudget(reference=0.9).choose(table)
     assert (choice.index, choice.fallback) == (1, True)
-    assert "no setting with concordance_index >= 0.95 x 0.9000 = 0.8550" in choice.reason
+    assert "no setting with c-index >= 0.95 x 0.9000 = 0.8550" in choice.reason
 
 
 def test_a_setting_whose_disparity_is_not_known_cannot_win():

@@ -157,6 +157,13 @@ def test_one_validation_part_brings_bootstrap_errors(data, groups):
     )
 
 
+def test_one_standard_error_of_any_metric_is_known_on_one_validation_part(data, groups):
+    rule = OneStandardError("integrated_brier_score", maximise=False)
+    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, rule=rule, bootstrap=20, random_state=0)
+    search.fit(data.X, data.y, sensitive_features=groups["side"])
+    assert (search.results_["integrated_brier_score_se"] > 0).all()
+
+
 def test_a_validation_set_of_ones_own_is_what_is_scored(data):
     train, held = np.arange(200), np.arange(200, 300)
     search = GridSearch(CoxPH(), {"l2": [0.0, 0.1]}, cv=[(train, held)], refit=False).fit(data.X, data.y)
@@ -371,7 +378,7 @@ def test_the_plain_model_is_a_candidate_and_is_compared_on_the_same_patients(dat
     difference = table["concordance_imparity"] - table.loc[2, "concordance_imparity"]
     np.testing.assert_allclose(table["concordance_imparity_difference"], difference, atol=1e-12)
     assert (table["concordance_imparity_difference_se"][:2] > 0).all()
-    for told in ("concordance_imparity", "concordance_index", "likelihood gain"):
+    for told in ("concordance imparity", "c-index", "likelihood gain"):
         assert told in search.choice_.reason
     if search.best_params_ == {}:
         plain = CoxPH().fit(data.X, data.y)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def reproduce(
     only: Names = (),
     methods: Names = (),
-    repeats: int = 10,
+    repeats: int | None = None,
     quick: bool = False,
     select_on: str = "validation",
     device: str = "auto",
@@ -36,7 +36,7 @@ def reproduce(
     --only: Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets (flc,
         support, seer), separated by commas; all by default.
     --methods: Methods, such as cox,dro-cox,deep-dro-cox-split; all by default.
-    --repeats: Repeats, each with another validation part.
+    --repeats: Repeats, each with another validation part, 10 by default, 3 with --quick.
     --quick: Three tables, linear methods, three repeats: under two minutes.
     --select-on: Where settings are chosen: validation, or test (a diagnostic, not a result).
     --device: Where to train: cpu, cuda or auto.

@@ -160,22 +160,21 @@ def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
 
 
 def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> None:
+    from drosurv.tuning.candidates import in_words
+
     columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
     shown = search.results_[columns].copy()
     shown.insert(0, "", ["*" if number == search.best_index_ else "" for number in shown.index])
     if "plain" in search.results_:
         plain = search.results_["plain"].astype(bool)
         shown[parameters] = shown[parameters].astype(object).mask(plain, "plain")
-    for metric in ("concordance_index", "concordance_imparity"):
-        if metric in shown:
+    names = {"gain_share": "gain kept", "calibration_slope": "slope"}
+    for metric in ("concordance_index", *disparities):
+        names[metric] = in_words(metric)
+        if f"{metric}_se" in search.results_:
+            names[metric] += " ± se"
             pairs = zip(search.results_[metric], search.results_[f"{metric}_se"], strict=True)
             shown[metric] = [f"{value:.4f} ± {error:.4f}" for value, error in pairs]
-    names = {
-        "concordance_index": "c-index ± se",
-        "concordance_imparity": "imparity ± se",
-        "gain_share": "gain kept",
-        "calibration_slope": "slope",
-    }
     print_frame(shown.rename(columns=names), f"{len(shown)} settings; * is chosen")
     settings = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
     typer.echo(f"Chosen: {settings}{': ' if settings else ''}{search.choice_.reason}.")

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from drosurv._version import __version__
 from drosurv.files import write_file
-from drosurv.paper.alpha_figure import alpha_figure, save_figure
 from drosurv.paper.claims import Claim, check_claims
 from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.methods import METHODS
@@ -20,8 +19,11 @@ from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from drosurv.paper.tables import comparison_notes
 from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
-from drosurv.presentation import Table
+from drosurv.presentation import Table, write_figure
 from drosurv.runs import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _INTRODUCTION = """\
 Hu and Chen, *Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics* (ML4H 2022),
@@ -70,12 +72,13 @@ def write_document(
     tabulation: Tabulation,
     diagnostic: Tabulation,
     characteristics: Table,
+    figure: Figure | None = None,
     runs: Sequence[RunRecord] = (),
     results: Sequence[Mapping[str, Any]] = (),
     protocol: Protocol | None = None,
     command: str = "drosurv reproduce",
 ) -> tuple[Path, ...]:
-    """Write the document, and the figure beside it.
+    """Write the document, and the figure, if there is one, beside it.
 
     Settings of the `tabulation` are chosen on the validation part, those of the `diagnostic` on the test set; `runs`
     made the `results`, which tell their seconds; `command` is what to type to get it.
@@ -103,11 +106,12 @@ def write_document(
         parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
     parts += ["## Data", characteristics.to_markdown(heading=True)]
     files = [path]
-    if not tabulation.curves.empty:
-        files += save_figure(alpha_figure(tabulation.curves), path.parent, f"{path.stem}-alpha")
+    if figure is not None:
+        files.append(path.with_name(f"{path.stem}-alpha.svg"))
+        write_figure(figure, files[-1])
         parts += [
             f"## {ALPHA_FIGURE.title}",
-            f"![c-index, disparities and the share of Cox's gain over alpha]({path.stem}-alpha.svg)",
+            f"![c-index, disparities and the share of Cox's gain over alpha]({files[-1].name})",
             "The lowest row is the control: where it nears 0, disparities are low because the model says nothing.",
         ]
     notes = comparison_notes(*compared)
@@ -168,7 +172,7 @@ def _in_short(tabulation: Tabulation, claims: Sequence[Claim]) -> str:
             f"- **What does not, and why.** {len(differ)} differ: {why or 'no cause to tell'}. For no known cause: "
             f"{causes[''] or 'none'}."
         )
-        _, nearest = tabulation.tables["nearest"]
+        nearest = tabulation.nearest
         far = nearest["nearest_difference_in_sds"].abs() > AGREEMENT
         row = ["experiment", "method"]
         misses = far.groupby([nearest[name] for name in (*row, "trained")]).sum().reset_index(name="misses")

@@ -15,6 +15,7 @@ from drosurv.datasets.catalog import load_each
 from drosurv.estimators.device import check_device, resolve_device
 from drosurv.paper.characteristics import characteristics, characteristics_table
 from drosurv.paper.cohort import load_dataset
+from drosurv.paper.comparison import agreement
 from drosurv.paper.document import write_document
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
@@ -47,8 +48,8 @@ class Reproduction:
     @property
     def agreement(self) -> pd.DataFrame | None:
         """How many published cells agree, by experiment; None where nothing published was rebuilt."""
-        found = [frame for name, (_, frame) in self.tabulation.tables.items() if name.startswith("agreement")]
-        return found[0] if found else None
+        comparison = self.tabulation.comparison
+        return None if comparison.empty else agreement(comparison, by="experiment")
 
     @property
     def complete(self) -> bool:
@@ -61,7 +62,7 @@ def reproduce(
     *,
     only: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    repeats: int = REPEATS,
+    repeats: int | None = None,
     quick: bool = False,
     select_on: str = "validation",
     device: str = "auto",
@@ -78,6 +79,7 @@ def reproduce(
     as one Markdown document to the file `document`.
 
     `only` names experiments or datasets, and `methods` methods; Cox, and DeepSurv where an MLP is, are always added.
+    There are ten `repeats` by default.
     `quick` means the three tables with published numbers, linear methods and three repeats, unless something else is
     asked for; its units are those of a full run, which reuses them. Settings are chosen on the part `select_on`;
     "test" is a diagnostic. `seer_file` is a copy of SEER to read instead of the downloaded one. `report` is told the
@@ -91,7 +93,8 @@ def reproduce(
     if quick:
         only = QUICK_EXPERIMENTS if only is None else only
         methods = QUICK_METHODS if methods is None else methods
-        repeats = min(repeats, QUICK_REPEATS)
+    if repeats is None:
+        repeats = QUICK_REPEATS if quick else REPEATS
     protocol, part = protocol or Protocol(), parse_select_on(select_on)
     check_device(device)
     device = resolve_device(device, worthwhile=True)
@@ -129,11 +132,13 @@ def reproduce(
     data_table = characteristics_table(frame)
     files += write_table(data_table, frame, output, "characteristics")
     if document is not None:
+        tables = partial(tables, nearest=tabulation.nearest)
         files += write_document(
             document,
             tabulation=tabulation if part == "validation" else tables(),
-            characteristics=data_table,
             diagnostic=tabulation if part == "test" else tables(select_on="test"),
+            characteristics=data_table,
+            figure=tabulation.figure,
             runs=run.records,
             results=[result for _, result in run.finished],
             protocol=protocol,

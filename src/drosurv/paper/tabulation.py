@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,6 +22,9 @@ from drosurv.paper.summary import summarise
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
 from drosurv.presentation import Table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
 
@@ -27,14 +32,21 @@ _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 class Tabulation:
     """The tables with the numbers behind them, and the curves of the figure; none unless it is among the experiments.
 
-    `tables` stand under their file names (without suffix) in the paper's order; an experiment without a finished unit
-    is left out. `summary` is every cell of every result table, `comparison` every published cell beside ours.
+    `tables` stand under their file names (without suffix); an experiment without a finished unit is left out.
+    `summary` is every cell of every result table, `comparison` every published cell beside ours, and `nearest` what
+    :func:`nearest_settings` gives.
     """
 
     tables: dict[str, tuple[Table, pd.DataFrame]]
     summary: pd.DataFrame
     comparison: pd.DataFrame
+    nearest: pd.DataFrame
     curves: pd.DataFrame
+
+    @cached_property
+    def figure(self) -> Figure | None:
+        """Figure 1, drawn once."""
+        return None if self.curves.empty else alpha_figure(self.curves)
 
 
 def tabulate(
@@ -43,57 +55,49 @@ def tabulate(
     *,
     select_on: SelectOn = "validation",
     circumstances: Collection[str] = (),
+    nearest: pd.DataFrame | None = None,
 ) -> Tabulation:
     """Choose settings, average over repeats and compare with the published values.
 
     With settings chosen on "test", every table's name and title says diagnostic. `circumstances` are what was special
-    about the run, for the reasons of differences.
+    about the run, for the reasons of differences. `nearest` is that of another choice on the same grid, where there is
+    one: it depends on no choice.
     """
     diagnostic = select_on == "test"
-    circumstances = (*circumstances, *(() if diagnostic else (CHOSEN_ON_VALIDATION,)))
-    published = load_published()
     tables: dict[str, tuple[Table, pd.DataFrame]] = {}
-
-    def add(name: str, table: Table, frame: pd.DataFrame) -> None:
-        if diagnostic:
-            name, table = f"{name}-diagnostic", replace(table, caption=table.caption + _DIAGNOSTIC)
-        tables[name] = table, frame
-
-    summaries, comparisons, nearby, curves = [], [], [], pd.DataFrame()
+    curves = pd.DataFrame()
     for experiment in experiments:
         if experiment.name == ALPHA_FIGURE.name:
             curves = alpha_curves(grid)
             continue
         for tuned_by in TUNINGS if experiment.setting is None else ("ci",):
             chosen = choose_settings(grid, experiment, tuned_by=tuned_by, select_on=select_on)
-            if chosen.empty:
-                continue
-            summary = summarise(chosen)
-            summaries.append(summary)
-            label = tuned_by if experiment.setting is None else "fixed"
-            add(f"{experiment.name}-{label}", result_table(summary), summary)
-            theirs = published.loc[published["experiment"] == experiment.name]
-            if tuned_by == "ci" and len(theirs):
-                nearest = nearest_settings(grid, theirs)
-                nearby.append(nearest)
-                comparison = compare(summary, published=theirs, nearest=nearest, circumstances=circumstances)
-                comparisons.append(comparison)
-                add(f"{experiment.name}-comparison", comparison_table(comparison), comparison)
-    compared = _joined(comparisons)
-    if comparisons:
-        counts = agreement(compared, by="experiment")
-        add("agreement", agreement_table(counts), counts)
+            if len(chosen):
+                cells = summarise(chosen)
+                tables[f"{experiment.name}-{chosen['tuned_by'].iloc[0]}"] = result_table(cells), cells
+    summary = pd.concat([cells for _, cells in tables.values()] or [pd.DataFrame()], ignore_index=True)
+    published = load_published()
+    theirs = published.loc[published["experiment"].isin(summary.get("experiment", ()))]
+    comparison = pd.DataFrame()
+    if len(theirs):
+        nearest = nearest_settings(grid, theirs) if nearest is None else nearest
+        circumstances = (*circumstances, *(() if diagnostic else (CHOSEN_ON_VALIDATION,)))
+        comparison = compare(summary, published=theirs, nearest=nearest, circumstances=circumstances)
+        for name, cells in comparison.groupby("experiment", sort=False):
+            tables[f"{name}-comparison"] = comparison_table(cells), cells
+        counts = agreement(comparison, by="experiment")
+        tables["agreement"] = agreement_table(counts), counts
+        trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
         if not diagnostic:
-            nearest = _joined(nearby)
-            add("nearest", nearest_table(nearest), nearest)
-            trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
-            if len(trained_so):
-                add("published-gradient", published_gradient_table(nearest), trained_so)
-    return Tabulation(tables, _joined(summaries), compared, curves)
-
-
-def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+            tables["nearest"] = nearest_table(nearest), nearest
+        if not diagnostic and len(trained_so):
+            tables["published-gradient"] = published_gradient_table(nearest), trained_so
+    if diagnostic:
+        tables = {
+            f"{name}-diagnostic": (replace(table, caption=table.caption + _DIAGNOSTIC), cells)
+            for name, (table, cells) in tables.items()
+        }
+    return Tabulation(tables, summary, comparison, pd.DataFrame() if nearest is None else nearest, curves)
 
 
 def write_table(table: Table, frame: pd.DataFrame, folder: str | Path, name: str) -> tuple[Path, ...]:
@@ -113,8 +117,8 @@ def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...
     written: list[Path] = []
     for name, (table, frame) in tabulation.tables.items():
         written += write_table(table, frame, folder, name)
-    if not tabulation.curves.empty:
-        written += save_figure(alpha_figure(tabulation.curves), folder, ALPHA_FIGURE.name)
+    if tabulation.figure is not None:
+        written += save_figure(tabulation.figure, folder, ALPHA_FIGURE.name)
         numbers = folder / f"{ALPHA_FIGURE.name}.csv"
         write_file(numbers, str(tabulation.curves.to_csv(index=False)))
         written.append(numbers)

@@ -71,6 +71,11 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     return usable
 
 
+def in_words(column: str) -> str:
+    """What readers call a column of scores."""
+    return "c-index" if column == "concordance_index" else column.replace("_", " ")
+
+
 def numbers(frame: pd.DataFrame, *names: str) -> tuple[FloatArray, ...]:
     """The named columns, each as an array of floats."""
     return tuple(frame[name].to_numpy(dtype=float) for name in names)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drosurv.tuning.candidates import candidates, numbers
+from drosurv.tuning.candidates import candidates, in_words, numbers
 from drosurv.tuning.rules import Choice, check_share, lowest
 
 #: Column of a search's table that marks the plain model's row.
@@ -82,27 +82,22 @@ class CarefulBudget:
         affordable = (accuracy >= bar) & (gain >= least) & ~plain
         # Without a standard error nothing is known to be better.
         surer = affordable & (difference < -error)
-        budgets = f"{self.metric} at least {bar:.4f} and likelihood gain at least {least:.4f}"
-        if not surer.any():
-            return Choice(usable.index[own], self._why_plain(affordable, difference, error, budgets))
-        row = lowest(disparity, accuracy, surer)
-        return Choice(
-            usable.index[row],
-            f"{self.minimise} {disparity[row]:.4g}, lower than the plain model's by {-difference[row]:.4g} (standard "
-            f"error {error[row]:.4g}); {self.metric} {accuracy[row]:.4f} against {accuracy[own]:.4f}; likelihood gain "
-            f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {surer.sum()} such settings with {budgets}",
-        )
-
-    def _why_plain(
-        self, affordable: np.ndarray, difference: np.ndarray, error: np.ndarray, budgets: str
-    ) -> str:
-        found = f"the plain model: {int(affordable.sum())} of {len(affordable) - 1} settings have {budgets}"
-        if not affordable.any():
-            return found
-        rows = np.flatnonzero(affordable)
-        nearest = int(rows[np.argmin(difference[rows])])
-        return (
-            f"{found}, and none of them has a {self.minimise} that is lower by more than the standard error of the "
-            f"difference (the best is {abs(difference[nearest]):.4g} "
-            f"{'lower' if difference[nearest] < 0 else 'higher'}, standard error {error[nearest]:.4g})"
-        )
+        metric, minimise = in_words(self.metric), in_words(self.minimise)
+        budgets = f"{metric} at least {bar:.4f} and likelihood gain at least {least:.4f}"
+        if surer.any():
+            row = lowest(disparity, accuracy, surer)
+            return Choice(
+                usable.index[row],
+                f"{minimise} {disparity[row]:.4g}, lower than the plain model's by {-difference[row]:.4g} (standard "
+                f"error {error[row]:.4g}); {metric} {accuracy[row]:.4f} against {accuracy[own]:.4f}; likelihood gain "
+                f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {surer.sum()} such settings with {budgets}",
+            )
+        reason = f"the plain model: {affordable.sum()} of {len(usable) - 1} settings have {budgets}"
+        if affordable.any():
+            best = lowest(difference, accuracy, affordable)
+            reason += (
+                f", and none of them has a {minimise} that is lower by more than the standard error of the difference "
+                f"(the best is {abs(difference[best]):.4g} {'lower' if difference[best] < 0 else 'higher'}, standard "
+                f"error {error[best]:.4g})"
+            )
+        return Choice(usable.index[own], reason)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from drosurv.errors import require
 from drosurv.target import FloatArray
-from drosurv.tuning.candidates import candidates, numbers
+from drosurv.tuning.candidates import candidates, in_words, numbers
 from drosurv.tuning.rules import Choice
 
 
@@ -83,8 +83,8 @@ class ParetoPoint:
         how = "knee" if self.weight == 0.5 else f"point at accuracy weight {self.weight:g}"
         return Choice(
             front.index[row],
-            f"{how} of a front of {len(front)} settings: {self.maximise} {gain[row]:.4f}, "
-            f"{self.minimise} {harm[row]:.4g}",
+            f"{how} of a front of {len(front)} settings: {in_words(self.maximise)} {gain[row]:.4f}, "
+            f"{in_words(self.minimise)} {harm[row]:.4g}",
         )
 
 

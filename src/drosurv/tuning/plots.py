@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.presentation import axes_or_new
 from drosurv.target import FloatArray
-from drosurv.tuning.candidates import numbers
+from drosurv.tuning.candidates import in_words, numbers
 from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.pareto import pareto_front
 from drosurv.tuning.rules import AccuracyBudget, SelectionRule
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart with any colour vision.
 _SETTING, _FRONT, _CHOSEN, _PLAIN = "#56B4E9", "#0072B2", "#D55E00", "#000000"
-_LABELS = {
-    "concordance_index": "c-index",
-    "concordance_imparity": "concordance imparity",
-    "gain_share": "share of the unregularised model's gain in log partial likelihood",
-}
+_LABELS = {"gain_share": "share of the unregularised model's gain in log partial likelihood"}
 
 
 class SearchPlots:
@@ -94,11 +90,12 @@ class SearchPlots:
     def _budget(self) -> float | None:
         """The least c-index that the rule allows, where it has such a budget."""
         rule = self.rule_
-        if isinstance(rule, CarefulBudget):
-            return (1 - rule.tolerance) * float(self.reference_["concordance_index"])
-        if isinstance(rule, AccuracyBudget) and not isinstance(rule.reference, str):
-            return (1 - rule.tolerance) * rule.reference
-        return None
+        if not isinstance(rule, AccuracyBudget | CarefulBudget) or rule.metric != "concordance_index":
+            return None
+        reference = rule.reference if isinstance(rule, AccuracyBudget) else self.reference_[rule.metric]
+        if reference == "best":
+            reference = self.results_[rule.metric].max()
+        return (1 - rule.tolerance) * float(reference)
 
     def _finished(self, ax: Axes, results: pd.DataFrame, x: str, y: str) -> Axes:
         """The picture with a ring around the chosen setting, where it is among the results, and words."""
@@ -108,8 +105,8 @@ class SearchPlots:
                 [row[x]], [row[y]], "o", markersize=11, markerfacecolor="none", markeredgecolor=_CHOSEN, zorder=3,
                 label="chosen",
             )  # fmt: skip
-        ax.set_xlabel(_LABELS.get(x, x.replace("_", " ")))
-        ax.set_ylabel(_LABELS.get(y, y.replace("_", " ")))
+        ax.set_xlabel(_LABELS.get(x, in_words(x)))
+        ax.set_ylabel(_LABELS.get(y, in_words(y)))
         ax.legend(fontsize="small")
         return ax
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from drosurv.errors import require
 from drosurv.target import BoolArray, FloatArray
-from drosurv.tuning.candidates import FOLD, candidates, numbers
+from drosurv.tuning.candidates import candidates, in_words, numbers
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class BestScore:
         row = int(np.argmax(scores if self.maximise else -scores))
         word = "highest" if self.maximise else "lowest"
         return Choice(
-            usable.index[row], f"{word} {self.metric} ({scores[row]:.4g}) of {len(usable)} settings"
+            usable.index[row], f"{word} {in_words(self.metric)} ({scores[row]:.4g}) of {len(usable)} settings"
         )
 
 
@@ -95,7 +95,7 @@ class FixedSetting:
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the matching row."""
         wanted = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        usable = candidates(results, []) if FOLD in results.columns else results
+        usable = candidates(results, [])
         match = np.ones(len(usable), dtype=bool)
         for name, value in self.parameters.items():
             if name not in usable.columns:
@@ -155,7 +155,7 @@ class AccuracyBudget:
         usable = candidates(results, [self.metric, self.minimise])
         reference = self._reference(usable)
         bar = (1 - self.tolerance) * reference
-        budget = f"{self.metric} >= {1 - self.tolerance:g} x {reference:.4f} = {bar:.4f}"
+        budget = f"{in_words(self.metric)} >= {1 - self.tolerance:g} x {reference:.4f} = {bar:.4f}"
         accuracy, disparity = numbers(usable, self.metric, self.minimise)
         inside = accuracy >= bar
         if not inside.any():
@@ -164,7 +164,7 @@ class AccuracyBudget:
         row = lowest(disparity, accuracy, inside)
         return Choice(
             usable.index[row],
-            f"lowest {self.minimise} ({disparity[row]:.4g}) "
+            f"lowest {in_words(self.minimise)} ({disparity[row]:.4g}) "
             f"of the {inside.sum()} of {len(usable)} settings with {budget}",
         )
 
@@ -240,8 +240,8 @@ class OneStandardError:
         row = lowest(disparity, score, inside)
         return Choice(
             usable.index[row],
-            f"lowest {self.minimise} ({disparity[row]:.4g}) of the {inside.sum()} of {len(usable)} "
-            f"settings with {self.metric} within one standard error ({error:.4g}) of the best, "
+            f"lowest {in_words(self.minimise)} ({disparity[row]:.4g}) of the {inside.sum()} of {len(usable)} "
+            f"settings with {in_words(self.metric)} within one standard error ({error:.4g}) of the best, "
             f"{accuracy[best]:.4f}",
         )
 

@@ -32,7 +32,7 @@ from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.plots import SearchPlots
 from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
-from drosurv.tuning.search_tables import FACTOR, paired_differences, setting_table, with_plain
+from drosurv.tuning.search_tables import FACTOR, WITH_INTERVAL, paired_differences, setting_table, with_plain
 
 # Always measured: accuracy, and what the shrinkage control needs.
 _ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")
@@ -162,8 +162,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         folds = parse_folds(self.cv, target.event, self.random_state, groups)
         metrics = self._metrics(rule, labels, comparable)
         replicates = self.bootstrap if len(folds) == 1 else 0
-        wanted = dict.fromkeys(["concordance_index", "concordance_imparity", getattr(rule, "minimise", "")])
-        compared = tuple(name for name in wanted if name in metrics)
+        compared = tuple(name for name in dict.fromkeys([*WITH_INTERVAL, *_read_by(rule)]) if name in metrics)
         trials = Trials(X, target.to_structured(), labels, preparation, small, metrics, compared, replicates)
         rows = self._score([*candidates, *references], points, trials, folds)
         self.fold_results_ = pd.DataFrame(chain(*rows[: len(points)])).drop(columns=FACTOR)
@@ -236,11 +235,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         return references[best], own.loc[own[FACTOR] == 1.0]
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None, comparable: bool) -> tuple[str, ...]:
-        read = [
-            name
-            for name in (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))
-            if isinstance(name, str)
-        ]
+        read = _read_by(rule)
         asked = [*(self.metrics or ()), *read]
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
@@ -320,3 +315,9 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         # Of a Pipeline, scikit-survival passes curves on as well.
         return self.best_estimator_
+
+
+def _read_by(rule: SelectionRule) -> list[str]:
+    """Metrics that a rule looks at."""
+    named = (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))
+    return [name for name in named if isinstance(name, str)]
