@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.insight.effect_columns import RISK, EffectColumns
+from drosurv.tables import TableEncoder
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -51,3 +52,10 @@ def test_new_patients_are_scaled_as_the_old_ones_and_what_is_not_known_of_them_i
     others = known[(TABLE["stage"] == "I").to_numpy()][0, 4:]
     np.testing.assert_allclose(found[0, 4:], others)
     assert found[1, [2, 4, 5]] == pytest.approx(0.0)
+
+
+def test_of_equally_frequent_categories_the_first_by_name_is_compared_with_as_in_the_table_encoder():
+    table = pd.DataFrame({"sex": ["m", "f"] * 30})
+    labels = [column.label for column in EffectColumns.learn(table, np.arange(60.0)).columns]
+    assert labels == [RISK, "sex is m"]
+    assert TableEncoder().fit(table).get_feature_names_out().tolist() == ["sex=m"]

@@ -6,7 +6,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
 import drosurv
-from drosurv import CoxPH, RepairedCox, repair
+from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, repair
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 
@@ -51,6 +51,12 @@ def test_curves_are_the_bases_times_the_repair(planted):
     np.testing.assert_allclose(np.ptp(np.log(ratio), axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(
         model.predict(test.X), model.base_.predict(test.X) + model.log_hazard_ratios(test.X)
+    )
+    # Who only has the base's predictions is told the same.
+    at = model.unique_times_
+    said = model.base_.predict_survival_function(test.X, times=at)
+    np.testing.assert_allclose(
+        model.correct((at, said), test.X), model.predict_survival_function(test.X, times=at), atol=0.005
     )
     curve = model.predict_survival_function(test.X.iloc[:1])[0]
     assert curve(0.0) == 1.0
@@ -110,6 +116,17 @@ def test_a_forest_is_repaired_but_cannot_be_saved_without_pickle(tmp_path):
         model.save(tmp_path / "model")
 
 
+def test_risks_of_a_base_of_time_ratios_are_those_of_its_hazards():
+    data = sample(n=800)
+    model = RepairedCox(AcceleratedFailureTime(), random_state=0).fit(data.X, data.y)
+    assert model.repairs_
+    # Weibull's hazards are proportional, so that at any time they tell the log risk up to a constant.
+    (hazard,) = model.predict_cumulative_hazard_function(data.X, times=[0.5]).T
+    np.testing.assert_allclose(np.ptp(model.predict(data.X) - np.log(hazard)), 0, atol=1e-6)
+    with pytest.raises(ValueError, match="AcceleratedFailureTime has no coefficients that are log hazard"):
+        model.hazard_ratios()
+
+
 def test_a_frozen_model_is_recalibrated_for_everyone_before_a_group_is_named():
     there, here = make_hidden_minority(1000, 6, 0.0, random_state=0), sample(n=1500)
     model = CoxPH().fit(there.X, there.y)
@@ -150,6 +167,10 @@ def test_a_right_frozen_model_off_by_a_factor_names_no_group():
         assert model.repairs_[0].after.value == pytest.approx(1.0, abs=0.1)
         named += len(model.repairs_) - 1
     assert named == 0
+    assert repair((times, survival), here.X, here.y, frozen=True, max_repairs=0).attempts_ == []
+    # Where risks are compared must not come from the outcomes, or the theorem would not hold.
+    again = repair((times, survival), here.X, here.y[::-1], frozen=True, max_repairs=0)
+    np.testing.assert_array_equal(again._times, model._times)
 
 
 def test_rules_speak_of_the_features_given():
@@ -191,12 +212,30 @@ def test_too_few_events_are_said_and_the_base_is_kept():
         ({"min_events": 0}, "min_events must be"),
         ({"folds": 2}, "folds must be a whole number, at least 3"),
         ({"evidence": 0}, "evidence must be"),
+        (
+            {"folds": 101, "min_events": 1, "min_group": 2},
+            "folds must be at most the number of patients or clusters, 100",
+        ),
     ],
 )
 def test_bad_parameters_are_refused(options, message):
     data = sample(n=100)
     with pytest.raises(ValueError, match=message):
-        RepairedCox(**options).fit(data.X, data.y)
+        RepairedCox(CoxPH(l2=0.1), **options).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        (np.arange(150), r"clusters must have one label per row, shape \(300,\)"),
+        ([None, *range(299)], r"clusters contains 1 missing labels \(first at row 0\)"),
+        (np.arange(300) % 3, "folds must be at most the number of patients or clusters, 3, got 5"),
+    ],
+)
+def test_clusters_that_cannot_be_kept_together_are_refused(clusters, message):
+    data = sample(n=300)
+    with pytest.raises(ValueError, match=message):
+        RepairedCox(random_state=0).fit(data.X, data.y, clusters=clusters)
 
 
 def test_constant_columns_are_borne():

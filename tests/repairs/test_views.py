@@ -10,8 +10,11 @@ from sklearn.pipeline import make_pipeline
 from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from drosurv.insight import Estimate
+from drosurv.insight.effect_columns import EffectColumns
+from drosurv.repairs.chain import Correction
+from drosurv.repairs.hazard_ratio_table import linear_effects
 from drosurv.repairs.repair import calibration_slope
-from drosurv.repairs.words import NEEDED_GAIN, detectable, in_words, status
+from drosurv.repairs.words import NEEDED_GAIN, changes, detectable, in_words, status
 from drosurv.tables import TableEncoder
 
 mpl.use("Agg")
@@ -116,20 +119,44 @@ def test_hazard_ratios_are_those_of_the_predictions(planted):
     assert there["x1"] < 1 < everyone["x1"]
 
 
-def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns():
+@pytest.mark.parametrize("base", [make_pipeline(TableEncoder(), CoxPH()), CoxPH()])
+def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns(base):
     data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
     X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
-    model = RepairedCox(make_pipeline(TableEncoder(), CoxPH()), random_state=0).fit(X, data.y)
+    model = RepairedCox(base, random_state=0).fit(X, data.y)
     rows = model.hazard_ratios().rows
     everyone = {row["effect"]: row["hazard_ratio"] for row in rows if row["who"] == "everyone"}
     assert "sex is f" in everyone
     assert "sex is m" not in everyone
+    assert "sex=f" not in everyone
     two = X.iloc[[0, 0]].assign(x1=[0.0, 5.0], x5=0.0)
     low, high = model.predict(two)
     assert np.exp((high - low) / 5) == pytest.approx(everyone["x1"], rel=1e-6)
     other = X.iloc[[0, 0]].assign(x5=0.0, sex=["m", "f"])
     m, f = model.predict(other)
     assert np.exp(f - m) == pytest.approx(everyone["sex is f"], rel=1e-6)
+
+
+def test_columns_of_an_array_are_called_as_in_rules():
+    data = make_hidden_minority(n_samples=200, n_features=5, random_state=0)
+    scaled = make_pipeline(TableEncoder(), CoxPH()).fit(data.X.to_numpy(), data.y)
+    found, plain = linear_effects(scaled), linear_effects(CoxPH().fit(data.X.to_numpy(), data.y))
+    assert list(found) == list(plain) == ["x1", "x2", "x3", "x4", "x5"]
+    assert found == pytest.approx(plain, abs=1e-6)
+
+
+def test_a_column_of_two_values_is_spoken_of_by_their_difference(planted):
+    model, _ = planted
+    table = pd.DataFrame({"rare": np.arange(200) < 10, "age": np.linspace(40, 80, 200)}).astype(float)
+    columns = EffectColumns.learn(table, np.linspace(-1, 1, 200))
+    own = np.array([0.0, 0.0, 0.4, -0.3])
+    correction = Correction(np.zeros(4), own)
+    (no, yes) = correction.of(columns.of(table.iloc[[150, 150]].assign(rare=[0, 1]), np.zeros(2)), True)
+    told = changes(replace(model.repairs_[0], correction=correction, strength=1.0), columns)
+    assert told == [
+        f"'rare' is {np.exp(yes - no):.2f} times the others'",
+        f"'age' is {np.exp(-0.3):.2f} times the others' per sd",
+    ]
 
 
 def test_a_model_that_is_not_linear_says_so(planted):

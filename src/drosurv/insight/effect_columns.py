@@ -73,8 +73,9 @@ class EffectColumns:
         for name in table.columns:
             column, levels = table[name], [None]
             if not pd.api.types.is_numeric_dtype(column):
-                # The most frequent category is what the others are compared with.
-                counts = column.value_counts()[1:]
+                # The most frequent category, of equals the first by name, is what the others are compared with.
+                by_name = column.value_counts().sort_index(key=lambda levels: levels.astype(str))
+                counts = by_name.sort_values(ascending=False, kind="stable")[1:]
                 levels = list(counts.index[counts >= LEAST_PATIENTS][:MOST_LEVELS])
             learnt = (EffectColumn.learn(str(name), level, _values(column, level)) for level in levels)
             found += [one for one in learnt if one is not None]

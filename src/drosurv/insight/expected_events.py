@@ -16,6 +16,7 @@ from drosurv.target import FloatArray, IntArray, Target
 
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
 SMALLEST_EXPECTED = 1e-4
+QUARTILES = (0.25, 0.5, 0.75)
 # Steps of a curve that are read, and values of curves that are held at once.
 _MOST_STEPS, _VALUES = 1_000, 2_000_000
 
@@ -47,7 +48,7 @@ class Expected:
 
 def reference_times(target: Target) -> FloatArray:
     """Quartiles of the event times, where the risk of a patient is read."""
-    return np.quantile(target.time[target.event], [0.25, 0.5, 0.75])
+    return np.quantile(target.time[target.event], QUARTILES)
 
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:

@@ -58,7 +58,7 @@ def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Tri
         trials.extend([] if trial is None else [trial])
         return trial is not None and trial.accepted
 
-    n_repairs = int(passed("everyone"))
+    n_repairs = int(max_repairs > 0 and passed("everyone"))
     while n_repairs < max_repairs and len(shadows.table.atoms) and (passed("effects") or passed("level")):
         n_repairs += 1
     kept = [trial for trial in trials if trial.accepted]

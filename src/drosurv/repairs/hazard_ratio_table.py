@@ -12,6 +12,7 @@ from drosurv.insight.effect_columns import EffectColumns
 from drosurv.presentation import Column, Table
 from drosurv.repairs.chain import LARGEST_REPAIR
 from drosurv.repairs.repair import Repair
+from drosurv.repairs.repaired_predictions import is_proportional
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
 from drosurv.target import FloatArray
@@ -29,13 +30,13 @@ COLUMNS = (
 def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repair]) -> Table:
     """Everyone's hazard ratios per unit of a feature, then those of each group that differ.
 
-    The base has ``coef_``, or is a Pipeline of a :class:`~drosurv.tables.TableEncoder` and such an estimator.
+    The base is a linear Cox model, or a Pipeline of a :class:`~drosurv.tables.TableEncoder` and one.
     """
     own = linear_effects(base)
     if own is None:
         raise ValueError(
-            f"{type(base).__name__} has no coefficients, so it does not read as a table of hazard ratios; "
-            "to_frame() lists the repairs of every model."
+            f"{type(base).__name__} has no coefficients that are log hazard ratios of the columns, so it does not "
+            "read as a table of them; to_frame() lists the repairs of every model."
         )
     for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
     for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
@@ -67,18 +68,23 @@ def _row(who: str, effect: str, log_ratio: float, usual: float | None = None) ->
 
 def linear_effects(base: Any) -> dict[str, float] | None:
     """Log hazard ratios per unit of a linear model's features; None for any other model."""
-    encoder, final = (base[0], base[-1]) if isinstance(base, Pipeline) and len(base) == 2 else (None, base)
+    *steps, final = base if isinstance(base, Pipeline) else [base]
+    steps += [final.encoder_] if hasattr(final, "encoder_") else []
     coefficients = np.ravel(getattr(final, "coef_", ()))
-    known = isinstance(encoder, TableEncoder) or (encoder is None and not isinstance(final, Pipeline))
-    if len(coefficients) == 0 or not known:
+    known = len(steps) == 0 or (len(steps) == 1 and isinstance(steps[0], TableEncoder))
+    if len(coefficients) == 0 or not known or not is_proportional(final):
         return None
-    if encoder is None:
+    if not steps:
         names = getattr(final, "feature_names_in_", [f"x{j + 1}" for j in range(len(coefficients))])
         return dict(zip(map(str, names), coefficients.tolist(), strict=True))
-    labels: list[str] = []
-    for column in encoder.columns_:
-        is_category = isinstance(column, CategoryColumn)
-        labels += [f"{column.name} is {level}" for level in column.others] if is_category else column.features
+    encoder, labels = steps[0], []
+    for j, column in enumerate(encoder.columns_):
+        # Columns of an array are called as in rules.
+        name = column.name if hasattr(encoder, "feature_names_in_") else f"x{j + 1}"
+        if isinstance(column, CategoryColumn):
+            labels += [f"{name} is {level}" for level in column.others]
+        elif column.features:
+            labels.append(name)
     return dict(zip(labels, (coefficients / encoder.scale_).tolist(), strict=True))
 
 

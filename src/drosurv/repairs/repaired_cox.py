@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
 from drosurv.inference import draw_folds
 from drosurv.insight.coded_table import CodedTable, readable_table
-from drosurv.insight.curves import predicted_curves
+from drosurv.insight.curves import PredictionGrid, predicted_curves
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.insight.expected_events import (
+    QUARTILES,
     SMALLEST_EXPECTED,
     Expected,
     expected_of_fitted,
@@ -28,6 +28,7 @@ from drosurv.insight.expected_events import (
 )
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.metrics import FollowUp
+from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar
 from drosurv.repairs.acceptance import Shadows
@@ -38,7 +39,7 @@ from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import RepairedPredictions, cumulative_hazard, curve_times
 from drosurv.repairs.views import plot_repairs, repair_frame, repair_table
 from drosurv.repairs.words import in_words, status
-from drosurv.target import Target, parse_target
+from drosurv.target import BoolArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,15 +140,14 @@ class RepairedCox(RepairedPredictions):
         -------
         self
         """
-        target, tables = self._begin(X, y, features)
+        target, tables, clusters = self._begin(X, y, features, clusters)
         base = CoxPH() if self.base is None else self.base
         self.base_ = clone(base).fit(X, y)
         self._curve_times = curve_times(self.base_, X, target)
         # With fewer events for each feature, most of a fitted model's errors are those of fitting it.
         if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
             return self
-        rng = np.random.default_rng(self.random_state)
-        folds = draw_folds(len(target), self.folds, rng, target.event, clusters)
+        folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
         at_edges = np.empty((len(target), len(edges)))
         parts: list[Expected] = []
@@ -167,21 +167,26 @@ class RepairedCox(RepairedPredictions):
 
     def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any) -> Self:
         """Repair a model that stays as it is, from what it says of patients it was not trained on."""
-        target, tables = self._begin(X, y, features)
-        self.base_ = None if isinstance(model, tuple) else model
-        if self.base_ is not None:
-            self._curve_times = curve_times(self.base_, X, target)
+        target, tables, clusters = self._begin(X, y, features, clusters)
+        if isinstance(model, tuple):
+            self.base_, times = None, PredictionGrid.parse(model, len(target)).times
+        else:
+            self.base_, times = model, curve_times(model, X, target)
+        # Not where events happened: the columns of a patient may not know his outcome.
+        self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         expected = expected_of_frozen(model, X, target, self._times)
         if self._too_few(target):
             return self
         # Folds drawn by events would make likelihood ratios larger than 1 on average.
-        rng = np.random.default_rng(self.random_state)
-        folds = draw_folds(len(target), self.folds, rng, clusters=clusters)
+        folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             self._find(expected, tables, folds, clusters, progress, frozen=True)
         return self
 
-    def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
+    def _begin(
+        self, X: Any, y: Any, features: Any, clusters: Any
+    ) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame], IntArray]:
+        """The target, the tables of rules and of effects, and the cluster of each row."""
         for earlier in [name for name in vars(self) if name.endswith("_")]:
             # A fit that fails leaves no model behind.
             del self.__dict__[earlier]
@@ -200,7 +205,20 @@ class RepairedCox(RepairedPredictions):
         self._times = reference_times(target)
         self._own_features = features is not None
         table = readable_table(X, len(target))
-        return target, (readable_table(features, len(target)) if self._own_features else table, table)
+        rules = readable_table(features, len(target)) if self._own_features else table
+        own = (
+            np.arange(len(target)) if clusters is None else label_codes("clusters", clusters, len(target))[0]
+        )
+        return target, (rules, table), own
+
+    def _drawn(self, clusters: IntArray, event: BoolArray | None = None) -> IntArray:
+        """The fold of each row."""
+        most = int(clusters.max()) + 1
+        require(
+            self.folds <= most, "folds", f"be at most the number of patients or clusters, {most}", self.folds
+        )
+        rng = np.random.default_rng(self.random_state)
+        return draw_folds(len(clusters), self.folds, rng, event, clusters)
 
     def _check_parameters(self) -> None:
         check_count("max_repairs", self.max_repairs, least=0)
@@ -238,8 +256,8 @@ class RepairedCox(RepairedPredictions):
         self,
         expected: Expected,
         tables: tuple[pd.DataFrame, pd.DataFrame],
-        folds: NDArray[np.intp],
-        clusters: Any,
+        folds: IntArray,
+        clusters: IntArray,
         progress: Told,
         *,
         frozen: bool = False,
@@ -266,7 +284,7 @@ class RepairedCox(RepairedPredictions):
         if accepted:
             self.held_out_ = accepted[-1].r_after
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
-        n_clusters = self.n_patients_ if clusters is None else pd.Series(np.asarray(clusters)).nunique()
+        n_clusters = int(clusters.max()) + 1
         if n_clusters < self.n_patients_:
             self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import checked_times, step_functions
+from drosurv.estimators.baseline import Baseline, checked_times, step_functions
 from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
@@ -64,7 +64,7 @@ class RepairedPredictions(SurvivalModel):
     def predict(self, X: Any, features: Any = None) -> FloatArray:
         """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
 
-        For a base without proportional hazards: log of the mean cumulative hazard at the quartiles of event times.
+        For a base without proportional hazards: log of the mean cumulative hazard at three times.
         """
         risk = log_risk(self._base_curves(X), self._times)
         own: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
@@ -105,11 +105,12 @@ class RepairedPredictions(SurvivalModel):
             As in :meth:`log_hazard_ratios`.
         """
         check_is_fitted(self)
-        n = len(X)
-        grid = PredictionGrid.parse(predictions, n)
-        ratios = self._ratios(X, features, grid.log_risk(self._times))
+        grid = PredictionGrid.parse(predictions, len(X))
+        ratios = np.exp(self._ratios(X, features, grid.log_risk(self._times)))[:, None]
+        if self._factor is not None:
+            return np.exp(-ratios * self._factor.applied(grid.at, np.asarray(predictions[0], np.float64)))
         survival = np.asarray(predictions[1], dtype=np.float64)
-        return np.clip(survival, 0.0, 1.0) ** np.exp(ratios)[:, None]
+        return np.clip(survival, 0.0, 1.0) ** ratios
 
     def score(self, X: Any, y: Any, features: Any = None) -> float:
         """Harrell's c-index of the predicted risks."""
@@ -161,8 +162,11 @@ class RepairedPredictions(SurvivalModel):
 
 
 def is_proportional(model: Any) -> bool:
-    """Whether a model's ``predict`` is a log risk under proportional hazards."""
-    return hasattr(final_step(model), "cum_baseline_hazard_")
+    """Whether a model's ``predict`` is a log hazard ratio, the same at all times."""
+    final = final_step(model)
+    # Ours all have a baseline, but those of time ratios and odds have one of another kind.
+    ours = getattr(final, "_baseline", None)
+    return hasattr(final, "cum_baseline_hazard_") and (ours is None or isinstance(ours, Baseline))
 
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
@@ -172,8 +176,5 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Times at which a model's curves step; times of events for a model whose curves are smooth."""
-    if hasattr(model, "predict_survival_function"):
-        first = model.predict_survival_function(take(X, np.arange(1)))[0]
-        if hasattr(first, "x"):
-            return np.asarray(first.x, dtype=np.float64)
-    return target.curve_times
+    jumps = predicted_curves(model, take(X, np.arange(1)), 1).jumps
+    return target.curve_times if jumps is None else jumps

@@ -85,8 +85,9 @@ def changes(repair: Repair, columns: EffectColumns) -> list[str]:
     found = []
     for j in order:
         column = columns.columns[j - 1]
-        # A flag is there or not; a number is spoken of by its spread.
-        effect, unit = (own[j], " per sd") if column.level is None else (own[j] / column.scale, "")
+        # Of two values one is compared with the other; a number is spoken of by its spread.
+        two = column.scale == (column.high - column.low) / 2
+        effect, unit = (2 * own[j], "") if two else (own[j], " per sd")
         found.append(f"{column.label!r} is {np.exp(effect):.2f} times the others'{unit}")
     return found
 
