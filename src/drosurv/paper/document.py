@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shutil import copyfile
+from typing import Any
 
 import pandas as pd
 
@@ -19,11 +20,8 @@ from drosurv.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from drosurv.paper.tables import comparison_notes
 from drosurv.paper.tabulation import Tabulation
 from drosurv.paper.unit import Protocol
-from drosurv.presentation import Table, write_figure
+from drosurv.presentation import Table
 from drosurv.runs import RunRecord
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _INTRODUCTION = """\
 Hu and Chen, *Distributionally Robust Survival Analysis: A Novel Fairness Loss Without Demographics* (ML4H 2022),
@@ -72,13 +70,13 @@ def write_document(
     tabulation: Tabulation,
     diagnostic: Tabulation,
     characteristics: Table,
-    figure: Figure | None = None,
+    figure: Path | None = None,
     runs: Sequence[RunRecord] = (),
     results: Sequence[Mapping[str, Any]] = (),
     protocol: Protocol | None = None,
     command: str = "drosurv reproduce",
 ) -> tuple[Path, ...]:
-    """Write the document, and the figure, if there is one, beside it.
+    """Write the document, and a copy of the figure, if there is one, beside it.
 
     Settings of the `tabulation` are chosen on the validation part, those of the `diagnostic` on the test set; `runs`
     made the `results`, which tell their seconds; `command` is what to type to get it.
@@ -108,7 +106,8 @@ def write_document(
     files = [path]
     if figure is not None:
         files.append(path.with_name(f"{path.stem}-alpha.svg"))
-        write_figure(figure, files[-1])
+        # Drawn again it would differ in the last digits of a place.
+        copyfile(figure, files[-1])
         parts += [
             f"## {ALPHA_FIGURE.title}",
             f"![c-index, disparities and the share of Cox's gain over alpha]({files[-1].name})",

@@ -138,7 +138,7 @@ def reproduce(
             tabulation=tabulation if part == "validation" else tables(),
             diagnostic=tabulation if part == "test" else tables(select_on="test"),
             characteristics=data_table,
-            figure=tabulation.figure,
+            figure=next((path for path in files if path.suffix == ".svg"), None),
             runs=run.records,
             results=[result for _, result in run.finished],
             protocol=protocol,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -21,9 +19,6 @@ from drosurv.paper.selection import SelectOn, choose_settings
 from drosurv.paper.summary import summarise
 from drosurv.paper.tables import agreement_table, comparison_table, result_table
 from drosurv.presentation import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _DIAGNOSTIC = " (DIAGNOSTIC: settings chosen on the test set, not a result)"
 
@@ -42,11 +37,6 @@ class Tabulation:
     comparison: pd.DataFrame
     nearest: pd.DataFrame
     curves: pd.DataFrame
-
-    @cached_property
-    def figure(self) -> Figure | None:
-        """Figure 1, drawn once."""
-        return None if self.curves.empty else alpha_figure(self.curves)
 
 
 def tabulate(
@@ -117,8 +107,8 @@ def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...
     written: list[Path] = []
     for name, (table, frame) in tabulation.tables.items():
         written += write_table(table, frame, folder, name)
-    if tabulation.figure is not None:
-        written += save_figure(tabulation.figure, folder, ALPHA_FIGURE.name)
+    if not tabulation.curves.empty:
+        written += save_figure(alpha_figure(tabulation.curves), folder, ALPHA_FIGURE.name)
         numbers = folder / f"{ALPHA_FIGURE.name}.csv"
         write_file(numbers, str(tabulation.curves.to_csv(index=False)))
         written.append(numbers)

@@ -96,7 +96,7 @@ class CarefulBudget:
         if affordable.any():
             best = lowest(difference, accuracy, affordable)
             reason += (
-                f", and none of them has a {minimise} that is lower by more than the standard error of the difference "
+                f", and in none of them is the {minimise} lower by more than the standard error of the difference "
                 f"(the best is {abs(difference[best]):.4g} {'lower' if difference[best] < 0 else 'higher'}, standard "
                 f"error {error[best]:.4g})"
             )
