@@ -83,5 +83,8 @@ class Between:
         if len(self.weights) == 0:
             return Draws(value, np.empty(0), lowest=0.0)
         slopes = influence()
-        own = self.weights if self.patients.rows is None else self.weights[:, self.patients.rows]
-        return Draws(value, value + own @ slopes - slopes.sum(), lowest=0.0)
+        # Those of other patients do not count; row by row, since all weights as floats take four times their memory.
+        of_all = np.zeros(self.weights.shape[1])
+        of_all[slice(None) if self.patients.rows is None else self.patients.rows] = slopes
+        moved = np.array([times @ of_all for times in self.weights])
+        return Draws(value, value + moved - slopes.sum(), lowest=0.0)
