@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -195,3 +196,15 @@ def test_without_a_comparable_pair_nothing_is_claimed(train):
     assert not found.dominated
     assert found.served("overall", "all") == "too few"
     assert "cannot be compared" in str(found)
+
+
+def test_a_finished_search_is_its_best_model(train, held_out):
+    (X, y, _), (X_test, y_test, _) = train, held_out
+    pipeline = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
+    search = GridSearchCV(pipeline, {"coxph__recalibrate": [True]}, cv=2).fit(X, y)
+    found, wanted = (
+        against_plain(model, X, y, X_test, y_test, n_bootstrap=0)
+        for model in (search, search.best_estimator_)
+    )
+    assert found.recalibrated
+    pd.testing.assert_frame_equal(found.table, wanted.table)

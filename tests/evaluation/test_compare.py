@@ -160,3 +160,14 @@ def test_a_handful_of_patients_is_not_named_as_the_worst_served(model, train, he
         )
         named[least] = cell(table, "Cox", "worst_group_concordance_index", "site")["group"]
     assert named == {5: "tiny", 20: "b"}
+
+
+def test_survival_curves_alone_are_compared_without_a_reference(model, train, held_out):
+    at = np.array([5.0, 10.0, 20.0])
+    curves = model.predict_survival_function(held_out.X, times=at)
+    models = {"curves": Predictions(survival=curves, times=at), "Cox": model}
+    table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
+    known = table[table["model"] == "curves"]["metric"].tolist()
+    assert "integrated_brier_score" in known
+    assert "concordance_index" not in known
+    assert "share_of_gain" not in table["metric"].tolist()

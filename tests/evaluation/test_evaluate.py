@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -274,7 +275,7 @@ def test_a_models_own_follow_up_stands_in_for_training_targets(model, train, hel
     plain, kept = quick(model, train, held_out), quick(model, train, held_out, y_train=model.follow_up_)
     np.testing.assert_allclose(plain.to_frame()["value"], kept.to_frame()["value"], rtol=1e-9)
     with_X = quick(model, train, held_out, y_train=model.follow_up_, X_train=train.X)
-    assert any("pass y_train and X_train to fit plain Cox on" in note for note in with_X.notes)
+    assert any("y_train and numeric X_train to fit plain Cox on" in note for note in with_X.notes)
 
 
 def test_a_reference_may_be_any_model_or_scores(model, train, held_out):
@@ -410,6 +411,8 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
         ({"missing": "ignore"}, "missing must be 'group' or 'drop', got 'ignore'"),
         ({"horizons": [-1.0]}, "horizons must be finite times >= 0"),
         ({"n_bootstrap": 1}, "n_bootstrap must be 0 or a whole number from 2, got 1"),
+        ({"n_bootstrap": None}, "n_bootstrap must be 0 or a whole number from 2, got None"),
+        ({"n_bootstrap": float("nan")}, "n_bootstrap must be 0 or a whole number from 2, got nan"),
         ({"n_bootstrap": -5}, "n_bootstrap must be"),
         ({"level": 95.0, "n_bootstrap": 2}, "level must lie between 0 and 1"),
     ],
@@ -606,3 +609,38 @@ def test_a_reference_without_scores_is_named(model, train, held_out):
     said = Predictions(survival=model.predict_survival_function(held_out.X))
     with pytest.raises(ArgumentError, match="reference holds survival curves alone"):
         evaluate(model, held_out.X, held_out.y, y_train=train.y, reference=said)
+
+
+def test_features_may_be_a_tensor(model, train, held_out):
+    found, wanted = (quick(model, train, held_out, X=X) for X in (torch.tensor(held_out.X), held_out.X))
+    pd.testing.assert_frame_equal(found.to_frame(), wanted.to_frame(), rtol=1e-9)
+
+
+def test_a_wrong_level_is_refused_before_any_work(held_out):
+    class Untouched:
+        def predict(self, X):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
+        evaluate(Untouched(), held_out.X, held_out.y, level=95)
+
+
+def test_columns_that_are_called_otherwise_are_named(train, held_out):
+    numbered, named = pd.DataFrame(held_out.X), pd.DataFrame(train.X, columns=["0", "1", "x"])
+    with pytest.raises(ValueError, match="only one of them has 0, 0, 1, 1, 2, x"):
+        evaluate(held_out.X[:, 0], numbered, held_out.y, X_train=named, y_train=train.y)
+
+
+def test_intersections_are_found_by_their_labels(model, train, held_out):
+    both = list(map(tuple, held_out.sensitive_features.to_numpy()))
+    found = quick(model, train, held_out, sensitive_features={"both": both})
+    rows = np.flatnonzero([label == ("a", "f") for label in both])
+    wanted = metrics.concordance_index(held_out.y[rows], model.predict(held_out.X)[rows])
+    assert found.value("concordance_index", "both", ("a", "f")) == pytest.approx(wanted)
+
+
+def test_scores_that_rank_nobody_serve_no_group_worst(train, held_out):
+    with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
+        found = quick(np.zeros(len(held_out.X)), train, held_out).summary()
+    assert "ranks the patients of no group better than those of another" in found
+    assert "Served worst" not in found

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
-from drosurv.evaluation.observed import seen_from_entry
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.observed import of_rows, seen_from_entry
 from drosurv.metrics import concordance_index
 
 
@@ -167,3 +168,26 @@ def test_hazards_that_are_not_proportional_are_mentioned():
     mlp = CoxPH("mlp", max_iter=5, random_state=0).fit(X, turning)
     for model in (mlp, AcceleratedFailureTime().fit(X, turning), X["dose"].to_numpy()):
         assert "proportional" not in evaluate(model, X, turning, n_bootstrap=0).summary()
+
+
+def test_what_was_given_for_rows_is_that_of_the_patients_first_rows():
+    labels = of_rows({"site": ["a", "b", float("nan")]}, np.array([2, 0]))["site"]
+    assert np.isnan(labels[0])
+    assert labels[1] == "a"
+    followed = [(np.array([0, 1]), "first"), (np.array([2]), "second")]
+    given = Predictions([0.1, 0.2, 0.3], [[0.9]] * 3, [1.0], trained_on=followed, elsewhere=True)
+    found = of_rows(given, np.array([2, 0]))
+    assert found.risk == [0.3, 0.1]
+    assert found.elsewhere
+    assert [(rows.tolist(), seen) for rows, seen in found.trained_on] == [([1], "first"), ([0], "second")]
+
+
+def test_the_note_on_a_missing_reference_does_not_ask_for_what_was_given():
+    X, y, *_ = TEST
+    offset = np.zeros(len(X))
+    model = CoxPH().fit(X, y, offset=offset)
+    notes = evaluate(model, X, y, offset=offset, y_train=y, X_train=X, n_bootstrap=0).notes
+    told = next(note for note in notes if "the shrinkage control" in note)
+    assert (
+        "pass a fitted reference model, or, where there are no entry times, strata, offsets or causes" in told
+    )

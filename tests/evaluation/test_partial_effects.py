@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from sklearn.model_selection import GridSearchCV
 
 from drosurv import CoxPH, Surv
 from drosurv.evaluation import partial_effects
@@ -52,3 +54,22 @@ def test_the_plot_has_a_curve_for_each_value(fitted):
     assert len(ax.lines) == 3
     assert ax.get_legend().get_texts()[0].get_text().startswith("age = ")
     plt.close(ax.figure)
+
+
+def test_values_between_whole_numbers_are_not_rounded():
+    rng = np.random.default_rng(0)
+    stage = rng.integers(0, 4, (150, 2))
+    model = CoxPH().fit(stage, Surv.from_arrays(np.ones(150, bool), rng.exponential(np.exp(-stage[:, 0]))))
+    found, wanted = (partial_effects(model, X, 0, [0.9], times=[0.5]) for X in (stage, stage.astype(float)))
+    assert found.survival.item() == wanted.survival.item()
+
+
+def test_a_finished_search_and_a_tensor_are_taken(fitted):
+    _, X = fitted
+    y = Surv.from_arrays(np.ones(150, bool), np.arange(150.0))
+    search = GridSearchCV(CoxPH(), {"l2": [0.1]}, cv=2).fit(X, y)
+    wanted = partial_effects(search.best_estimator_, X, "age", [1.0]).survival
+    np.testing.assert_array_equal(partial_effects(search, X, "age", [1.0]).survival, wanted)
+    alone = CoxPH(l2=0.1).fit(X.to_numpy(), y)
+    found = partial_effects(alone, torch.tensor(X.to_numpy()), 0, [1.0]).survival
+    np.testing.assert_allclose(found, wanted)

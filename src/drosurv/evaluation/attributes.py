@@ -61,7 +61,7 @@ class Attribute:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The groups' labels as text, distinct."""
-        plain = tuple(_text(label) for label in self.groups.labels)
+        plain = tuple(text_of(label) for label in self.groups.labels)
         return plain if len(set(plain)) == len(plain) else tuple(map(repr, self.groups.labels))
 
     def without(self, groups: Collection[tuple[str, str]]) -> Attribute:
@@ -210,5 +210,6 @@ def warn_of_undefined(named: Sequence[str]) -> None:
         )
 
 
-def _text(label: Any) -> str:
+def text_of(label: Any) -> str:
+    """A group's label as tables have it."""
     return AND.join(map(str, label)) if isinstance(label, tuple) else str(label)

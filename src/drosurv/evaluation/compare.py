@@ -13,6 +13,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.predictions import gives_risk
 from drosurv.groups import Missing
 from drosurv.inference import Draws, Number, compare_draws
 from drosurv.inference.resampling import seed_sequence
@@ -57,7 +58,7 @@ def compare(
     X, y, y_train, sensitive_features, X_train, convention, scale, missing, labels
         As in :func:`~drosurv.evaluation.evaluate`.
     reference : fitted model, Predictions, or (n,) array, optional
-        For the share of likelihood gain; by default the first model.
+        For the share of likelihood gain; by default the first model, unless it gives survival curves alone.
     n_bootstrap : int
         Bootstrap replicates; 0 for values alone.
     min_group, min_events : int
@@ -90,6 +91,7 @@ def compare(
     if not models:
         raise ArgumentError(f"{Argument('models')} is empty: give at least one model by name.")
     first = next(iter(models.values()))
+    reference = first if reference is None and gives_risk(first) else reference
     # One seed draws the same patients for every model, whatever it is made from.
     replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
     rows: list[dict[str, Any]] = []
@@ -104,7 +106,7 @@ def compare(
                 y_train=y_train,
                 sensitive_features=sensitive_features,
                 X_train=X_train,
-                reference=first if reference is None else reference,
+                reference=reference,
                 convention=convention,
                 scale=scale,
                 missing=missing,

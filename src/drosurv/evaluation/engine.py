@@ -268,8 +268,8 @@ def value_of(metric: Metric, patients: Patients, weight: FloatArray) -> float:
     return value if np.isfinite(value) else float("nan")
 
 
-def replicates_of(name: str, value: int) -> int:
+def replicates_of(name: str, value: Any) -> int:
     """A number of replicates or permutations: 0 for none."""
-    if value != int(value) or value < 0 or value == 1:
+    if not isinstance(value, (int, float, np.integer)) or not value >= 0 or value % 1 != 0 or value == 1:
         raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
     return int(value)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import intersection_of, parse_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -142,6 +142,8 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
+    # What is wrong with it is said before any work.
+    require(0 < level < 1, "level", "lie between 0 and 1", level)
     replicates, named = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
     once: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from drosurv.evaluation.attributes import text_of
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.patients import middle
@@ -98,7 +99,9 @@ class Evaluated:
         Without a group, the gap between those of the attribute.
         """
         rows = self.select(metric=metric, attribute=attribute)
-        rows = [row for row in rows if (row.kind != "group" if group is None else row.group == str(group))]
+        rows = [
+            row for row in rows if (row.kind != "group" if group is None else row.group == text_of(group))
+        ]
         if len(rows) != 1:
             raise KeyError(
                 f"{len(rows)} numbers are called metric={metric!r}, attribute={attribute!r}, group={group!r}; "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.evaluation.predictions import on_host
 from drosurv.metrics import FollowUp
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
@@ -50,14 +51,12 @@ def standardised_features(X: Any, X_train: Any) -> Features:
 
 def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
     """Risk scores of plain Cox on the scored patients; or None, and a note that says why."""
-    left_out = "the share of plain Cox's likelihood gain and the shrinkage control are left out: "
-    if isinstance(y_train, FollowUp):
-        return (
-            None,
-            left_out + "pass y_train and X_train to fit plain Cox on, or a reference model.",
+    if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
+        return None, (
+            "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
+            "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric X_train to fit "
+            "plain Cox on."
         )
-    if features.train is None or features.test is None:
-        return None, left_out + "pass numeric X_train to fit plain Cox on, or a fitted reference model."
     from drosurv.estimators import CoxPH
 
     if len(features.train) != len(y_train):
@@ -71,13 +70,12 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     """Training features in the order of the scored patients' columns, where both have names."""
     if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
         return X_train
-    wanted, given = list(X.columns), list(X_train.columns)
-    if sorted(map(str, wanted)) != sorted(map(str, given)):
-        odd = sorted({str(name) for name in wanted} ^ {str(name) for name in given})
+    if odd := set(X.columns) ^ set(X_train.columns):
         raise ArgumentError(
-            f"{Argument('X_train')} and X must have the same columns; only one of them has {', '.join(odd)}."
+            f"{Argument('X_train')} and X must have the same columns; only one of them has "
+            f"{', '.join(sorted(map(str, odd)))}."
         )
-    return X_train[wanted]
+    return X_train[list(X.columns)]
 
 
 def _as_numbers(X: Any) -> FloatArray | None:
@@ -85,7 +83,7 @@ def _as_numbers(X: Any) -> FloatArray | None:
     if X is None:
         return None
     try:
-        rows = np.asarray(X, dtype=np.float64)
+        rows = np.asarray(on_host(X), dtype=np.float64)
     except (TypeError, ValueError):
         return None
     return rows if rows.ndim == 2 and rows.shape[1] > 0 and np.isfinite(rows).all() else None

@@ -11,6 +11,7 @@ are ranked by the logarithm of their predicted cumulative hazard at the middle h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -64,7 +65,14 @@ def of_rows(given: Any, rows: IntArray) -> Any:
     if given is None or hasattr(given, "predict"):
         return given
     if isinstance(given, Predictions):
-        return Predictions(of_rows(given.risk, rows), of_rows(given.survival, rows), given.times)
+        parts = given.trained_on and [
+            (np.flatnonzero(np.isin(rows, own)), seen) for own, seen in given.trained_on
+        ]
+        risk, survival = of_rows(given.risk, rows), of_rows(given.survival, rows)
+        return replace(given, risk=risk, survival=survival, trained_on=parts)
+    if isinstance(given, list):
+        # An array of text would turn a missing label into the word nan.
+        return [given[row] for row in rows]
     if isinstance(given, Mapping):
         return {name: of_rows(values, rows) for name, values in given.items()}
     return take(given, rows)

@@ -11,10 +11,10 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.predictions import (
-    Predictions,
     ReadCurves,
     gains_over_null,
     gives_curves,
+    gives_risk,
     predict_curves,
     predict_risk,
     read_curves,
@@ -59,7 +59,7 @@ class Scoring:
     @property
     def has_risk(self) -> bool:
         """Whether the model gives risk scores."""
-        return not isinstance(self.model, Predictions) or self.model.risk is not None
+        return gives_risk(self.model)
 
     @cached_property
     def risk(self) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.tensors import is_tensor
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -180,6 +181,11 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     return parse_survival(model.predict_survival_function(X), n)
 
 
+def gives_risk(model: Any) -> bool:
+    """Whether a model, or predictions, come with risk scores."""
+    return not isinstance(model, Predictions) or model.risk is not None
+
+
 def gives_curves(model: Any) -> bool:
     """Whether a model, or predictions, come with survival curves."""
     if isinstance(model, Predictions):
@@ -233,8 +239,15 @@ def prepared(model: Any, X: Any) -> Any:
 
 
 def take(X: Any, rows: Any) -> Any:
-    """Rows of an array or table."""
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+    """Rows of an array or table; of a tensor, where it lies."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if is_tensor(X) else np.asarray(X)[rows]
+
+
+def on_host(X: Any) -> Any:
+    """A tensor as an array in the memory of the processor; anything else as it is."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:

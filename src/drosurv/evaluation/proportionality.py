@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.predictions import final_step, prepared, unwrapped
+from drosurv.evaluation.predictions import final_step, on_host, prepared, unwrapped
 from drosurv.presentation import Statement
 from drosurv.tables.encoder import enter
 from drosurv.target import Target
@@ -39,7 +39,8 @@ def hazards_statement(
     if len(final.coef_) > _MOST_FEATURES or len(target) * len(final.coef_) ** 2 > _MOST_WORK:
         return ()
     with warnings.catch_warnings(action="ignore"):
-        features = enter(final, prepared(unwrapped(model), X))
+        # A fit of tensors keeps no residuals to test.
+        features = on_host(enter(final, prepared(unwrapped(model), X)))
         cox = CoxPH().fit(features, target.to_structured(), **given)
         if not cox.converged_:
             return ()

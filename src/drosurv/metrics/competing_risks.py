@@ -17,7 +17,6 @@ from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.observation import entry_times
 from drosurv.target import FloatArray, IntArray, Surv, Target
 
 
@@ -90,7 +89,6 @@ def calibration_by_cause(
     *,
     of: int = 1,
     level: float = 0.95,
-    entry: Any = None,
     sample_weight: Any = None,
 ) -> pd.DataFrame:
     """Observed (Aalen-Johansen) against mean predicted cumulative incidence of one cause.
@@ -101,8 +99,6 @@ def calibration_by_cause(
         As in :func:`brier_score_by_cause`.
     level : float
         Of the interval on the observed incidence.
-    entry : (n,) array, optional
-        When each came under observation.
     sample_weight : (n,) array, optional
         Patient weights; they count as copies in the interval.
 
@@ -123,9 +119,8 @@ def calibration_by_cause(
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
     weight = parse_weights(sample_weight, len(target))
-    entries = None if entry is None else entry_times(entry, target)
-    curve = aalen_johansen(causes, target.time, of=of, weight=weight, entry=entries)
-    alone = aalen_johansen(causes == of, target.time, weight=weight, entry=entries)
+    curve = aalen_johansen(causes, target.time, of=of, weight=weight)
+    alone = aalen_johansen(causes == of, target.time, weight=weight)
     mean = weighted_mean(predicted, weight, "mean predicted incidence")
     table = beside_observed(mean, curve, times, level, target)
     table.insert(len(table.columns) - 1, "others_censored", alone.at(times))

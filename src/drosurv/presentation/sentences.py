@@ -100,6 +100,10 @@ def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statem
         text = "No two groups are large enough to be compared." if any_groups else "No groups were named."
         return [Statement("worst_group", text, any_groups)]
     gap, *others = sorted(gaps, key=lambda gap: -gap.size)
+    if gap.size == 0:
+        return [
+            Statement("worst_group", "The model ranks the patients of no group better than those of another.")
+        ]
     worst = (
         f"Served worst: {group_name(gap.attribute, gap.worst[0])}. Of the pairs of patients in this group, the model "
         f"ranks {written(gap.worst[1], 'share')} rightly, against {written(gap.best[1], 'share')} in "
@@ -114,7 +118,7 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     """Concordance imparity by attribute: pairs with patients of any group."""
     each = "Against patients of all groups, {worst} is ranked least well: concordance imparity {gap}."
     together = "Against patients of all groups, the differences in ranking (concordance imparity) by"
-    return _each_or_together("imparity", gaps, each, together)
+    return _each_or_together("imparity", [gap for gap in gaps if gap.size > 0], each, together)
 
 
 def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: str) -> list[Statement]:
