@@ -99,7 +99,7 @@ def test_numbers_that_stand_for_missing_are_flagged(clean, value, column):
     frame.loc[:4, column] = value
     (text,) = said(frame)
     assert text.startswith(f"column {column!r} holds {value} in 5 rows, far outside the rest (")
-    assert text.endswith(f"pass missing='{column}={value}'.")
+    assert text.endswith(f"pass missing=['{column}={value}'].")
 
 
 def test_numbers_that_only_look_like_sentinels_are_not_flagged(clean):

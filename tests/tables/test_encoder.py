@@ -196,6 +196,10 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
             [*map(str, range(59)), "unknown"],
             r"numbers in 59 rows and 'unknown' in 1 row.*missing.*categorical",
         ),
+        (
+            [f"{i % 40},5" for i in range(58)] + ["<0,5"] * 2,
+            r"in 58 rows and '<0,5' in 2 rows: .* pass missing=\['c=<0,5'\]",
+        ),
         ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),
         ([1.0, np.inf] * 30, "infinite"),

@@ -58,6 +58,14 @@ def test_a_text_that_is_missing_in_one_column_leaves_it_a_column_of_numbers(writ
     assert frame["stage"].tolist() == ["<50", "II", "II"]
 
 
+def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
+    path = write("gfr,a=b,c\n70,1,x\n>=90,2,>=90\n80,?,y\n")
+    frame = read_frame(path, missing=["gfr = >=90", "a=b=?"])
+    np.testing.assert_array_equal(frame["gfr"], [70, np.nan, 80])
+    np.testing.assert_array_equal(frame["a=b"], [1, 2, np.nan])
+    assert frame["c"].tolist() == ["x", ">=90", "y"]
+
+
 def test_a_missing_number_leaves_a_column_of_numbers(write):
     assert read_frame(write("a,b\n1,\n,2\n")).isna().to_numpy().tolist() == [[False, True], [True, False]]
 

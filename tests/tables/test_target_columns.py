@@ -107,7 +107,9 @@ def test_times_may_be_integers_or_numbers_in_text():
     [
         (["3", "soon"], r"'soon' \(row 2\), which is not a number \(1 such row\)"),
         (["3", "4,5"], r"'4,5' \(row 2\).*read the table with decimal=','"),
-        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "holds dates"),
+        (["4,5", "<0,5"], r"'<0,5' \(row 2\), which is not a number \(1 such row\): correct it"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "holds dates.*start and end"),
+        (["2020-01-01", "2021-01-01"], "time column 't' holds dates.*start and end"),
         ([True, False], "is it the event column"),
         ([1.0, np.nan], r"time column 't' is empty in 1 row \(first in row 2\)"),
         ([1.0, -2.0], r"time column 't' holds -2 \(row 2\), which is negative or infinite"),
@@ -122,6 +124,19 @@ def test_times_that_are_none_are_refused(times, message):
 def test_a_missing_event_is_refused():
     with pytest.raises(ValueError, match=r"event column 'e' is empty in 2 rows \(first in row 1\)"):
         parse([None, 1, None])
+    with pytest.raises(ValueError, match="If empty means that the event did not happen, write 0 there"):
+        parse([None, "died"])
+
+
+@pytest.mark.parametrize(
+    "dates", [["2020-01-01", None], [None, "31.12.2020"], pd.to_datetime(["2020-01-01", None])]
+)
+def test_dates_of_death_are_no_events(dates):
+    # Leaving out the rows without one would leave out whoever lives.
+    with pytest.raises(
+        ValueError, match=r"event column 'e' holds dates.*1 where there is a date and 0 where"
+    ):
+        parse(dates)
 
 
 def test_an_unknown_column_is_named_with_its_nearest_neighbour():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from drosurv.cli.options import quoted
 from drosurv.errors import Worded
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
     """An argument as one of the options of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
     name = argument if argument in options else _ALIASES.get(argument, argument)
     if name in options:
+        if value.startswith("["):
+            value = repr(",".join(map(quoted, literal_eval(value))))
         flag = {"True": options[name], "False": f"--no-{options[name].removeprefix('--')}"}
         return flag.get(value) or f"{options[name]} {value}".rstrip()
     written = f"{argument}={value}" if value else argument

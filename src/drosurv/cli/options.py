@@ -102,7 +102,7 @@ class FileOptions:
     """How the files are written.
 
     --missing: Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one
-        column.
+        column. Quote a text that holds a comma twice: '"<0,5"'.
     --decimal: Decimal mark of a CSV file.
     --encoding: Encoding of a CSV file, such as cp1252.
     """
@@ -199,10 +199,13 @@ def option_words(name: str, value: Any) -> list[str]:
     option = f"--{name.replace('_', '-')}"
     if value is True:
         return [option]
-    entries = (
-        [f'"{entry}"' if "," in entry else entry for entry in value] if isinstance(value, tuple) else [value]
-    )
+    entries = map(quoted, value) if isinstance(value, tuple) else [value]
     return [word for entry in entries for word in (option, "tab" if entry == "\t" else entry)]
+
+
+def quoted(entry: str) -> str:
+    """An entry of a list as :func:`listed` reads it back."""
+    return f'"{entry}"' if "," in entry else entry
 
 
 def listed(values: list[str] | None) -> Names:

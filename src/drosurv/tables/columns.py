@@ -219,21 +219,23 @@ def _learn_category(
 
 def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     """Raise if a column of text is rather numbers with slips, or names."""
-    commas = [level for level in counts.index if has_decimal_comma(level)]
-    if len(commas) > len(counts) / 2:
-        raise ArgumentError(
-            f"column {name!r} holds numbers with a comma, such as {shown(commas, 3)}: if it is the decimal mark, read "
-            f"the table with {Argument('decimal', ',')}; if it separates thousands, remove it; if the column is a "
-            f"category, name it in {Argument('categorical')}."
-        )
+    commas = np.array([has_decimal_comma(level) for level in counts.index])
     numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
-    others = counts[~numeric]
-    if numeric.sum() > 10 and numeric.mean() > 0.5 and len(others):
+    numbers = numeric | commas
+    others = counts[~numbers]
+    if len(others) and numbers.sum() > 10 and numbers.mean() > 0.5:
+        here = [f"{name}={text}" for text in others.index[:6]]
         raise ArgumentError(
-            f"column {name!r} holds numbers in {int(counts[numeric].sum()):,} rows and {shown(others.index)} in "
-            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, name them in "
-            f"{Argument('missing')}; if the column is a category, name it in {Argument('categorical')}; or correct "
-            "the table."
+            f"column {name!r} holds numbers in {int(counts[numbers].sum()):,} rows and {shown(others.index)} in "
+            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, pass "
+            f"{Argument('missing', here)}; if the column is a category, name it in {Argument('categorical')}; or "
+            "correct the table."
+        )
+    if commas.mean() > 0.5:
+        raise ArgumentError(
+            f"column {name!r} holds numbers with a comma, such as {shown(counts.index[commas], 3)}: if it is the "
+            f"decimal mark, read the table with {Argument('decimal', ',')}; if it separates thousands, remove it; if "
+            f"the column is a category, name it in {Argument('categorical')}."
         )
     if len(counts) > MOST_LEVELS:
         if holds_dates(pd.Series(counts.index)):

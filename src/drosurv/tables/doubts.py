@@ -221,9 +221,10 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
+        meant = Argument("missing", [f"{column.name}={value:g}"])
         yield ArgumentWarning(
             f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
-            f"to {rest.max():g}). If it means a missing value, pass {Argument('missing', f'{column.name}={value:g}')}."
+            f"to {rest.max():g}). If it means a missing value, pass {meant}."
         )
 
 

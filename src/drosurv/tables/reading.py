@@ -239,8 +239,11 @@ def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> tuple[list
     everywhere: list[str] = []
     by_column: dict[str, list[str]] = {}
     for entry in missing:
-        name, equals, text = (part.strip() for part in entry.rpartition("="))
-        if equals and name in columns:
+        # Texts such as ">=90", and names of columns, may hold the sign themselves.
+        found = [(name, entry.removeprefix(name).lstrip()) for name in columns if entry.startswith(name)]
+        named = [(name, rest[1:].strip()) for name, rest in found if rest.startswith("=")]
+        if named:
+            name, text = max(named, key=lambda pair: len(pair[0]))
             by_column.setdefault(name, []).append(text)
         else:
             everywhere.append(entry)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError, ArgumentWarning, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.dates import days_between
+from drosurv.tables.dates import days_between, holds_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import first_wrong, label, labels, row_number, shown, to_floats
 from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
@@ -99,6 +99,11 @@ class TargetColumns:
             raise ArgumentError(
                 f"{Argument('time')} and {Argument('event')} are {twice if self.time == self.event else other}."
             )
+        if holds_dates(frame[self.event]):
+            raise ArgumentError(
+                f"{Argument('event')} column {self.event!r} holds dates, and not whether the event happened: name a "
+                "column that says so, with 1 where there is a date and 0 where there is none."
+            )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
         """Which rows have a complete target, (n,)."""
@@ -130,7 +135,7 @@ class TargetColumns:
         """The target of every row, a structured array (n,)."""
         self.require(frame)
         for name in self.names:
-            _refuse_missing(frame[name], f"{'event' if name == self.event else 'time'} column {name!r}")
+            _refuse_missing(frame[name], "event" if name == self.event else "time")
         columns = self.resolved(frame)
         if self.causes:
             return self._with_causes(frame)
@@ -153,7 +158,7 @@ class TargetColumns:
         if self.time is None:
             return days_between(frame[self.start], frame[self.end])
         column = frame[self.time]
-        if column.dtype.kind in "mM":
+        if holds_dates(column):
             raise ArgumentError(
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
                 f"follow-up to the event or the last visit. Pass {Argument('start')} and {Argument('end')}, columns "
@@ -221,13 +226,14 @@ def _held(counts: pd.Series[int]) -> str:
     return ", ".join(f"{value!r} in {counted(int(n), 'row')}" for value, n in counts.head(6).items())
 
 
-def _refuse_missing(column: pd.Series[Any], name: str) -> None:
+def _refuse_missing(column: pd.Series[Any], role: str) -> None:
     missing = column.isna().to_numpy()
     if missing.any():
         first = row_number(column.index, int(missing.argmax()))
+        hint = " If empty means that the event did not happen, write 0 there." if role == "event" else ""
         raise ArgumentError(
-            f"{name} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): fill or remove those "
-            f"rows, or pass {Argument('drop_missing_target')} to leave them out."
+            f"{role} column {column.name!r} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): "
+            f"fill or remove those rows, or pass {Argument('drop_missing_target')} to leave them out.{hint}"
         )
 
 

@@ -66,6 +66,9 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     values: FloatArray = numbers.to_numpy(dtype=np.float64)
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
+        # One text that is no number leaves all of a column as text, its decimal commas too: that one is the fault.
+        others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
+        wrong = others if others.any() else wrong
         comma = f"if the comma is a decimal mark, read the table with {Argument('decimal', ',')}; otherwise "
         raise ArgumentError(
             f"{role}{first_wrong(column, wrong, 'not a number')}: "
