@@ -143,16 +143,28 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
         fit()
     FRAME.drop(columns="b").to_parquet(folder / "part-3.parquet")
     holes.assign(b=0.0, event=2).to_parquet(folder / "part-4.parquet")
+    unknown = FRAME["event"].astype("boolean").mask(FRAME.index == 7)
+    FRAME.assign(event=unknown).to_parquet(folder / "part-5.parquet")
+    FRAME.assign(b=pd.Timestamp("2020-01-01")).to_parquet(folder / "part-6.parquet")
     for wrong, said in (
         (3, "row group 0 of part-3.parquet has no column 'b'"),
         (4, "must hold 0 .* and 1 .*found 2"),
+        (5, r"part-5.parquet: column 'event' has 1 missing .*its row 7\)"),
+        (6, "part-6.parquet: column 'b' holds dates"),
     ):
         with pytest.raises(ValueError, match=said):
             distributed.fit(
                 CoxPH(), folder / f"part-[01{wrong}].parquet", time="time", event="event", features=FEATURES
             )
-    with pytest.raises(ValueError, match="time must be among the columns"):
-        fit(time="days")
+    for options, said in (
+        ({"time": "days"}, "time must be among the columns"),
+        ({"features": "a"}, r"features must list columns, got 'a': write \['a'\]"),
+        ({"features": ["a", "time"]}, "features must name no column that is named already, got 'time'"),
+        ({"features": ["a", "a"]}, "features must name no column that is named already, got 'a'"),
+        ({"rows_per_slab": 0}, "rows_per_slab must be a whole number, at least 1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fit(**options)
     with pytest.raises(ValueError, match="data must name Parquet files"):
         distributed.fit(CoxPH(), tmp_path / "nothing-*.parquet", time="time", event="event")
     with pytest.raises(ValueError, match="estimator must be CoxPH, DROCox or DROCoxSplit"):

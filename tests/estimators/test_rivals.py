@@ -5,7 +5,7 @@ import pytest
 
 from drosurv import AdversarialReweighting, CoxPH, DROCox, DroppedOutlierDRO, JustTrainTwice, datasets
 from drosurv.losses import CoxPartial, TorchLoss
-from drosurv.objectives import Adversary, CVaR, DroppedOutliers
+from drosurv.objectives import Adversary, ChiSquare, CVaR, DroppedOutliers
 from drosurv.target import parse_target
 
 DATA = datasets.make_hidden_minority(n_samples=400, random_state=0)
@@ -26,19 +26,26 @@ def test_dropping_nobody_is_the_objective_itself_and_the_largest_losses_get_no_w
         assert (weights[np.argsort(row)[-5:]] == 0).all()
 
 
-def test_dropped_outliers_in_torch_are_those_in_numpy():
+@pytest.mark.parametrize("inner", [CVaR(0.4), ChiSquare(0.4), ChiSquare(0.01)])
+@pytest.mark.parametrize("outlier", [20.0, 1e10])
+def test_dropped_outliers_in_torch_are_those_in_numpy(inner, outlier):
     import torch
 
     rng = np.random.default_rng(1)
     losses, mass = rng.exponential(size=(3, 40)), rng.random(40)
     mass /= mass.sum()
-    objective = DroppedOutliers(CVaR(0.4), 0.07)
+    # The masses of four outliers add up to the dropped share but for rounding.
+    losses[:, 5:9] = outlier * (1 + np.arange(4))
+    objective = DroppedOutliers(inner, float(mass[5:9].sum()))
     tensor = torch.tensor(losses, requires_grad=True)
     values = objective.torch(tensor, torch.tensor(mass)[None])
     values.sum().backward()
     here = objective(losses, mass)
     np.testing.assert_allclose(values.detach(), here.value, rtol=1e-10)
     np.testing.assert_allclose(tensor.grad, here.weights, atol=1e-10)
+    left = np.delete(losses, np.s_[5:9], axis=1)
+    others = inner(left, np.delete(mass, np.s_[5:9]) / np.delete(mass, np.s_[5:9]).sum())
+    np.testing.assert_allclose(here.value, others.value, rtol=1e-9)
 
 
 def test_without_outliers_doro_comes_near_dro():

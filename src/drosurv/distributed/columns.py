@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ class Columns(NamedTuple):
     ) -> Columns:
         """The columns of a table that has those found; features are all others unless they are named."""
         taken = {time, event, weight}
+        if isinstance(features, str):
+            raise ArgumentError.must("features", "list columns", features, f"write [{features!r}]")
         wanted = [name for name in found if name not in taken] if features is None else list(features)
         for argument, names in (
             ("time", [time]),
@@ -37,7 +40,10 @@ class Columns(NamedTuple):
                 require(name in found, argument, f"be among the columns {list(found)}", name)
         if not wanted:
             raise ArgumentError.must("features", "leave columns beside time, event and weight", features)
-        return cls(time, event, tuple(wanted), weight)
+        chosen = cls(time, event, tuple(wanted), weight)
+        if twice := [name for name, times in Counter(chosen.all).items() if times > 1]:
+            raise ArgumentError.must("features", "name no column that is named already", twice[0])
+        return chosen
 
     @property
     def all(self) -> list[str]:
@@ -66,6 +72,10 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
             f"{partition} has no column {missing[0]!r}; every partition needs {list(columns.all)}."
         )
     dtypes = {str(frame[name].dtype) for name in columns.features}
+    if dates := [name for name in columns.features if frame[name].dtype.kind in "mM"]:
+        raise ValueError(
+            f"{partition}: column {dates[0]!r} holds dates; turn it into a number, such as an age or a number of days."
+        )
     dtype = np.float32 if dtypes == {"float32"} else np.float64
     try:
         X = frame[list(columns.features)].to_numpy(dtype=dtype)
@@ -77,7 +87,7 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
     # A sum is finite only if all its terms are, and costs no memory; only then is the culprit looked for.
     if not np.isfinite(X.sum(dtype=np.float64)):
         for j, name in enumerate(columns.features):
-            _finite(X[:, j], name, *where)
+            _refuse(~np.isfinite(X[:, j]), name, *where)
     if len(time) and time.min() < 0:
         raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
     if weight is not None and len(weight) and weight.min() <= 0:
@@ -85,6 +95,7 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
             f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must be positive, "
             "leave out the patients that should not count."
         )
+    _refuse(frame[columns.event].isna().to_numpy(), columns.event, *where)
     flags = frame[columns.event].to_numpy()
     if flags.dtype != np.bool_:
         if not np.isin(flags, (0, 1)).all():
@@ -101,14 +112,13 @@ def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:
         values: FloatArray = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
-    _finite(values, name, partition, start)
+    _refuse(~np.isfinite(values), name, partition, start)
     return values
 
 
-def _finite(values: NDArray[Any], name: str, partition: str, start: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
+def _refuse(bad: BoolArray, name: str, partition: str, start: int) -> None:
+    if bad.any():
         raise ValueError(
-            f"{partition}: column {name!r} has {len(bad)} missing or infinite values (first at its row "
-            f"{start + bad[0]}); drop or fill those rows."
+            f"{partition}: column {name!r} has {bad.sum()} missing or infinite values (first at its row "
+            f"{start + bad.argmax()}); drop or fill those rows."
         )

@@ -18,6 +18,7 @@ from drosurv.distributed.shelf import ParquetParts
 from drosurv.distributed.sorting import Layout, Outline, cut_times
 from drosurv.errors import ArgumentError, require
 from drosurv.estimators.over_slabs import SlabCohort, SolvedOverSlabs, train_over_slabs
+from drosurv.estimators.parameters import check_count
 
 Estimator = TypeVar("Estimator")
 
@@ -66,6 +67,7 @@ def fit(
         is thinned to about that many.
     """
     _check(estimator)
+    check_count("rows_per_slab", rows_per_slab)
     with _parts(data, folder) as parts:
         columns = Columns.chosen(parts.names, time, event, features, sample_weight)
         outlines = parts.outlines(columns)

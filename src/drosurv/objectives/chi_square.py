@@ -237,7 +237,7 @@ def torch_chi_square(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Value (...,), weights (..., n) and eta (...,) in float64, by sorting.
 
-    ``mass`` (..., n) are the patients' positive masses, of any sum; None weighs all alike.
+    ``mass`` (..., n) are the patients' masses, of any sum; None weighs all alike.
     """
     return _by_prefixes(losses, _squared(alphas_of(losses, alpha), constant), mass)
 
@@ -246,6 +246,9 @@ def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[T
     """The same, given C^2 (...,): of all sets of largest losses the one that its own threshold separates."""
     import torch
 
+    if mass is not None:
+        # An entry without mass must not pass for the largest.
+        losses = torch.where(mass > 0, losses, losses.amin(-1, keepdim=True))
     # Sorted before they are doubles, which take twice as long.
     sorted_losses, order = losses.sort(dim=-1, descending=True)
     values, square = losses.double(), square.unsqueeze(-1)

@@ -12,6 +12,9 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+# What rounding leaves of an outlier that is dropped is less than this share of him, and would outweigh all others.
+_TRACE = 1e-6
+
 
 class DroppedOutliers(Objective):
     """The inner objective of the losses without the share epsilon, in [0, 1), of the patients who have the largest."""
@@ -36,6 +39,7 @@ class DroppedOutliers(Objective):
         before = np.cumsum(mass[order]) - mass[order]
         left = np.empty_like(mass)
         left[order] = mass[order] - np.clip(self.epsilon - before, 0.0, mass[order])
+        left[left < _TRACE * mass] = 0.0
         shares: FloatArray = left / left.sum()
         return shares
 
@@ -49,4 +53,4 @@ class DroppedOutliers(Objective):
         before = sorted_share.cumsum(-1) - sorted_share
         dropped = torch.minimum((self.epsilon - before).clamp(min=0.0), sorted_share)
         left = torch.zeros_like(sorted_share).scatter(-1, order, sorted_share - dropped)
-        return self.inner.torch(losses, left)
+        return self.inner.torch(losses, left * (left >= _TRACE * share))
