@@ -39,6 +39,10 @@ class Groups:
         """Number of patients in each group, (n_groups,)."""
         return np.bincount(self.codes[self.kept], minlength=len(self))
 
+    def of_kept(self) -> Groups:
+        """The groups of those patients alone."""
+        return Groups(self.codes[self.kept], self.labels, self.name)
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Sum of the patients' values in each group, (n_groups,)."""
         totals = np.bincount(self.codes, weights=values, minlength=len(self))
@@ -72,7 +76,7 @@ def parse_groups(
     if missing not in ("group", "drop"):
         raise ValueError(f"missing must be 'group' or 'drop', got {missing!r}.")
     columns = [_coded(column, name, missing) for column in _columns(groups, name)]
-    coded = _of_length(columns[0] if len(columns) == 1 else _intersections(columns, name), n)
+    coded = _of_length(columns[0] if len(columns) == 1 else intersections(columns, name), n)
     if labels is not None:
         coded = _relabelled(coded, tuple(labels), missing)
     if len(coded) < at_least:
@@ -170,7 +174,8 @@ def _factorized(column: Any) -> tuple[IntArray, tuple[Any, ...]]:
     return codes, tuple(found.tolist())
 
 
-def _intersections(columns: list[Groups], name: str) -> Groups:
+def intersections(columns: Sequence[Groups], name: str) -> Groups:
+    """The intersections that hold a patient; each has the tuple of its groups' labels."""
     kept = np.flatnonzero(np.logical_and.reduce([column.kept for column in columns]))
     cells: NDArray[np.intp] = np.zeros(len(kept), dtype=np.intp)
     first = cells

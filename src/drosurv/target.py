@@ -127,7 +127,7 @@ def has_causes(y: Any) -> bool:
 
 def of_any_cause(y: Any) -> Any:
     """The target in which any cause is the event; a target of one event as it is."""
-    return parse_competing_target(y).of_any_cause().to_structured() if has_causes(y) else y
+    return parse_competing_target(y, complete=False).of_any_cause().to_structured() if has_causes(y) else y
 
 
 def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) -> CompetingTarget:

@@ -68,6 +68,8 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
         model, X, y, result.settings.horizons, sensitive_features=pd.Series(group, name="site")
     )
     pd.testing.assert_frame_equal(result.by_cause, wanted)
+    told = evaluate(model, X, y, y_train=y, n_bootstrap=0)
+    assert told.value("brier_skill") == pytest.approx(result.value("brier_skill"))
 
 
 def test_late_entries_are_judged_from_entry_on(evaluated):
@@ -113,6 +115,7 @@ def test_scored_patients_need_not_have_had_every_cause(evaluated):
     assert table["predicted"][1] > 0.1
     assert np.isnan(table["c_index"][1])
     assert table["c_index"][2] == pytest.approx(model.score(X[some], y, 2))
+    assert set(evaluate(model, X[some], y, n_bootstrap=0).by_cause["cause"]) == {1, 2}
 
 
 def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):

@@ -82,6 +82,9 @@ def test_intersections_hold_the_patients_of_all_their_labels():
     )
     assert dropped.kept.tolist() == [0, 2]
     assert intersection_of(attributes[:1]) is attributes[0]
+    apart = {"a": ["x", "y", None, None], "b": [None, None, "u", "v"]}
+    with pytest.raises(ValueError, match="no patient has a label of every attribute, a & b: leave one out"):
+        intersection_of(parse_attributes(apart, 4, missing="drop"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.predictions import final_step, prepared, unwrapped
+from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.inference.resampling import seed_sequence
 from drosurv.presentation import Statement, Table, sentences, written
@@ -202,7 +202,6 @@ def against_plain(
     """
     from drosurv.estimators import CoxPH
 
-    model = unwrapped(model)
     # Plain Cox treats ties as the model does.
     plain = CoxPH(ties=getattr(final_step(model), "ties", "breslow")).fit(prepared(model, X_train), y_train)
     return beside(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
-from drosurv.groups import Missing, in_pandas
+from drosurv.groups import Missing, in_pandas, intersections
 from drosurv.metrics import Groups, parse_groups
 from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import AND, counted, group_name
@@ -89,7 +89,7 @@ class Attribute:
     @cached_property
     def kept_groups(self) -> Groups:
         """Groups of the kept patients alone."""
-        return Groups(self.groups.codes[self.kept], self.groups.labels, self.name)
+        return self.groups.of_kept()
 
 
 def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
@@ -138,17 +138,13 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     """The attribute whose groups are the intersections that hold a patient; a single attribute is its own."""
     if len(attributes) == 1:
         return attributes[0]
-    table = pd.DataFrame(
-        {
-            attribute.name: pd.Categorical.from_codes(
-                attribute.groups.codes, categories=pd.Index(attribute.labels)
-            )
-            for attribute in attributes
-        }
-    )
-    # Patients without a label already have a group of their own, or were dropped.
     name = AND.join(attribute.name for attribute in attributes)
-    return Attribute(name, parse_groups(table, name=name, missing="drop", at_least=1))
+    found = intersections([replace(own.groups, labels=own.labels) for own in attributes], name)
+    if len(found) == 0:
+        raise ArgumentError(
+            f"no patient has a label of every attribute, {name}: leave one out, or missing='group'."
+        )
+    return Attribute(name, found)
 
 
 def named_columns(features: Any, name: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from drosurv.evaluation.attributes import parse_attributes, rows_by_group
 from drosurv.evaluation.observed import HELD, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
-from drosurv.evaluation.predictions import final_step, prepared, take, unwrapped
+from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
 from drosurv.inference import widening
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
@@ -82,7 +82,6 @@ def evaluate_by_cause(
     >>> bool((table["overstated"] >= 0).all())
     True
     """
-    model = unwrapped(model)
     target, final = parse_competing_target(y, complete=False), final_step(model)
     features, follow_up = prepared(model, X), final.follow_up_
     given = given_of(strata=strata, offset=offset)

@@ -217,7 +217,7 @@ def model_name(model: Any) -> str:
 
 def training_follow_up(model: Any) -> Any:
     """The training patients' follow-up that a fitted model of this library keeps, or None."""
-    return getattr(final_step(unwrapped(model)), "follow_up_", None)
+    return getattr(final_step(model), "follow_up_", None)
 
 
 def unwrapped(model: Any) -> Any:
@@ -228,13 +228,14 @@ def unwrapped(model: Any) -> Any:
 
 
 def final_step(model: Any) -> Any:
-    """The model itself, or the last step of a Pipeline."""
-    steps = getattr(model, "steps", None)
-    return model if not steps else steps[-1][1]
+    """The model itself, or the last step of a Pipeline; either of a finished search."""
+    steps = getattr(unwrapped(model), "steps", None)
+    return steps[-1][1] if steps else unwrapped(model)
 
 
 def prepared(model: Any, X: Any) -> Any:
     """The features that the last step of a Pipeline takes; X itself for other models."""
+    model = unwrapped(model)
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.predictions import final_step, on_host, prepared, unwrapped
+from drosurv.evaluation.predictions import final_step, on_host, prepared
 from drosurv.presentation import Statement
 from drosurv.tables.encoder import enter
 from drosurv.target import Target
@@ -27,7 +27,7 @@ def hazards_statement(
     """
     from drosurv.estimators import CoxPH
 
-    final = final_step(unwrapped(model))
+    final = final_step(model)
     if (
         X is None
         or not hasattr(final, "check_proportional_hazards")
@@ -40,7 +40,7 @@ def hazards_statement(
         return ()
     with warnings.catch_warnings(action="ignore"):
         # A fit of tensors keeps no residuals to test.
-        features = on_host(enter(final, prepared(unwrapped(model), X)))
+        features = on_host(enter(final, prepared(model, X)))
         cox = CoxPH().fit(features, target.to_structured(), **given)
         if not cox.converged_:
             return ()

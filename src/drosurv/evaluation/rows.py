@@ -31,7 +31,8 @@ JUDGED_GAPS = (
 class Row:
     """One number, with the columns of :meth:`EvaluationResult.to_frame <drosurv.evaluation.EvaluationResult.to_frame>`.
 
-    It is of everybody, of one group, or between groups; intervals are NaN without bootstrap, tests NaN but for gaps.
+    It is of everybody, of one group, or between groups; intervals are NaN without bootstrap and where every
+    replicate gives the same number, tests NaN but for gaps.
     """
 
     attribute: str
@@ -172,16 +173,13 @@ def _sides(sheet: Sheet, attribute: Attribute, metric: Metric) -> tuple[str, ...
 
 
 def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Which groups' numbers have no interval although there are replicates, and why."""
-    bare: dict[str, list[str]] = {}
-    for row in rows:
-        metric, has_none = CATALOGUE[row.metric], np.isnan(row.low) and not np.isnan(row.value)
-        if row.kind == "group" and row.better and metric.resampled and has_none:
-            bare.setdefault(row.whose, []).append(metric.label)
-    if not bare:
-        return ()
-    told = "; ".join(f"{whose}: {', '.join(labels)}" for whose, labels in bare.items())
-    return (f"no interval where every replicate gives the same number, which says nothing ({told}).",)
+    """A note if a group's number has no interval although there are replicates."""
+    resampled = (
+        row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
+    )
+    if any(np.isnan(row.low) and not np.isnan(row.value) for row in resampled):
+        return ("a number without an interval is the same number in every replicate, which says nothing.",)
+    return ()
 
 
 def warn_of_undefined_rows(rows: Sequence[Row]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
+from drosurv.groups import Missing, parse_groups, ratio_by_group
 from drosurv.inference.bootstrap import (
     Draws,
     Interval,
@@ -221,8 +221,7 @@ def ratio_intervals(
     above = np.asarray(numerator, dtype=np.float64)
     below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), above.shape)
     parsed = parse_groups(groups, len(above), missing=missing, at_least=1)
-    kept = parsed.kept
-    above, below, parsed = above[kept], below[kept], Groups(parsed.codes[kept], parsed.labels, parsed.name)
+    above, below, parsed = above[parsed.kept], below[parsed.kept], parsed.of_kept()
     draws = bootstrap(
         lambda weight: ratio_by_group(parsed, weight * above, weight * below),
         len(above),

@@ -113,5 +113,4 @@ def average_disparity(
 def _grouped_hazards(risk: Any, groups: Any, name: str, missing: Missing) -> tuple[FloatArray, Groups]:
     hazard = hazards_of(risk)
     parsed = parse_groups(groups, len(hazard), name=name, missing=missing)
-    kept = parsed.kept
-    return hazard[kept], Groups(parsed.codes[kept], parsed.labels, name)
+    return hazard[parsed.kept], parsed.of_kept()

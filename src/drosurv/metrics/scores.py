@@ -66,8 +66,7 @@ def parse_grouped(
     parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
     if parsed.codes.min() >= 0:
         return scored, parsed
-    kept = parsed.kept
-    return scored.take(kept), Groups(parsed.codes[kept], parsed.labels, parsed.name)
+    return scored.take(parsed.kept), parsed.of_kept()
 
 
 def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatArray:
