@@ -49,6 +49,12 @@ def test_the_audited_model_takes_its_own_place_on_the_slider(data):
     assert stops[0].name == "DROCox, alpha 1 (plain Cox)"
 
 
+@pytest.mark.parametrize("settings", [{"l2": 0.1}, {"network": "mlp", "hidden": (2,), "max_iter": 2}])
+def test_only_plain_cox_is_called_so(data, settings):
+    model = DROCox(alpha=1.0, **settings).fit(data.X, data.y)
+    assert find_stops(model, data.X, None, None, None)[0][0].name == "DROCox, alpha 1"
+
+
 def test_a_model_without_alpha_comes_first(data):
     stops, _ = find_stops(CoxPH().fit(data.X, data.y), data.X, data.X, data.y, (0.5,))
     assert [(stop.name, stop.alpha) for stop in stops] == [("CoxPH", None), ("DROCox, alpha 0.5", 0.5)]

@@ -9,9 +9,11 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.nonparametric import kaplan_meier_estimator
 
+from drosurv import Surv
 from drosurv.audit import audit
 from drosurv.datasets import load_flc, make_hidden_minority, split
 from drosurv.estimators import CoxPH, DROCox
+from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
 from drosurv.tables import TableEncoder
@@ -182,6 +184,25 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, held_ou
         assert "<html" in report.to_html()
         assert report.to_markdown()
         assert json.loads(report.to_json())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_predictions_need_no_features_and_any_attribute_has_a_name_of_its_own(train, held_out):
+    risk = held_out.X.to_numpy()[:, 0]
+    group = {"everybody": np.where(risk > 0, "a", "b")}
+    found = audit(
+        Predictions(risk), None, held_out.y, y_train=train.y, sensitive_features=group, n_bootstrap=0
+    )
+    groups = [(row["attribute"], row["group"]) for row in found.audited.tables["by_group"].rows]
+    assert groups == [("", "all patients"), ("everybody", "a"), ("everybody", "b")]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
+    y = Surv.from_arrays(train.y["event"], np.ceil(2 * train.y["time"]))
+    model = CoxPH(ties="efron").fit(train.X, y)
+    given = {"X_train": train.X, "y_train": y, "alpha_path": (), "n_bootstrap": 2, "search_rules": False}
+    assert audit_of(model, held_out, **given).parts["verdict"].facts["same"]
 
 
 def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, held_out):

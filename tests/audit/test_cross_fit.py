@@ -22,7 +22,7 @@ def patients():
 
 def test_predictions_are_those_of_models_trained_without_the_patient(patients):
     parts = fold_parts(patients.y["event"], 4, 0)
-    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, 4, 0)
+    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts)
     for train, test in parts:
         assert not set(train) & set(test)
         scaler = StandardScaler().fit(patients.X.iloc[train])
@@ -37,15 +37,16 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
 def test_no_model_gains_nothing_over_no_model(patients):
     some = slice(0, 90)
     y = patients.y[some]
-    found = cross_fitted(NullModel(), patients.X[some], y, 5, 0)
+    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0))
     np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, 0.0, atol=1e-9)
 
 
 def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients):
     X, y = patients.X, patients.y
-    found = cross_fitted(CoxPH(), X, y, 4, 0)
+    parts = fold_parts(y["event"], 4, 0)
+    found = cross_fitted(CoxPH(), X, y, parts)
     expected = np.empty(len(y))
-    for train, test in fold_parts(y["event"], 4, 0):
+    for train, test in parts:
         curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
         expected[test] = likelihood_gains(y[train], y[test], curves)
     np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, expected, atol=1e-9)
@@ -59,21 +60,35 @@ def test_folds_hold_events_evenly_and_every_patient_once(patients):
 
 
 def test_folds_may_be_given_and_must_be_complete(patients):
-    parts = fold_parts(patients.y["event"], 2, 7)
-    by_number = cross_fitted(CoxPH(), patients.X, patients.y, 2, 7)
-    np.testing.assert_array_equal(
-        cross_fitted(CoxPH(), patients.X, patients.y, parts, 0).risk, by_number.risk
-    )
-    with pytest.raises(ValueError, match="every patient once"):
-        cross_fitted(CoxPH(), patients.X, patients.y, parts[:1], 0)
+    event = patients.y["event"]
+    parts = fold_parts(event, np.int64(2), 7)
+    # Also those that can be read once only.
+    for (train, test), (wanted_train, wanted_test) in zip(
+        fold_parts(event, iter(parts), 0), parts, strict=True
+    ):
+        np.testing.assert_array_equal(train, wanted_train)
+        np.testing.assert_array_equal(test, wanted_test)
+    for incomplete in (parts[:1], []):
+        with pytest.raises(ValueError, match="every patient once"):
+            fold_parts(event, incomplete, 0)
+    with pytest.raises(ValueError, match="patients whom the model has not seen"):
+        fold_parts(event, [(np.arange(200), test) for _, test in parts], 0)
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
-        cross_fitted(CoxPH(), patients.X, patients.y, 1, 0)
+        fold_parts(event, 1, 0)
+
+
+@pytest.mark.parametrize("more", ["reference", "X_train", "y_train", "alpha_path"])
+def test_what_folds_would_leave_unread_is_refused(patients, more):
+    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y, "alpha_path": [0.5]}
+    with pytest.raises(ValueError, match="folds trains the model, and plain Cox beside it, on the audited"):
+        audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
 
 
 def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
     y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
     recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
-    own, cox = (make(recipe, patients.X, y, 3, 0) for make in (cross_fitted, cross_fitted_cox))
+    parts = fold_parts(y["event"], 3, 0)
+    own, cox = cross_fitted(recipe, patients.X, y, parts), cross_fitted_cox(recipe, patients.X, y, {}, parts)
     np.testing.assert_allclose(own.risk, cox.risk, atol=1e-7)
 
 

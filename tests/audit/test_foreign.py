@@ -158,6 +158,13 @@ def test_follow_up_ends_where_the_predictions_do():
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
+        ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers alone"),
+        (
+            pd.DataFrame({"1": [0.9, 0.8], "2": pd.array([0.7, None], "Float64")}),
+            None,
+            "missing for 1 patients, the first in row 2",
+        ),
+        ([[0.9, 0.8], [0.9, 0.7]], [0.01, 0.02], "end at time 0.02, before the first event. Predict later"),
         (None, None, "predictions or risk is needed"),
     ],
 )
@@ -188,6 +195,20 @@ def test_columns_are_recognised_however_programs_name_them(names):
     assert found.names == (*names, "lp")
     np.testing.assert_array_equal(found.times, [365, 730])
     assert list(found.features) == ["sex", "name"]
+
+
+def test_names_may_be_numbers():
+    found = prediction_columns(pd.DataFrame({730: [0.7, 0.6], 365: [0.9, 0.8], "age": [40, 50]}))
+    assert (found.names, list(found.features)) == (("365", "730"), ["age"])
+
+
+@pytest.mark.parametrize("kind", ["float64", "Float64"])
+def test_whom_nothing_is_predicted_for_is_said(kind):
+    frame = FRAME.drop(columns=["lp", "x5"]).assign(**{"S(730)": pd.array([np.nan, 0.6], dtype=kind)})
+    with pytest.raises(ValueError, match="missing for 1 patients, the first in row 1"):
+        prediction_columns(frame)
+    # Beside a risk score, they may be what they like.
+    assert prediction_columns(frame.drop(columns="S(365)").assign(risk=[1, 2])).names == ("risk",)
 
 
 def test_columns_that_cannot_be_survival_are_not_taken_for_it():

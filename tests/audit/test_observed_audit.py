@@ -67,7 +67,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
     recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
     parts = fold_parts(y["event"], 3, 0)
-    seen = cross_fitted_from_entry(recipe, X, y, {"entry": entry, "strata": strata}, parts, 0)
+    seen = cross_fitted_from_entry(recipe, X, y, {"entry": entry, "strata": strata}, parts)
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     train, test = parts[1]
     alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])

@@ -1,12 +1,19 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from drosurv import CoxPH, DROCox
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.remedy import SECTION, find_remedy
-from drosurv.audit.stops import Stop
+from drosurv.audit.stops import Stop, find_stops
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+
+NAMES = {f"x{j}": f"lab{j}" for j in range(1, 7)}
 
 
 def sample(seed, minority=0.25, n=1200):
@@ -23,23 +30,26 @@ def remedy_of(stops, test, follow_up):
 @pytest.fixture(scope="module")
 def planted():
     train, test = sample(0), sample(1)
-    plain, robust = CoxPH().fit(train.X, train.y), DROCox(alpha=0.3).fit(train.X, train.y)
-    stops = [Stop("Cox", None, plain, test.X, None, True), Stop("DROCox", 0.3, robust, test.X, None, False)]
-    return remedy_of(stops, test, plain.follow_up_)
+    train, test = (replace(part, X=part.X.rename(columns=NAMES)) for part in (train, test))
+    # The scaler gives arrays, whose columns have no names.
+    plain = make_pipeline(StandardScaler(), CoxPH()).fit(train.X, train.y)
+    robust = DROCox(alpha=0.3).fit(train.X, train.y)
+    stops, _ = find_stops(plain, test.X, None, None, {0.3: robust})
+    return remedy_of(stops, test, plain[-1].follow_up_)
 
 
 def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):
     found = planted.table("remedies").rows
     groups = {row["group"] for row in found}
     assert len(groups) >= 1
-    assert all("x5" in group for group in groups)
+    assert all("lab5" in group for group in groups)
     rows = {row["remedy"]: row for row in found if row["group"] == found[0]["group"]}
     assert list(rows) == [
         "as it is",
         "repair",
         "recalibration of everyone",
         "flexible correction (boosted trees)",
-        "robust training, DROCox",
+        "robust training, DROCox, alpha 0.3",
     ]
     assert rows["as it is"]["gain"] == 0
     assert rows["repair"]["gain_low"] > 0
@@ -50,7 +60,11 @@ def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):
 
 def test_the_section_says_it_in_words_and_in_a_table(planted):
     assert all(statement.concern for statement in planted.statements)
-    assert any("x5" in statement.text for statement in planted.statements)
+    text = " ".join(statement.text for statement in planted.statements)
+    assert "lab5 > " in text
+    # Effects of columns too are told by the names that the Pipeline takes.
+    assert {"lab1", "lab2", "lab3", "lab4", "lab6"} & set(re.findall(r"\w+", text))
+    assert not re.findall(r"\bx\d", text)
     assert "measured on patients not used for them" in planted.facts["note"]
     assert SECTION.heading == "Remedy"
 

@@ -286,6 +286,9 @@ def test_a_patient_counts_by_the_worst_of_his_groups():
     assert found["worse"] == pytest.approx(100 * worse.mean(), abs=1)
     assert found["not shown"] == pytest.approx(100 * unclear.mean(), abs=1)
     assert sum(found.values()) == 100
+    # Whoever is in a group that is not shown is in none that is shown to be better served.
+    shown.attributes[1] = shown.attributes[1].without([("age", "old")])
+    assert per_100(shown, groups[:3], "no_model")["too few"] == found["not shown"]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def evaluated():
 def test_there_is_a_row_for_every_cause_group_and_time(evaluated):
     table = evaluated[-1]
     assert len(table) == 2 * 3 * 2
-    assert set(table["group"]) == {"everybody", "a", "b"}
+    assert set(table["group"]) == {"all", "a", "b"}
 
 
 def test_numbers_are_those_of_the_metrics_among_the_group(evaluated):
@@ -46,7 +46,7 @@ def test_numbers_are_those_of_the_metrics_among_the_group(evaluated):
 def test_counting_other_causes_as_censored_claims_most_where_they_are_frequent(evaluated):
     table = evaluated[-1]
     late = table[(table["cause"] == 1) & (table["horizon"] == 1.0)].set_index("group")["overstated"]
-    assert late["b"] > late["everybody"] > late["a"] > 0
+    assert late["b"] > late["all"] > late["a"] > 0
 
 
 def test_groups_of_other_patients_are_refused(evaluated):
@@ -96,10 +96,8 @@ def test_dropped_labels_stay_out_and_times_beyond_follow_up_have_no_score(evalua
     labels[:3] = None
     told = {"sensitive_features": labels, "missing": "drop", "horizons": [0.5, 1.0, 50.0], "n_bootstrap": 0}
     table = evaluate(model, X, Surv.competing(cause, time), **told).by_cause
-    assert set(table["group"]) == {"everybody", "a", "b"}
-    assert table.query("group != 'everybody'").groupby(["cause", "horizon"])["patients"].sum().unique() == [
-        397
-    ]
+    assert set(table["group"]) == {"all", "a", "b"}
+    assert table.query("group != 'all'").groupby(["cause", "horizon"])["patients"].sum().unique() == [397]
     assert table.groupby("horizon")[["brier", "observed"]].count().to_dict("list") == {
         "brier": [6, 6, 0],
         "observed": [6, 6, 0],
@@ -124,7 +122,7 @@ def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
     few = np.where(np.isin(np.arange(len(X)), np.flatnonzero(cause == 1)[:30]), "few", group)
     table = evaluate_by_cause(model, X, Surv.competing(cause, time), [1.0], sensitive_features={"site": few})
     assert table.query("group == 'few' and cause == 1")["events"].item() == 30
-    assert set(judged_by_cause(table, 0.95)["group"]) == {"everybody", "a", "b"}
+    assert set(judged_by_cause(table, 0.95)["group"]) == {"all", "a", "b"}
 
 
 def test_the_audit_has_a_section_by_cause(evaluated):

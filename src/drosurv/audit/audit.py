@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.audit.cross_fit import CROSS_FITTED, Folds, cross_fitted_cox, cross_fitted_from_entry
+from drosurv.audit.cross_fit import (
+    CROSS_FITTED,
+    Folds,
+    Parts,
+    cross_fitted_cox,
+    cross_fitted_from_entry,
+    fold_parts,
+    plain_cox,
+)
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators import CoxPH
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
@@ -78,10 +85,10 @@ def audit(
     entry, strata, offset, id : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models trained in folds
         are told of them too; those of the slider have no definition beside them.
-    folds : int, or sequence of pairs of arrays, optional
+    folds : int, or pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
-        so that every patient is audited by a model that has not seen him. Or the rows to train on and those to predict,
-        fold by fold.
+        so that every patient is audited by a model that has not seen him, beside plain Cox trained likewise. Or the
+        rows to train on and those to predict, fold by fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
@@ -137,7 +144,7 @@ def audit(
     shown: dict[str, Any] = {
         "sensitive_features": sensitive_features,
         "reference_name": reference_name,
-        "features": features if features is not None else X if hasattr(X, "columns") else np.asarray(X),
+        "features": features if features is not None else _columns(X),
         "title": title,
         "data_name": data_name,
         "time_title": time_title,
@@ -149,6 +156,11 @@ def audit(
         "on_step": on_step,
         "also": dict(also or {}),
     }
+    if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
+        raise ArgumentError(
+            f"{Argument('folds')} trains the model, and plain Cox beside it, on the audited patients alone: leave out "
+            "training patients, shares of the slider and a reference."
+        )
     if given or has_causes(y):
         if alpha_path or X_train is not None:
             raise ValueError(
@@ -163,9 +175,10 @@ def audit(
             )
     shown["model"] = _settings(final_step(model))
     if folds is not None:
-        shown |= _cross_fitted(model, X, y, given, folds, random_state)
+        parts = fold_parts(parse_target(y).event, folds, random_state)
+        shown |= _cross_fitted(model, X, y, given, parts)
         shown["data"] = {"Features": written(np.shape(X)[1], "count")}
-        shown["model"]["Folds"] = folds if isinstance(folds, int) else len(folds)
+        shown["model"]["Folds"] = len(parts)
     elif given or has_causes(y):
         shown |= _observed(model, X, y, given, y_train, reference, level)
         shown["limits"] = (*map(first_upper, once), *shown["limits"])
@@ -201,7 +214,7 @@ def _fitted(
         if both.train is None or both.test is None:
             missing += (f"{left_out}the features hold text or missing values.",)
         else:
-            compared = CoxPH().fit(both.train, y_train), both.test
+            compared = plain_cox(model).fit(both.train, y_train), both.test
     return {
         "stops": stops,
         "y": y,
@@ -233,13 +246,11 @@ def _observed(
     }
 
 
-def _cross_fitted(
-    recipe: Any, X: Any, y: Any, given: dict[str, Any], folds: Folds, seed: int
-) -> dict[str, Any]:
+def _cross_fitted(recipe: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """A recipe, and plain Cox, trained on folds of the audited patients."""
     estimator = final_step(recipe)
-    cox = cross_fitted_cox(recipe, X, y, folds, seed, given)
-    seen = cross_fitted_from_entry(recipe, X, y, given, folds, seed)
+    cox = cross_fitted_cox(recipe, X, y, given, parts)
+    seen = cross_fitted_from_entry(recipe, X, y, given, parts)
     return {
         "stops": (Stop(f"{type(estimator).__name__}, cross-fitted", None, seen.predictions),),
         "y": seen.y,
@@ -258,9 +269,14 @@ def _taken(reference: Any, model: Any, X: Any) -> tuple[Any, Any] | None:
     return reference, X if hasattr(reference, "steps") else prepared(model, X)
 
 
+def _columns(X: Any) -> Any:
+    """The features that rules may speak about; None of bare predictions."""
+    return X if X is None or hasattr(X, "columns") else np.asarray(X)
+
+
 def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
     """Facts of the training patients."""
-    facts = {"Features": written(np.shape(X)[1], "count")}
+    facts = {} if X is None else {"Features": written(np.shape(X)[1], "count")}
     if hasattr(estimator, "n_patients_"):
         facts["Patients trained on"] = written(estimator.n_patients_, "count")
         facts["Events trained on"] = written(int(np.sum(estimator.n_events_)), "count")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, TypeAlias
@@ -28,7 +28,8 @@ from drosurv.inference import draw_folds
 from drosurv.metrics import FollowUp
 from drosurv.target import BoolArray, IntArray, parse_target
 
-Folds: TypeAlias = "int | Sequence[tuple[IntArray, IntArray]]"
+Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
+Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
 CROSS_FITTED = (
     "The audited predictions come from several models, each trained without the patients it predicts. They say what "
     "this recipe does on such patients; the model trained on all of them is a little better, and another one.",
@@ -37,24 +38,18 @@ CROSS_FITTED = (
 
 
 def cross_fitted(
-    recipe: Any,
-    X: Any,
-    y: Any,
-    folds: Folds,
-    random_state: int,
-    fit_options: Mapping[str, Any] | None = None,
+    recipe: Any, X: Any, y: Any, parts: Parts, fit_options: Mapping[str, Any] | None = None
 ) -> Predictions:
     """Out-of-fold risk scores of a recipe, and survival curves where it gives them.
 
-    The recipe is copied and trained anew for every fold. Of a number of folds, patients with and without event are
-    spread evenly over them; else the folds are the rows to train on and those to predict, which together are all
-    rows. Options of ``fit`` have one entry per patient.
+    The recipe is copied and trained anew for every part: the rows to train on and those to predict. Options of
+    ``fit`` have one entry per patient.
     """
     target = parse_target(y)
     times = curve_times(target.time[target.event])
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves, trained_on = True, []
-    for model, train, test in _trained(recipe, X, y, target.event, folds, random_state, fit_options or {}):
+    for model, train, test in _trained(recipe, X, y, parts, fit_options or {}):
         estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.
@@ -67,15 +62,13 @@ def cross_fitted(
     return Predictions(risk, survival, times, trained_on) if curves else Predictions(risk)
 
 
-def cross_fitted_from_entry(
-    recipe: Any, X: Any, y: Any, given: Mapping[str, Any], folds: Folds, random_state: int
-) -> Seen:
+def cross_fitted_from_entry(recipe: Any, X: Any, y: Any, given: Mapping[str, Any], parts: Parts) -> Seen:
     """The same for patients of whom entry, strata or offset, each (n,), may be given: to training and to prediction.
 
     They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says; without any of these, as they are.
     """
     if not given:
-        return Seen(cross_fitted(recipe, X, y, folds, random_state), y, y, ())
+        return Seen(cross_fitted(recipe, X, y, parts), y, y, ())
     scale = time_scale(y, given.get("entry"))
     prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
     understood = signature(final_step(recipe).fit).parameters
@@ -88,7 +81,7 @@ def cross_fitted_from_entry(
     survival = np.empty((len(scale.target), len(scale.times)))
     options = {f"{prefix}{name}": values for name, values in given.items()}
     trained_on = []
-    for model, train, test in _trained(recipe, X, y, scale.target.event, folds, random_state, options):
+    for model, train, test in _trained(recipe, X, y, parts, options):
         told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
         check_takes(model, told)
         entry = None if scale.entry is None else scale.entry[test]
@@ -99,38 +92,49 @@ def cross_fitted_from_entry(
 
 
 def cross_fitted_cox(
-    recipe: Any, X: Any, y: Any, folds: Folds, random_state: int, given: Mapping[str, Any] | None = None
+    recipe: Any, X: Any, y: Any, given: Mapping[str, Any], parts: Parts
 ) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
     from sklearn.preprocessing import StandardScaler
 
     steps = [(name, clone(step)) for name, step in getattr(recipe, "steps", ())[:-1]]
-    # Ties as in the recipe: else plain Cox would be found to differ from itself.
-    cox = CoxPH(ties=getattr(final_step(recipe), "ties", "breslow"))
-    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", cox)])
+    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", plain_cox(recipe))])
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None
-    return cross_fitted_from_entry(plain, X, y, given or {}, folds, random_state).predictions
+    return cross_fitted_from_entry(plain, X, y, given, parts).predictions
+
+
+def plain_cox(model: Any) -> CoxPH:
+    """Plain Cox with ties as in the model: else it would be found to differ from itself."""
+    return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 
 def _trained(
-    recipe: Any, X: Any, y: Any, event: BoolArray, folds: Folds, seed: int, options: Mapping[str, Any]
+    recipe: Any, X: Any, y: Any, parts: Parts, options: Mapping[str, Any]
 ) -> Iterator[tuple[Any, IntArray, IntArray]]:
-    """The recipe trained anew for every fold, the rows it was trained on, and those to predict."""
-    parts = fold_parts(event, folds, seed) if isinstance(folds, int) else folds
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(len(event))):
-        raise ArgumentError(
-            f"{Argument('folds')} must predict every patient once: the rows to predict are not all rows."
-        )
+    """The recipe trained anew for every part, the rows it was trained on, and those to predict."""
     for train, test in parts:
         own = {name: take(values, train) for name, values in options.items()}
         yield clone(recipe).fit(take(X, train), y[train], **own), train, test
 
 
-def fold_parts(event: Any, folds: int, random_state: int) -> list[tuple[IntArray, IntArray]]:
-    """Rows to train on and rows to predict, events spread evenly."""
-    fewest = min(int(np.sum(event)), len(event))
+def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
+    """Rows to train on and rows to predict, as given, or so many parts with events spread evenly."""
+    if isinstance(folds, Iterable):
+        given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+        predicted = np.sort(np.concatenate([[], *(test for _, test in given)]))
+        if not np.array_equal(predicted, np.arange(len(event))):
+            raise ArgumentError(
+                f"{Argument('folds')} must predict every patient once: the rows to predict are not all rows."
+            )
+        if any(np.isin(train, test).any() for train, test in given):
+            raise ArgumentError(
+                f"{Argument('folds')} must predict patients whom the model has not seen: some rows to predict are also "
+                "rows to train on."
+            )
+        return given
+    fewest = int(np.sum(event))
     if not 2 <= folds <= max(fewest, 2):
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds

@@ -195,13 +195,10 @@ class Evidence:
     @cached_property
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients; None for one without survival curves."""
-        audited = self.stops[self.start]
-        if audited.frozen is None:
+        frozen = self.stops[self.start].frozen(self.features)
+        if frozen is None:
             return None
-        X = self.features if audited.X is None else audited.X
-        return repair(
-            audited.frozen, X, self.y, features=self.features, frozen=True, random_state=self.random_state
-        )
+        return repair(*frozen, self.y, features=self.features, frozen=True, random_state=self.random_state)
 
     def _tell(self, step: str) -> None:
         if self.on_step is not None:

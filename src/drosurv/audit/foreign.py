@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.audit.evidence import Evidence
+from drosurv.audit.prediction_columns import as_numbers
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
@@ -92,7 +93,7 @@ def audit_predictions(
     >>> report.audited.name
     'Predictions'
     """
-    said, missing = as_predictions(predictions, times, risk, len(y)), []
+    said, missing = as_predictions(predictions, times, risk, len(parse_target(y))), []
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
     if isinstance(said, PredictionGrid):
@@ -143,9 +144,8 @@ def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> Predictio
         return predictions
     if times is None and hasattr(predictions, "columns"):
         times = _times_of(predictions.columns)
-    values = None if predictions is None else np.asarray(predictions, dtype=np.float64)
-    if values is None or values.ndim == 1:
-        scores = risk if values is None else values
+    if predictions is None or np.ndim(predictions) == 1:
+        scores = risk if predictions is None else predictions
         if scores is None:
             raise ArgumentError(
                 f"{Argument('predictions')} or risk is needed: pass predicted survival at times, or risk scores."
@@ -153,7 +153,7 @@ def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> Predictio
         return Predictions(scores)
     if times is None:
         raise ArgumentError(f"{Argument('times')} is needed: pass the time of each column of predictions.")
-    return PredictionGrid.parse((times, values), n)
+    return PredictionGrid.parse((times, as_numbers(predictions)), n)
 
 
 def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
@@ -165,6 +165,11 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     cut = y.copy()
     cut[event] &= ~later
     cut[time] = np.minimum(y[time], end)
+    if not cut[event].any():
+        raise ArgumentError(
+            f"{Argument('times')}: the predictions end at {moment(end, time_unit)}, before the first event. Predict "
+            "later times, and check that they count what the times of y count."
+        )
     return cut, (
         f"The predictions end at {moment(end, time_unit)}. What happened later to "
         f"{counted(int(later.sum()), 'patient')} is not looked at.",

@@ -10,8 +10,8 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.standing import Standing, standings
 from drosurv.evaluation import AgainstPlain
 from drosurv.evaluation.against_plain import is_far_from_1
-from drosurv.evaluation.attributes import EVERYONE
-from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
@@ -137,7 +137,7 @@ def _off_by_cause(evidence: Evidence) -> list[str]:
         return []
     judged = judged_by_cause(table, evidence.level)
     return [
-        f"{TOGETHER if attribute == EVERYBODY else group_name(attribute, group)} (cause {cause})"
+        f"{whose(attribute, group, TOGETHER)} (cause {cause})"
         for attribute, group, cause in judged.loc[judged["off"], ["attribute", "group", "cause"]].to_numpy()
     ]
 

@@ -72,10 +72,16 @@ def prediction_columns(
     >>> found.names, found.times.tolist(), list(found.features)
     (('S365', 'S730'), [365.0, 730.0], ['age'])
     """
-    at = _given(frame, survival) if survival else _recognised(frame)
+    frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:
         raise ArgumentError(f"{Argument('risk', risk)} is not a column; the table has {[*frame.columns]}.")
-    scores = risk or next((name for name in frame.columns if str(name).lower() in _RISKS), None)
+    scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
+    # Where nothing else can be the predictions, missing values are told of.
+    at = (
+        _given(frame, survival)
+        if survival
+        else _recognised(frame if scores is None else frame.dropna(axis=1))
+    )
     if not at and scores is None:
         raise ArgumentError(
             "no column of the table is recognised as predictions: name columns of predicted survival in "
@@ -85,11 +91,11 @@ def prediction_columns(
     names = (*ordered, *([] if scores is None else [scores]))
     others = frame.drop(columns=list(names))
     numbers = others.select_dtypes("number")
-    unread = tuple(name for name in map(str, numbers.columns) if _PERHAPS.match(name))
+    unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
     return PredictionColumns(
-        survival=_numbers(frame, ordered) if at else None,
+        survival=as_numbers(frame[ordered]) if at else None,
         times=np.array([at[name] for name in ordered]) if at else None,
-        risk=None if scores is None else _numbers(frame, [scores])[:, 0],
+        risk=None if scores is None else as_numbers(frame[[scores]])[:, 0],
         names=names,
         unread=unread,
         features=others[[name for name in others.columns if name not in unread and _speaks(others[name])]],
@@ -104,7 +110,7 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
         if name not in frame.columns or match is None:
             raise ArgumentError(
                 f"{Argument('survival', entry)} must be a column whose name ends in its time, or COLUMN=TIME; the "
-                f"table has {[str(known) for known in frame.columns]}."
+                f"table has {[*frame.columns]}."
             )
         found[name] = float(match[1])
     return found
@@ -116,7 +122,7 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
     Only columns named alike are read together: a hormone called T3 says nothing about S365 and S730.
     """
     alike: dict[str, dict[str, float]] = {}
-    for name in map(str, frame.columns):
+    for name in frame.columns:
         match = _SURVIVAL.fullmatch(name)
         if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
             alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
@@ -131,21 +137,28 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
 def _falls(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
     """Whether columns hold what can be survival at their times, on a scale up to `most`."""
     ordered: list[str] = sorted(named, key=lambda name: named[name])
-    values = frame[ordered].to_numpy(dtype=np.float64)
+    values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
     # A column of nothing but 0 and 1 answers a question; a single one up to 100, such as x1, is an amount.
     if np.isin(values, (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
         return False
-    inside = bool(np.isfinite(values).all() and values.min() >= 0 and values.max() <= most)
-    return inside and bool((np.diff(values, axis=1) <= 1e-6).all())
+    outside, rising = (values < 0) | (values > most), np.diff(values, axis=1) > 1e-6
+    return not (outside.any() or rising.any())
 
 
-def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> FloatArray:
+def as_numbers(predictions: Any) -> FloatArray:
+    """Predictions (n, k) as numbers, none of them missing."""
+    named = isinstance(predictions, pd.DataFrame)
     try:
-        values: FloatArray = frame[list(names)].to_numpy(dtype=np.float64)
+        values: FloatArray = (
+            predictions.to_numpy(dtype=np.float64, na_value=np.nan)
+            if named
+            else np.asarray(predictions, dtype=np.float64)
+        )
     except (TypeError, ValueError):
+        where = f": the columns {[*predictions.columns]}" if named else ""
         raise ArgumentError(
-            f"{Argument('predictions')}: the columns {list(names)} must hold numbers alone. If a comma is the decimal "
-            f"mark, pass {Argument('decimal', ',')}."
+            f"{Argument('predictions')}{where} must hold numbers alone. If a comma is the decimal mark, pass "
+            f"{Argument('decimal', ',')}."
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))

@@ -87,7 +87,10 @@ def standings(evidence: Evidence) -> list[Standing]:
 
 def per_100(evidence: Evidence, groups: list[Standing], of: str) -> dict[Against, int]:
     """Of 100 audited patients, how many are in groups that stand so; a patient counts by the worst of his groups."""
-    codes = np.full(len(evidence.target), len(WORST_FIRST) - 1)
+    codes = np.full(len(evidence.target), WORST_FIRST.index("better"))
+    for attribute in evidence.attributes:
+        # Whoever is in none of its groups is in one too small to be shown.
+        codes[~attribute.groups.kept] = WORST_FIRST.index("too few")
     rows = rows_by_group(evidence.attributes) or {EVERYBODY: np.arange(len(codes))}
     for group in groups:
         if (group.attribute, group.group) in rows and (state := getattr(group, of)):

@@ -23,7 +23,8 @@ _FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
 class Stop:
     """One model of the report, or Predictions, with the features it takes of the audited and of the training patients.
 
-    Alpha is its place on the slider; None for an audited model that is of no such family.
+    Alpha is its place on the slider; None for an audited model that is of no such family. The model may be the last
+    step of a Pipeline: the `whole`, beside the features that it takes.
     """
 
     name: str
@@ -32,14 +33,21 @@ class Stop:
     X: Any = None
     X_train: Any = None
     audited: bool = True
+    whole: tuple[Any, Any] | None = None
 
-    @property
-    def frozen(self) -> Any:
-        """The model, or times and survival of its predictions, as a repair takes them; None without curves."""
-        if not isinstance(self.model, Predictions):
-            return self.model if hasattr(self.model, "predict_survival_function") else None
-        times, survival = self.model.times, self.model.survival
-        return None if survival is None or times is None else (times, survival)
+    def frozen(self, features: Any) -> tuple[Any, Any] | None:
+        """The model, or times and survival of its predictions, and its features, as a repair takes them.
+
+        A Pipeline is repaired as a whole, since readers know the columns that it takes. Of Predictions without columns
+        those are taken that rules speak about. None without curves.
+        """
+        X = features if self.X is None else self.X
+        if isinstance(self.model, Predictions):
+            times, survival = self.model.times, self.model.survival
+            return None if survival is None or times is None else ((times, survival), X)
+        if not hasattr(self.model, "predict_survival_function"):
+            return None
+        return self.whole or (self.model, X)
 
 
 def find_stops(
@@ -54,7 +62,8 @@ def find_stops(
     def stop(fitted: Any, alpha: float | None, audited: bool) -> Stop:
         seen = None if X_train is None else prepared(fitted, X_train)
         estimator = final_step(fitted)
-        return Stop(_name(estimator, alpha), alpha, estimator, prepared(fitted, X), seen, audited)
+        whole = None if estimator is fitted else (fitted, X)
+        return Stop(_name(estimator, alpha), alpha, estimator, prepared(fitted, X), seen, audited, whole)
 
     skipped: list[str] = []
     if not isinstance(alpha_path, Mapping):
@@ -166,5 +175,5 @@ def _name(estimator: Any, alpha: float | None) -> str:
     name = type(estimator).__name__
     if alpha is None:
         return name
-    plain = " (plain Cox)" if alpha == 1 and isinstance(estimator, DROCox) else ""
-    return f"{name}, alpha {alpha:g}{plain}"
+    linear = isinstance(estimator, DROCox) and estimator.network == "linear" and not estimator.l2
+    return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and linear else ''}"

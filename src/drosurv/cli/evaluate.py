@@ -11,7 +11,7 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.presentation import group_name, moment, unit_in, with_interval, written
+from drosurv.presentation import moment, unit_in, with_interval, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,16 +153,14 @@ def _group(own: dict[str, Any]) -> dict[str, Any]:
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
     """Incidence, calibration and ranking of each cause at the middle time."""
+    from drosurv.evaluation.attributes import whose
     from drosurv.evaluation.patients import middle
 
     horizon = middle(sorted(table["horizon"].unique()))
     shown = table[table["horizon"] == horizon].rename(
         columns={"others_censored": "others censored", "brier": "Brier", "c_index": "c-index"}
     )
-    shown["group"] = [
-        "everybody" if attribute == "everybody" else group_name(attribute, group)
-        for attribute, group in zip(shown["attribute"], shown["group"], strict=True)
-    ]
+    shown["group"] = list(map(whose, shown["attribute"], shown["group"]))
     numbers = ["predicted", "observed", "others censored", "Brier", "c-index"]
     shown[numbers] = shown[numbers].map(written)
     print_frame(shown[["cause", "group", *numbers, "events"]], f"By cause, at {moment(horizon, time_unit)}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import gen_batches
 
-from drosurv.evaluation.attributes import parse_attributes, rows_by_group
+from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.observed import HELD, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
@@ -22,7 +22,6 @@ from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause
 from drosurv.observation import entry_times
 from drosurv.target import FloatArray, parse_competing_target
 
-EVERYBODY = "everybody"
 # A group of fewer patients, or with fewer events of a cause, says little of it.
 _FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
 
@@ -100,7 +99,7 @@ def evaluate_by_cause(
             risk = final.predict(features, cause, **given)
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]
-        everybody = {(EVERYBODY, EVERYBODY): np.arange(len(target))}
+        everybody = {(EVERYONE, ALL): np.arange(len(target))}
         for (attribute, group), own in {**everybody, **groups}.items():
             causes, seen = target.cause[own], target.time[own]
             table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
@@ -125,7 +124,7 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     It is off if it lies outside of an interval so much wider that those of all rows hold together.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
-    enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYBODY)
+    enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
     judged = table[at & enough & (table["events"] >= _FEWEST_EVENTS)]
     wider = widening(level, len(judged))
     low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))

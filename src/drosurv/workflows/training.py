@@ -151,10 +151,10 @@ class Trained:
             parts = table.folds(_FOLDS, seed)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                other = cross_fitted_cox(recipe, table.X, table.y, parts, seed)
+                other = cross_fitted_cox(recipe, table.X, table.y, {}, parts)
                 if other is None:
                     return None, "nobody"
-                own = cross_fitted(self.model, self._columns(table), table.y, parts, seed, self.fit_options)
+                own = cross_fitted(self.model, self._columns(table), table.y, parts, self.fit_options)
             model, plain = (own, None), (other, None)
         else:
             return None, "nobody"

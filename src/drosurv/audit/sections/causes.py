@@ -9,8 +9,9 @@ import pandas as pd
 
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section, named, time_column
-from drosurv.evaluation.by_cause import EVERYBODY, judged_by_cause
-from drosurv.presentation import Column, Statement, Table, group_name, moment, plain_rows, written
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.presentation import Column, Statement, Table, moment, plain_rows, written
 
 
 def collect(evidence: Evidence) -> Part | None:
@@ -53,7 +54,7 @@ def _said(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
                 f"{written(row['predicted'], 'share')}.",
                 concern=True,
             )
-        yield from _ranking(cause, rows[rows["attribute"] != EVERYBODY])
+        yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
         most = plain_rows(rows.loc[[rows["overstated"].idxmax()]])[0]
         yield Statement(
             "cause_censored",
@@ -77,7 +78,7 @@ def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
 
 
 def _who(row: dict[str, Any]) -> str:
-    return EVERYBODY if row["attribute"] == EVERYBODY else group_name(row["attribute"], row["group"])
+    return whose(row["attribute"], row["group"])
 
 
 SECTION = Section(

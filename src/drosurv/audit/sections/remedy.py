@@ -55,21 +55,23 @@ def find_remedy(evidence: Evidence) -> Part | None:
     """
     audited, target, repaired = evidence.stops[evidence.start], evidence.target, evidence.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
-    if repaired is None or curves is None:
+    frozen = audited.frozen(evidence.features)
+    if repaired is None or curves is None or frozen is None:
         return None
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
     said = [Statement("remedy", text, True) for text in repaired.in_words()]
     if not groups:
         return Part(statements=tuple(said or [Statement("remedy", repaired.status_)]))
-    X, times = evidence.features if audited.X is None else audited.X, reference_times(target)
-    expected, level = expected_of_frozen(audited.frozen, X, target, times), evidence.level
+    times, level = reference_times(target), evidence.level
+    expected = expected_of_frozen(*frozen, target, times)
     folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
     measured = _corrections(repaired, expected, folds, evidence.features)
     as_it_is = likelihood_gains(evidence.follow_up, target, curves)
     for stop in evidence.stops:
         theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
-        if theirs is not None and stop.frozen is not None:
-            hazard = expected_of_frozen(stop.frozen, X if stop.X is None else stop.X, target, times).hazard
+        other = stop.frozen(evidence.features)
+        if theirs is not None and other is not None:
+            hazard = expected_of_frozen(*other, target, times).hazard
             gained = likelihood_gains(evidence.follow_up, target, theirs)
             measured[f"robust training, {stop.name}"] = (hazard, gained - as_it_is)
     rows = tuple(

@@ -10,9 +10,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.presentation import Column, Statement, Table, attribute_name, label_name
-
-EVERYONE = "all patients"
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,8 @@ class Section:
 
 def named(attribute: str, group: str) -> dict[str, Any]:
     """Attribute and group of a row in the words that readers see; everybody has no attribute."""
-    if attribute in ("overall", "everybody"):
-        return {"attribute": "", "group": EVERYONE}
+    if attribute == EVERYONE:
+        return {"attribute": "", "group": "all patients"}
     return {"attribute": attribute_name(attribute), "group": label_name(attribute, group)}
 
 
