@@ -138,6 +138,8 @@ def test_clusters_have_the_robust_standard_errors_of_survreg(gbsg2, name):
     assert "Robust standard errors" in str(model.summary())
     alone = AcceleratedFailureTime(name, tol=1e-12).fit(X, y, clusters=np.arange(len(X)))
     np.testing.assert_array_equal(alone.summary(), alone.summary(method="information"))
+    with pytest.raises(TypeError, match="lvel"):
+        alone.summary(lvel=0.9)
 
 
 def test_copies_in_a_cluster_tell_nothing_twice(gbsg2):

@@ -17,6 +17,7 @@ from drosurv import (
     SubgroupRobustCox,
     Surv,
 )
+from drosurv.estimators import predicted_curves
 
 FEATURES = ["a", "b", "c"]
 
@@ -326,6 +327,20 @@ def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curve
     curves = model.predict_survival_function(some, times=grid, conditional_after=after[::50])
     found = model.predict_expectation(some, conditional_after=after[::50])
     np.testing.assert_allclose(found, curves.mean(axis=1) * end, rtol=3e-3)
+
+
+def test_a_time_survived_is_checked_and_everybody_may_have_their_own(monkeypatch):
+    model = CoxPH().fit(X, Y)
+    for wrong in (-1.0, np.nan, [1.0, 2.0, 3.0]):
+        with pytest.raises(
+            ValueError, match="conditional_after must be a finite time >= 0, or one for each of"
+        ):
+            model.predict_median(X, conditional_after=wrong)
+    after = np.linspace(0.0, 5.0, len(X))
+    at_once = model.predict_median(X, conditional_after=after)
+    # Of few patients at a time: never a number for each two of them.
+    monkeypatch.setattr(predicted_curves, "_HELD", 900)
+    np.testing.assert_array_equal(model.predict_median(X, conditional_after=after), at_once)
 
 
 def test_medians_of_models_with_strata_ask_for_them(fitted):

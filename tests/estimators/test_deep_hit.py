@@ -1,5 +1,7 @@
 """DeepHit's loss by its definition, and the model around it."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,23 @@ def test_days_and_years_give_the_same_robust_fit():
     days = DeepHit(**settings).fit(DATA.X, Surv.from_arrays(DATA.y["event"], 365.25 * DATA.y["time"]))
     years = DeepHit(**settings).fit(DATA.X, DATA.y)
     np.testing.assert_allclose(days.predict(DATA.X), years.predict(DATA.X), atol=1e-6)
+
+
+def test_one_interval_is_a_model_too():
+    # Nothing but the chance of an event in it, and that of none.
+    for network in ("mlp", "linear"):
+        model = DeepHit(1, network=network, max_iter=300, lr=0.05, early_stopping=False, random_state=0)
+        model.fit(DATA.X, DATA.y)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(DATA.X), model.predict(DATA.X))
+        # With a level of its own: who has no features to speak of has a chance of an event, too.
+        assert model.predict(DATA.X - DATA.X).max() > 0.6
+        assert model.score(DATA.X, DATA.y) > 0.6
+
+
+def test_batches_without_one_of_the_halves_are_borne():
+    model = DeepHit(5, alpha=0.5, batch_size=2, max_iter=2, random_state=0).fit(DATA.X, DATA.y)
+    assert np.isfinite(model.predict(DATA.X)).all()
 
 
 def test_trees_are_refused_by_name():

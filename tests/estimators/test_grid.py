@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
+from drosurv.estimators import CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
 from drosurv.estimators.grid import Sample, batches, fit_grid, fit_grids
 
 
@@ -31,9 +31,10 @@ def settings(estimator, **grid):
         settings(DROCoxSplit(network="mlp", hidden=(4,), max_iter=10, random_state=0), alpha=[0.3, 0.6]),
         settings(RegularizedCox("rp_group", max_iter=10, random_state=0), weight=[0.0, 1.0]),
         settings(GroupDROCox(), alpha=[0.3, 0.6]),
+        settings(DeepHit(4, max_iter=10, random_state=0), alpha=[1.0, 0.5]),
         [DROCox(ball="cvar"), CoxPH(), DROCox(), DROCox(alpha=0.5)],
     ],
-    ids=["lr", "convex", "alpha", "mlp", "penalty", "alone", "mixed"],
+    ids=["lr", "convex", "alpha", "mlp", "penalty", "alone", "halves", "mixed"],
 )
 def test_each_comes_out_as_if_fitted_alone(grid, data):
     labels = np.where(data.X.iloc[:, 0] > 0, "a", "b")

@@ -3,8 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import drosurv
 from drosurv import (
@@ -156,6 +159,32 @@ def test_scaled_features_have_the_table_of_their_natural_units():
     assert encoded.loc[sex, "coef"] == pytest.approx(sign * plain.loc["sex", "coef"], rel=1e-6)
     assert encoded.loc[sex, "se(coef)"] == pytest.approx(plain.loc["sex", "se(coef)"], rel=1e-6)
     assert drosurv.summary(CoxPH().fit(X, Y)).index.tolist() == FEATURES
+
+
+@pytest.mark.parametrize(
+    "scalers",
+    [
+        [MinMaxScaler()],
+        [MaxAbsScaler(), RobustScaler()],
+        [StandardScaler(), "passthrough", SimpleImputer(), MinMaxScaler((-1, 3))],
+    ],
+)
+def test_every_scaler_is_undone_whichever_way_it_scales(scalers):
+    plain = CoxPH(tol=1e-12).fit(X, Y).summary()
+    scaled = drosurv.summary(make_pipeline(*scalers, CoxPH(tol=1e-12)).fit(X, Y))
+    pd.testing.assert_frame_equal(pd.DataFrame(scaled), pd.DataFrame(plain), rtol=1e-6, atol=1e-9)
+
+
+def test_features_that_others_were_made_of_lend_them_neither_name_nor_unit():
+    model = make_pipeline(StandardScaler(), PCA(), CoxPH()).fit(X, Y)
+    table = drosurv.summary(model)
+    assert table.index.tolist() == [f"pca{k}" for k in range(len(FEATURES))]
+    np.testing.assert_allclose(table["coef"], model[-1].coef_)
+    # Some are left out, the others keep their units.
+    chosen = make_pipeline(MaxAbsScaler(), VarianceThreshold(0.2), StandardScaler(), CoxPH(tol=1e-12))
+    kept = drosurv.summary(chosen.fit(X, Y))
+    plain = CoxPH(tol=1e-12).fit(X[["sex"]], Y).summary()
+    pd.testing.assert_frame_equal(pd.DataFrame(kept), pd.DataFrame(plain), rtol=1e-6, atol=1e-9)
 
 
 def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():

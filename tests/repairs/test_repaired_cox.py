@@ -182,6 +182,9 @@ def test_rules_speak_of_the_features_given():
     assert model.repairs_[0].rule.conditions[0].column == "age"
     risk = model.predict(data.X, features=table)
     assert np.isfinite(risk).all()
+    median = model.predict_median(data.X, features=table)
+    curves = model.predict_survival_function(data.X, features=table)
+    assert median.tolist() == [min(curve.x[curve.y <= 0.5], default=np.inf) for curve in curves]
     with pytest.raises(ValueError, match=r"features must hold the columns \['age'\]"):
         model.predict(data.X)
     with pytest.raises(ValueError, match="age"):

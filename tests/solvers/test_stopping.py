@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, DeepHit, SubgroupRobustCox, datasets
+from drosurv import CoxPH, DeepHit, SubgroupRobustCox, Surv, datasets
 from drosurv.solvers import Stopping
 
 
 def test_events_and_censored_are_divided_alike_and_nobody_is_lost():
     event = np.arange(200) % 4 == 0
-    train, watched = Stopping(0.2, 5).divided(event, seed=3)
+    train, watched = Stopping(0.2, 5).divided(event, np.arange(200), seed=3)
     assert sorted([*train, *watched]) == list(range(200))
     assert event[watched].sum() == 10
     assert len(watched) == 40
@@ -19,7 +19,28 @@ def test_too_few_watched_events_are_named_with_the_remedy():
     with pytest.raises(
         ValueError, match=r"early_stopping=True watches 2 events of 20.*validation_fraction=0.1"
     ):
-        Stopping(0.1, 5).divided(np.arange(100) < 20, seed=0)
+        Stopping(0.1, 5).divided(np.arange(100) < 20, np.arange(100), seed=0)
+
+
+def test_rows_that_are_alike_are_trained_on_or_watched_together():
+    together = np.repeat(np.arange(100), 3)
+    event = np.arange(300) % 6 == 2
+    train, watched = Stopping(0.2, 5).divided(event, together, seed=0)
+    assert not set(together[train]) & set(together[watched])
+    assert len(watched) == 60
+    assert event[watched].sum() == 10
+    # Rows of one patient, as fit is told of them.
+    data = datasets.make_hidden_minority(n_samples=150, random_state=0)
+    rows, later = np.repeat(np.arange(150), 2), np.tile([False, True], 150)
+    time = np.where(later, data.y["time"][rows], data.y["time"][rows] / 2)
+    y = Surv.from_arrays(data.y["event"][rows] & later, time)
+    entry = np.where(later, data.y["time"][rows] / 2, 0.0)
+    settings = {"early_stopping": True, "max_iter": 3, "random_state": 0}
+    whole = CoxPH(network="mlp", **settings).fit(data.X, data.y, entry=np.zeros(150))
+    cut = CoxPH(network="mlp", **settings).fit(data.X.iloc[rows], y, entry=entry, id=rows)
+    # Adding to all scores changes no loss.
+    risk, expected = (model.predict(data.X) for model in (cut, whole))
+    np.testing.assert_allclose(risk - risk.mean(), expected - expected.mean(), atol=1e-5)
 
 
 def test_the_best_pass_is_kept():

@@ -103,7 +103,9 @@ class AcceleratedFailureTime(RobustEstimator):
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""
 
-    def summary(self, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
+    def summary(  # type: ignore[override]
+        self, level: float = 0.95, method: str = "auto", *, scale: FloatArray | None = None
+    ) -> CoxTable:
         """The table of a plain linear model, as R's ``survreg`` prints it: effects on log time, intercept, log(scale).
 
         ``exp(coef)`` is a time ratio: by how much one unit of the feature stretches the time to the event.
@@ -115,8 +117,8 @@ class AcceleratedFailureTime(RobustEstimator):
         method : {"auto", "information", "sandwich"}
             The observed information; or the sandwich, which allows for a wrong model, sampling weights and clusters.
             "auto" is the sandwich for clusters of several rows, as in R.
-        **options
-            ``scale`` as in :meth:`drosurv.CoxPH.summary`.
+        scale : (d,) array, optional
+            As in :meth:`drosurv.CoxPH.summary`.
 
         Examples
         --------
@@ -135,8 +137,7 @@ class AcceleratedFailureTime(RobustEstimator):
                     f"{Argument(name, getattr(self, name))} is not maximum likelihood, so its information gives no "
                     f"standard errors; fit {Argument(name, plain)} beside it."
                 )
-        units = options.get("scale")
-        units = np.ones(len(self.coef_) + 2) if units is None else np.append(units, [1.0, 1.0])
+        units = np.append(np.ones(len(self.coef_)) if scale is None else scale, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])
         used = method if method != "auto" else "sandwich" if self._rows_depend else "information"
         origin = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,9 +18,10 @@ from drosurv.estimators.halves import halves
 from drosurv.estimators.parameters import check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
+from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import DeepHitLoss
-from drosurv.networks import network_scores
+from drosurv.networks import build, mlp, network_scores
 from drosurv.observation import with_offset
 from drosurv.target import FloatArray
 
@@ -66,6 +67,8 @@ class DeepHit(RobustEstimator):
     _own_curves = "has probabilities of its own on intervals"
     _hazard_grows_evenly = True
     _convex = False
+    # The plain model compares everybody with everybody, the robust ones halves.
+    _batched = ("lr",)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -79,12 +82,21 @@ class DeepHit(RobustEstimator):
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         in_first = None
-        if any(estimator.alpha < 1 for estimator in batch):
+        if self.alpha < 1:
             in_first = halves(training.target.event, 0.5, training.seed, both=True)
         loss = DeepHitLoss(training.target, self.n_intervals, in_first, training.weight)
         # The network needs one output per interval, of which ties or few events give fewer than were asked for.
         self._n_outputs = loss.n_outputs
         return Recipe(loss, self._objective(batch, [training.mass]), baseline=partial(_curves, loss))
+
+    def _schedule(self, batch: Sequence[Self]) -> Schedule:
+        return replace(super()._schedule(batch), linear=False)
+
+    def _module(self, n_features: int, seed: int) -> Any:
+        if self._is_linear:
+            # Masses have levels: a linear map with a bias, also where there is one interval.
+            return build(lambda d: mlp(d, (), n_outputs=self._n_outputs), n_features, seed)
+        return super()._module(n_features, seed)
 
     def _describe(self, fitted: Fitted) -> None:
         super()._describe(fitted)

@@ -16,7 +16,7 @@ from drosurv.estimators.device import cuda_started, resolve_device, train_on_dev
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
-from drosurv.estimators.steps import stepped, take_steps
+from drosurv.estimators.steps import divided, stepped, take_steps
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
 from drosurv.networks import Linear, ModuleBatch, coefficients, recordable, squared_norm
@@ -135,9 +135,9 @@ def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> li
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
     X, weight, rounds, status = training.X, training.weight, schedule.max_iter, "steps_done"
     growth = partial(Growth, lr=float(schedule.lr[0]), parameters=schedule.tree_params, seed=training.seed)
-    stopping, event, divisible = schedule.stopping, training.target.event, criterion.divisible
+    stopping = schedule.stopping
     with bar(schedule.name, rounds, shown=schedule.verbose) as on_round:
-        if stopping and (parts := stopping.divided(event, training.seed, divisible=divisible)):
+        if stopping and (parts := divided(stopping, training, criterion)):
             rows, held = parts
             part = growth(X[rows], criterion.take(rows), weight=None if weight is None else weight[rows])
             theirs = held_out(criterion, rows, held, lambda: part.scores()[None])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import MinMaxScaler
 
 from drosurv.coefficients import CoxTable
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
+from drosurv.target import FloatArray
 
 
 def encoder_notes(encoder: Any) -> list[str]:
@@ -64,16 +66,28 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     if not hasattr(model, "steps"):
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
-    scale = np.ones(np.shape(getattr(last, "coef_", ()))[-1:])
-    names: list[str] | None = None
-    for step in model[:-1]:
-        own = getattr(step, "scale_", None)
-        if own is not None and np.shape(own) == scale.shape:
-            scale = scale * np.asarray(own)
-        if hasattr(step, "get_feature_names_out") and names is None:
-            names = [str(name) for name in step.get_feature_names_out()]
-    table: CoxTable = last.summary(level=level, method=method, scale=scale, **options)
+    names, units = _units([step for step in model[:-1] if step != "passthrough"])
+    table: CoxTable = last.summary(level=level, method=method, scale=units, **options)
     table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
     if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
         table.index = table.index.__class__(names, name=table.index.name)
     return table
+
+
+def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None]:
+    """Names (d,) of the features that the steps make, and what each was divided by; None where nobody can tell."""
+    names: list[str] | None = None
+    units: dict[str, float] = {}
+    for step in steps:
+        if not hasattr(step, "get_feature_names_out"):
+            names, units = None, {}
+            continue
+        names = [str(name) for name in step.get_feature_names_out(names)]
+        own = getattr(step, "scale_", None)
+        known = own is not None and np.shape(own) == (len(names),)
+        own = np.asarray(own) if known else np.ones(len(names))
+        if isinstance(step, MinMaxScaler):
+            own = 1.0 / own
+        # A feature of a new name, such as a principal component, has units of its own.
+        units = {name: units.get(name, 1.0) * float(unit) for name, unit in zip(names, own, strict=True)}
+    return names, None if names is None else np.array([units[name] for name in names])

@@ -185,7 +185,7 @@ class NetworkEstimator(CoefficientInference):
             return build(self.network, n_features, seed)
         if self.network == "mlp":
             return build(lambda d: mlp(d, self.hidden, self.dropout, self._n_outputs), n_features, seed)
-        return build(lambda d: linear(d, self._n_outputs), n_features, seed)
+        return build(linear, n_features, seed)
 
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:
@@ -193,7 +193,7 @@ class NetworkEstimator(CoefficientInference):
             baseline = partial(cox_baseline, partial_likelihood(fitted.training, self.ties))
             fitted = stretched(fitted, self.recalibration_, baseline)
         super()._accept(fitted)
-        if self._is_linear:
+        if hasattr(self, "coef_"):
             self._keep(fitted.training)
             loss = fitted.recipe.loss
             # The windows of late entries and strata would take much memory: they are made again when asked for.

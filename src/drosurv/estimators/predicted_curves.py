@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,11 +30,135 @@ def cumulative_hazards(
     return baseline.cumulative_hazard(scores, times)
 
 
-class PredictedCurves:
+class PredictedTimes:
+    """Times read off a model's survival curves."""
+
+    # Whether between times of the curves the cumulative hazard grows evenly.
+    _hazard_grows_evenly = False
+    predict_survival_function: Callable[..., NDArray[Any]]
+    predict_cumulative_hazard_function: Callable[..., NDArray[Any]]
+
+    @property
+    @abstractmethod
+    def unique_times_(self) -> FloatArray:
+        """Times of the curves, (K,)."""
+
+    @property
+    def _in_steps(self) -> bool:
+        """Whether curves are steps at their times; else they may fall between these, too."""
+        return False
+
+    def predict_median(self, X: Any, **given: Any) -> FloatArray:
+        """Times (n,) by which half of such patients have had the event; infinity where the curve ends above that.
+
+        What else is given goes on to :meth:`predict_survival_function`, here and in the methods below.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPH, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> CoxPH().fit(data.X, data.y).predict_median(data.X).shape
+        (500,)
+        """
+        return self.predict_quantile(X, 0.5, **given)
+
+    def predict_quantile(self, X: Any, q: float, **given: Any) -> FloatArray:
+        """Times (n,) by which the share q of such patients have had the event: the first t with S(t | x) <= 1 - q.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        q : float
+            Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
+        """
+        require(0 < q < 1, "q", "lie between 0 and 1", q)
+        after, survival = given.pop("conditional_after", None), np.full(len(X), 1.0 - q)
+        if after is not None:
+            survival *= np.exp(-self._spent(X, after, given))
+        return self._reached(X, survival, given)
+
+    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
+        """First times (n,) at which each patient's curve is at a survival (n,) or below."""
+        times, found = self.unique_times_, np.empty(len(X))
+        for part, rows, own in _in_parts(X, given, len(times)):
+            curves = self.predict_survival_function(rows, times=times, **own)
+            found[part] = self._first(survival[part, None], times, curves)
+        return found
+
+    def _first(self, survival: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
+        # A curve that should just reach it must not miss it by rounding.
+        reached = curves <= survival * (1.0 + 1e-12)
+        ever, first = reached.any(axis=1), reached.argmax(axis=1)
+        found: FloatArray = times[first]
+        if self._hazard_grows_evenly:
+            rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high, wanted = (
+                    -np.log(at) for at in (curves[rows, before], curves[rows, first], survival[:, 0])
+                )
+                share = np.nan_to_num((wanted - low) / (high - low), nan=1.0)
+            found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
+        return np.where(ever, found, np.inf)
+
+    def predict_expectation(self, X: Any, until: float | None = None, **given: Any) -> FloatArray:
+        """Mean times (n,) up to a horizon: the area under S(t | x) from 0 to ``until``.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        until : float, optional
+            Horizon, the last event time if not given; after it nothing was learned of the curves.
+        """
+        times = self.unique_times_
+        until = float(times[-1]) if until is None else float(until)
+        if not 0 < until <= times[-1]:
+            wanted = f"be above 0 and not after the last event time, {times[-1]}"
+            raise ArgumentError.must("until", wanted, until)
+        after = given.get("conditional_after")
+        # A smooth curve bends where the patient is known to have come to.
+        bends = times if self._in_steps or after is None else np.append(times, after)
+        edges = np.concatenate([[0.0], np.unique(bends[(bends > 0) & (bends < until)]), [until]])
+        grid, widths = edges[:-1], np.diff(edges)
+        if not self._in_steps:
+            # It falls between its times, too, so that rectangles would be too large.
+            grid = (grid[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0).ravel()
+            widths = (widths[:, None] * _WEIGHTS / 2.0).ravel()
+        found = np.empty(len(X))
+        for part, rows, own in _in_parts(X, given, len(grid)):
+            found[part] = self.predict_survival_function(rows, times=grid, **own) @ widths
+        return found
+
+    def _spent(self, X: Any, after: ArrayLike, given: dict[str, Any]) -> FloatArray:
+        """Cumulative hazard (n,) that each patient is known to have survived."""
+        known, spent = np.asarray(after, dtype=np.float64), np.empty(len(X))
+        if known.shape not in ((), (len(X),)) or not (np.isfinite(known) & (known >= 0)).all():
+            wanted = f"be a finite time >= 0, or one for each of {len(X)} patients"
+            raise ArgumentError.must("conditional_after", wanted, after)
+        known = np.broadcast_to(known, len(X))
+        # Patients may all have times of their own.
+        for part, rows, own in _in_parts(X, given, int(_HELD**0.5)):
+            times, place = np.unique(known[part], return_inverse=True)
+            hazard = self.predict_cumulative_hazard_function(rows, times=times, **own)
+            spent[part] = hazard[np.arange(len(place)), place]
+        return spent
+
+
+def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:
+    """A few patients at a time and what is given of them, so that `width` numbers of each need little memory."""
+    size = max(1, _HELD // width)
+    for start in range(0, len(X), size):
+        part = slice(start, start + size)
+        own = {name: value if np.ndim(value) == 0 else _rows(value, part) for name, value in given.items()}
+        yield part, _rows(X, part), own
+
+
+def _rows(values: Any, part: slice) -> Any:
+    return values.iloc[part] if hasattr(values, "iloc") else values[part]
+
+
+class PredictedCurves(PredictedTimes):
     """What a model with scores and a baseline predicts over time."""
 
-    # Whether between times of the curves the cumulative hazard grows evenly; else curves are steps.
-    _hazard_grows_evenly = False
     _baseline: Curves
     predict: Callable[..., FloatArray]
 
@@ -89,7 +214,7 @@ class PredictedCurves:
         """
         hazard = self._hazard(X, times, strata, offset)
         if conditional_after is not None:
-            spent = self._spent(X, conditional_after, strata, offset)
+            spent = self._spent(X, conditional_after, {"strata": strata, "offset": offset})
             hazard = np.maximum(hazard - spent[:, None], 0.0)
         return self._curves(np.exp(-hazard), return_array or times is not None)
 
@@ -111,103 +236,9 @@ class PredictedCurves:
         scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
         return cumulative_hazards(self._baseline, scores, times, strata)
 
-    def _spent(
-        self, X: Any, after: ArrayLike, strata: Any = None, offset: ArrayLike | None = None
-    ) -> FloatArray:
-        """Cumulative hazard (n,) that each patient is known to have survived."""
-        times, place = np.unique(np.broadcast_to(np.asarray(after, np.float64), len(X)), return_inverse=True)
-        spent: FloatArray = self._hazard(X, times, strata, offset)[np.arange(len(X)), place]
-        return spent
-
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)
 
-    def predict_median(self, X: Any, **given: Any) -> FloatArray:
-        """Times (n,) by which half of such patients have had the event; infinity where the curve ends above that.
-
-        What else is given goes on to :meth:`predict_survival_function`, here and in the methods below.
-
-        Examples
-        --------
-        >>> from drosurv import CoxPH, datasets
-        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-        >>> CoxPH().fit(data.X, data.y).predict_median(data.X).shape
-        (500,)
-        """
-        return self.predict_quantile(X, 0.5, **given)
-
-    def predict_quantile(self, X: Any, q: float, **given: Any) -> FloatArray:
-        """Times (n,) by which the share q of such patients have had the event: the first t with S(t | x) <= 1 - q.
-
-        Parameters
-        ----------
-        X : (n, d) array or DataFrame
-        q : float
-            Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
-        """
-        require(0 < q < 1, "q", "lie between 0 and 1", q)
-        after = given.pop("conditional_after", None)
-        spent = np.zeros(len(X)) if after is None else self._spent(X, after, **given)
-        return self._reached(X, (1.0 - q) * np.exp(-spent), given)
-
-    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
-        """First times (n,) at which each patient's curve is at a survival (n,) or below."""
-        times, start, found = self.unique_times_, 0, []
-        for curves in self._in_parts(X, times, given):
-            end = start + len(curves)
-            found.append(self._first(survival[start:end, None], times, curves))
-            start = end
-        return np.concatenate(found)
-
-    def _first(self, survival: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
-        # A curve that should just reach it must not miss it by rounding.
-        reached = curves <= survival * (1.0 + 1e-12)
-        ever, first = reached.any(axis=1), reached.argmax(axis=1)
-        found: FloatArray = times[first]
-        if self._hazard_grows_evenly:
-            rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                low, high, wanted = (
-                    -np.log(at) for at in (curves[rows, before], curves[rows, first], survival[:, 0])
-                )
-                share = np.nan_to_num((wanted - low) / (high - low), nan=1.0)
-            found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
-        return np.where(ever, found, np.inf)
-
-    def predict_expectation(self, X: Any, until: float | None = None, **given: Any) -> FloatArray:
-        """Mean times (n,) up to a horizon: the area under S(t | x) from 0 to ``until``.
-
-        Parameters
-        ----------
-        X : (n, d) array or DataFrame
-        until : float, optional
-            Horizon, the last event time if not given; after it nothing was learned of the curves.
-        """
-        times = self.unique_times_
-        until = float(times[-1]) if until is None else float(until)
-        if not 0 < until <= times[-1]:
-            wanted = f"be above 0 and not after the last event time, {times[-1]}"
-            raise ArgumentError.must("until", wanted, until)
-        after, in_steps = given.get("conditional_after"), isinstance(self._baseline, Baseline)
-        # A smooth curve bends where the patient is known to have come to.
-        bends = times if in_steps or after is None else np.append(times, after)
-        edges = np.concatenate([[0.0], np.unique(bends[(bends > 0) & (bends < until)]), [until]])
-        grid, widths = edges[:-1], np.diff(edges)
-        if not in_steps:
-            # It falls between its times, too, so that rectangles would be too large.
-            grid = (grid[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0).ravel()
-            widths = (widths[:, None] * _WEIGHTS / 2.0).ravel()
-        return np.concatenate([curves @ widths for curves in self._in_parts(X, grid, given)])
-
-    def _in_parts(self, X: Any, times: FloatArray, given: dict[str, Any]) -> Iterator[FloatArray]:
-        """Survival (rows, T) of a few patients at a time, so that many patients need little memory."""
-        n = len(X)
-        size = max(1, _HELD // len(times))
-        for start in range(0, n, size):
-            part = slice(start, start + size)
-            rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
-            own: dict[str, Any] = {
-                name: value if value is None or np.ndim(value) == 0 else np.asarray(value)[part]
-                for name, value in given.items()
-            }
-            yield self.predict_survival_function(rows, times=times, **own)
+    @property
+    def _in_steps(self) -> bool:
+        return isinstance(self._baseline, Baseline)

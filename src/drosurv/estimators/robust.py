@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class RobustEstimator(NetworkEstimator):
     alpha: float
     ball: str
 
-    _batched = ("lr", "alpha")
+    _batched: ClassVar[tuple[str, ...]] = ("lr", "alpha")
     _weighs_losses = True
     _per_patient = ("worst_case_weights_",)
 

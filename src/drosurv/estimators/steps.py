@@ -15,7 +15,7 @@ from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, network_scores, seeded
 from drosurv.presentation.progress import bar
 from drosurv.runs import torch_on_one_thread
-from drosurv.solvers import MiniBatches, Watch, adam, compiled_adam, held_out
+from drosurv.solvers import MiniBatches, Stopping, Watch, adam, compiled_adam, held_out
 from drosurv.solvers.replay import beside_the_default_stream
 from drosurv.target import FloatArray, IntArray
 
@@ -33,8 +33,8 @@ def take_steps(
     that was kept of each model.
     """
     trainee, minimised, steps, watch = network, criterion, schedule.max_iter, None
-    stopping, event, seed = schedule.stopping, training.target.event, training.seed
-    if stopping and (parts := stopping.divided(event, seed, divisible=criterion.divisible)):
+    stopping, seed = schedule.stopping, training.seed
+    if stopping and (parts := divided(stopping, training, criterion)):
         rows, held = parts
         trainee, minimised = network.take(rows), criterion.take(rows)
         theirs = held_out(criterion, rows, held, trainee.evaluated)
@@ -65,6 +65,12 @@ def take_steps(
         return history, None
     watch.restore()
     return history, watch.best_pass
+
+
+def divided(stopping: Stopping, training: Training, criterion: Any) -> tuple[IntArray, IntArray] | None:
+    """Rows that are trained on, and rows that are watched; None where everybody is trained on."""
+    divisible = criterion.divisible
+    return stopping.divided(training.target.event, training.together, training.seed, divisible=divisible)
 
 
 def _threads(network: Any, rows: int) -> AbstractContextManager[None]:

@@ -115,5 +115,7 @@ def deep_hit(
         sums = risk[:, order].flip(1).cumsum(1).flip(1)
         sums = torch.cat([sums, torch.zeros_like(sums[:, :1])], 1)
         reached = sums[:, later].gather(-1, place).squeeze(-1)
-        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / others.sum()
+        # A batch may hold patients of one half alone.
+        count = others.sum().clamp(min=1)
+        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / count
     return (1.0 - ranking) * likelihood + ranking * rank

@@ -30,11 +30,11 @@ def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_
     return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
 
 
-def linear(n_features: int, n_outputs: int = 1) -> Module:
-    """One linear map to the scores; without bias, unless there are several."""
+def linear(n_features: int) -> Module:
+    """One linear map to the score, without bias."""
     from torch import nn
 
-    return nn.Linear(n_features, n_outputs, bias=n_outputs > 1)
+    return nn.Linear(n_features, 1, bias=False)
 
 
 def coefficients(module: Any) -> FloatArray:

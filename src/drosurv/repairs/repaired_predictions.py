@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Baseline, checked_times, step_functions
+from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
@@ -26,7 +27,7 @@ from drosurv.target import FloatArray, Target
 SMALLEST_SURVIVAL = 1e-300
 
 
-class RepairedPredictions(SurvivalModel):
+class RepairedPredictions(PredictedTimes, SurvivalModel):
     """What a repaired model predicts; subclasses find the repairs."""
 
     base_: Any

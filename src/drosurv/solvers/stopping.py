@@ -30,14 +30,18 @@ class Stopping:
     required: bool = True
 
     def divided(
-        self, event: BoolArray, seed: int, *, divisible: bool = True
+        self, event: BoolArray, together: IntArray, seed: int, *, divisible: bool = True
     ) -> tuple[IntArray, IntArray] | None:
-        """Rows that are trained on, and rows that are watched; None where nobody can be, and need not."""
-        rng = np.random.default_rng(seed)
-        watched = np.zeros(len(event), dtype=np.bool_)
+        """Rows that are trained on, and rows that are watched; None where nobody can be, and need not.
+
+        `together` (n,) is the cluster of each row, from 0: its rows are alike, and stay on one side.
+        """
+        rng, had_event = np.random.default_rng(seed), np.bincount(together, event) > 0
+        drawn = np.zeros(len(had_event), dtype=np.bool_)
         for flag in (True, False):
-            rows = np.flatnonzero(event == flag)
-            watched[rng.permutation(rows)[: round(self.fraction * len(rows))]] = True
+            own = np.flatnonzero(had_event == flag)
+            drawn[rng.permutation(own)[: round(self.fraction * len(own))]] = True
+        watched = drawn[together]
         events = int(event[watched].sum())
         few = events < FEWEST_EVENTS or int(event[~watched].sum()) < FEWEST_EVENTS
         if not self.required and (few or not divisible):
