@@ -264,9 +264,7 @@ def _cost(runs: Sequence[RunRecord]) -> str:
     runs = [run for run in runs if run.computed]
     computed = sum(run.computed for run in runs)
     hours = sum(run.wall_seconds * run.jobs for run in runs) / 3600
-    most = max((run.peak_memory_mb for run in runs), default=float("nan"))
+    most = max((run.peak_memory_mb for run in runs if run.peak_memory_mb is not None), default=None)
+    memory = "" if most is None else f", at most {most / 1024:.1f} GB of memory"
     in_all = "one run" if len(runs) == 1 else f"{len(runs)} runs"
-    return (
-        f"{computed:,} fits in {in_all}, {hours:.1f} hours of processor cores in all, at most {most / 1024:.1f} GB of "
-        "memory."
-    )
+    return f"{computed:,} fits in {in_all}, {hours:.1f} hours of processor cores in all{memory}."

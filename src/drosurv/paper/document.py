@@ -229,12 +229,12 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
 
 def _run(run: RunRecord) -> str:
     asked = f", `{run.command}`" if run.command else ""
-    on_device = run.device_memory_mb
-    device_memory = "" if on_device is None else f" and {on_device / 1024:.1f} GB of the accelerator's"
+    held = {"": run.peak_memory_mb, " of the accelerator's": run.device_memory_mb}
+    memory = " and ".join(f"{size / 1024:.1f} GB{whose}" for whose, size in held.items() if size is not None)
     reused = f" ({run.reused} were there from before)" if run.reused else ""
     return (
         f"- {run.started}{asked}: {run.computed} units{reused} in {_minutes(run.wall_seconds)}, {run.jobs} processes, "
-        f"trained on {run.device}, peak memory {run.peak_memory_mb / 1024:.1f} GB{device_memory}."
+        f"trained on {run.device}, peak memory {memory or 'not known'}."
     )
 
 

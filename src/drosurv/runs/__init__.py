@@ -1,6 +1,6 @@
 """Runs: long work cut into units, each stored when finished, so that it can be stopped, continued and shared out."""
 
-from drosurv.runs.memory import PeakMemory
+from drosurv.runs.memory import PeakMemory, peak_memory
 from drosurv.runs.run import Run, RunLog, RunRecord, command_line, run_units
 from drosurv.runs.schedule import Failure, Outcome, Progress, work_through
 from drosurv.runs.store import Store
@@ -19,6 +19,7 @@ __all__ = [
     "Task",
     "command_line",
     "one_thread",
+    "peak_memory",
     "run_units",
     "torch_on_one_thread",
     "work_through",

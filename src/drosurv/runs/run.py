@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic
 
-from drosurv.runs.memory import PeakMemory
+from drosurv.runs.memory import peak_memory
 from drosurv.runs.schedule import Evaluate, Outcome, Progress, Train, work_through
 from drosurv.runs.store import Store, TaskT
 
@@ -30,7 +30,7 @@ class RunRecord:
     failed: int
     jobs: int
     device: str
-    peak_memory_mb: float
+    peak_memory_mb: float | None
     device_memory_mb: float | None = None
     command: str = ""
 
@@ -88,7 +88,7 @@ def run_units(
     """
     started, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     store, log = Store(Path(output) / "units", check), RunLog(output)
-    with PeakMemory(jobs, device) as memory:
+    with peak_memory(device) as memory:
         outcome = work_through(
             units, store, evaluate, train=train, n_jobs=jobs, seconds=seconds, report=report
         )
