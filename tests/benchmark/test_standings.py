@@ -43,6 +43,14 @@ def test_what_is_better_depends_on_the_measure(measure, verdict):
     assert row["verdict"] == verdict
 
 
+def test_one_split_alone_gives_no_verdict():
+    found = differences(results([[[1.0], [0.5]], [[1.0], [1.5]]]), GAIN)
+    assert found["verdict"].tolist() == ["", ""]
+    assert found[["low", "high"]].isna().all(axis=None)
+    (row,) = over_datasets(found).to_dict("records")
+    assert (row["better"], row["same"], row["worse"], row["mean"]) == (0, 0, 0, 0.0)
+
+
 def test_over_datasets_the_dataset_is_the_sample():
     rng = np.random.default_rng(1)
     values = rng.normal(size=(6, 2, 4))

@@ -21,6 +21,7 @@ from drosurv.runs import RunRecord
 DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
 _SIGNS = {"better": "+", "same": "=", "worse": "−"}
 _MEASURE = {measure.name: measure for measure in MEASURES}
+_TOO_LITTLE = "Fewer than two datasets, or three methods, are complete: there is nothing to rank."
 _DIFFERENCES = (
     "Mean over datasets of each method less Cox on the same splits. The interval takes datasets as the sample "
     "(t, 95 %). *Better*, *same* and *worse* count datasets whose own interval, with the variance of overlapping "
@@ -124,7 +125,7 @@ def _findings(
             f"- **{measure.label}** ({measure.meaning}): best mean ranks, not to be told apart from the first: {best}. "
             f"Better than Cox over datasets: {helped or 'none'}. Worse: {hurt or 'none'}."
         )
-    return "\n".join(lines)
+    return "\n".join(lines) or _TOO_LITTLE
 
 
 def _beyond(summary: pd.DataFrame, sign: int, labels: dict[str, str]) -> str:
@@ -161,7 +162,7 @@ def _decimals(value: Any) -> str:
 def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
     found = {name: value for name, value in ranks.items() if value is not None}
     if not found:
-        return "Fewer than two datasets, or three methods, are complete: there is nothing to rank."
+        return _TOO_LITTLE
     header = ["method", *(_MEASURE[name].label for name in found)]
     order = next(iter(found.values())).mean.index
     rows = [

@@ -35,7 +35,7 @@ def differences(results: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """Each method less Cox on the same splits, by dataset.
 
     Splits of one dataset share patients, so their variance is inflated by 1/k + test/train (Nadeau and Bengio).
-    ``verdict`` is better, worse, or same where the interval holds 0.
+    ``verdict`` is better, worse, or same where the interval holds 0; nothing where there is one split alone.
     """
     own = results.loc[results["method"] == REFERENCE, ["dataset", "split", measure.name]]
     paired = results.loc[results["method"] != REFERENCE].merge(
@@ -55,7 +55,8 @@ def _difference(values: FloatArray, measure: Measure) -> dict[str, Any]:
     """Mean and interval of one method's differences on the splits of one dataset."""
     overlap = TEST_SHARE / (1 - TEST_SHARE)
     mean, half = float(values.mean()), _half_width(values, np.sqrt(1 / len(values) + overlap))
-    verdict = "same"
+    # One split alone tells nothing.
+    verdict = "" if np.isnan(half) else "same"
     if half < abs(mean):
         verdict = "better" if mean * measure.better > 0 else "worse"
     ends = {"low": mean - half, "high": mean + half}
