@@ -28,15 +28,15 @@ class PairCounts(NamedTuple):
 class PairOrder(SortedPatients):
     """Patients sorted for the sweep: everything about their pairs that does not change with their weights."""
 
-    @classmethod
-    def for_imparity(cls, target: Target, risk: FloatArray) -> PairOrder:
+    @staticmethod
+    def for_imparity(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Algorithm B.1: only equal scores are tied."""
-        return cls(*_lay_out(target.time, target.event, risk, 0.0, True))
+        return _lay_out(target.time, target.event, risk, 0.0, True)
 
-    @classmethod
-    def for_harrell(cls, target: Target, risk: FloatArray) -> PairOrder:
+    @staticmethod
+    def for_harrell(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
-        return cls(*_lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, False))
+        return _lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, False)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
         """Counts by the order's rule, in the caller's row order, each pair counted for both its patients.
@@ -92,7 +92,7 @@ def imparity_sums(
 @numba.njit(cache=True, nogil=True)
 def _lay_out(
     time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float, simultaneous: bool
-) -> SortedPatients:
+) -> PairOrder:
     """One compiled call, since a few hundred patients take less than several calls."""
     n = len(risk)
     by_score = stable_order(risk)
@@ -119,7 +119,7 @@ def _lay_out(
     blocks[n_blocks] = n
     low, high = _tied_ranks(distinct[:n_ranks], tolerance)
     starts = blocks[: n_blocks + 1].copy()
-    return SortedPatients(rows, starts, flags, rank, low[rank], high[rank], n_ranks, simultaneous)
+    return PairOrder(rows, starts, flags, rank, low[rank], high[rank], n_ranks, simultaneous)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -22,6 +22,7 @@ from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
 from drosurv.objectives.tilt import Spread, Tilt, chi_square_at
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
 from drosurv.objectives.tilted import FromSums, bend, moments
+from drosurv.radix import stable_order
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> floa
 def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
     """Try the set of the k largest losses for every k; the one whose threshold separates it is optimal."""
     n = row.shape[0]
-    order = np.argsort(-row)
+    order = stable_order(-row)
     base = row[order[0]]
     share = first = second = 0.0
     best, best_miss = base, np.inf
