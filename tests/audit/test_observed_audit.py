@@ -62,6 +62,12 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     assert split.audited.headline == alone.audited.headline
 
 
+def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
+    model, whole, _ = cohort
+    report = audited(model, **whole, reference=model, reference_name="itself")
+    assert "predicts what itself does" in report.to_markdown()
+
+
 def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     _, whole, _ = cohort
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))

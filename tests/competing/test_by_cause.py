@@ -68,8 +68,9 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
         model, X, y, result.settings.horizons, sensitive_features=pd.Series(group, name="site")
     )
     pd.testing.assert_frame_equal(result.by_cause, wanted)
-    told = evaluate(model, X, y, y_train=y, n_bootstrap=0)
+    told = evaluate(model, X, y, y_train=y, reference=model, n_bootstrap=0)
     assert told.value("brier_skill") == pytest.approx(result.value("brier_skill"))
+    assert told.value("share_of_gain") == 1.0
 
 
 def test_late_entries_are_judged_from_entry_on(evaluated):

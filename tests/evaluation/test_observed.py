@@ -191,3 +191,14 @@ def test_the_note_on_a_missing_reference_does_not_ask_for_what_was_given():
     assert (
         "pass a fitted reference model, or, where there are no entry times, strata, offsets or causes" in told
     )
+
+
+@pytest.mark.parametrize("known", [("strata",), ("offset",), ("entry", "strata"), ("entry", "offset")])
+def test_a_model_held_against_itself_keeps_all_of_its_gain(known):
+    X, y, entry, strata = TEST
+    given = {"entry": entry, "strata": strata, "offset": np.linspace(-1, 1, len(X))}
+    given = {name: given[name] for name in known}
+    model = CoxPH().fit(X, y, **given)
+    assert evaluate(model, X, y, reference=model, n_bootstrap=0, **given).value("share_of_gain") == 1.0
+    plain = CoxPH().fit(X, y)
+    assert evaluate(model, X, y, reference=plain, n_bootstrap=0, **given).value("share_of_gain") > 0

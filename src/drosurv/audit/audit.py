@@ -23,10 +23,9 @@ from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
+from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
-    gives_curves,
     prepared,
     training_follow_up,
     unwrapped,
@@ -234,8 +233,8 @@ def _observed(
     if not has_causes(y):
         notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, level)]
     compared = _taken(reference, model, X)
-    if compared is not None and "entry" in given and gives_curves(reference):
-        compared = seen_from_entry(*compared, y, {"entry": given["entry"]}).predictions, None
+    if compared is not None:
+        compared = reference_seen(*compared, y, given), compared[1]
     return {
         "stops": (Stop(type(estimator).__name__, None, seen.predictions),),
         "y": seen.y,

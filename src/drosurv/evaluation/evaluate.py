@@ -15,9 +15,9 @@ from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.features import plain_cox_risk, standardised_features
 from drosurv.evaluation.group_tables import group_tables
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
+from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.predictions import gives_curves, model_name, predict_risk, training_follow_up
+from drosurv.evaluation.predictions import model_name, predict_risk, training_follow_up
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.rows import gaps_between_large, rows_of, warn_of_undefined_rows, without_intervals
@@ -161,9 +161,7 @@ def evaluate(
         by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **by_groups, **given)
     if given or causes:
         seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)
-        if entry is not None and gives_curves(reference):
-            late = seen_from_entry(reference, X, y, {"entry": entry}, y_train=y_train, horizons=horizons)
-            reference = late.predictions.risk
+        reference = reference_seen(reference, X, y, given, y_train=y_train, horizons=horizons)
         judged, y, y_train = seen.predictions, seen.y, seen.follow_up
     panel = prepare(
         judged,

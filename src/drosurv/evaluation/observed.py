@@ -21,7 +21,14 @@ from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.patients import middle, parse_horizons
-from drosurv.evaluation.predictions import Predictions, final_step, take, training_follow_up, unwrapped
+from drosurv.evaluation.predictions import (
+    Predictions,
+    final_step,
+    gives_curves,
+    take,
+    training_follow_up,
+    unwrapped,
+)
 from drosurv.metrics import FollowUp
 from drosurv.observation import ends_of_patients, entry_times, parse_observation
 from drosurv.presentation import moment
@@ -142,6 +149,25 @@ def seen_from_entry(
     seen = scale.seen(survival, None if by_hazard else np.asarray(model.predict(X, **told), np.float64))
     any_cause = "the event is an event of any cause; evaluate_by_cause tells the causes apart."
     return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
+
+
+def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
+    """The reference as the model beside it is judged; without curves, or fitted to features alone, it stays as it is.
+
+    Of what is given it takes what it was fitted with, and any entry times; `how` as in `seen_from_entry`.
+    """
+    final = final_step(reference)
+    # Each cause has a model of its own.
+    baseline = getattr(getattr(final, "models_", [final])[0], "_baseline", None)
+    known = {
+        "entry": True,
+        "strata": bool(getattr(baseline, "strata", ())),
+        "offset": getattr(final, "_has_offset", 0),
+    }
+    own = {name: value for name, value in given.items() if known[name]}
+    if not gives_curves(reference) or not (own or hasattr(final, "n_causes_")):
+        return reference
+    return seen_from_entry(reference, X, y, own, **how).predictions
 
 
 def check_takes(model: Any, told: dict[str, Any]) -> None:
