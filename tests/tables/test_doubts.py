@@ -60,6 +60,8 @@ def test_copies_are_found_although_the_rows_are_numbered(clean):
     frame = pd.concat([clean, clean.iloc[[3]]])
     (text,) = said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]))
     assert "1 row is a copy" in text
+    # But not where they are named as the patients.
+    assert said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]), id="row") == []
 
 
 def test_five_visits_each_are_still_patients_but_cases_and_controls_are_not(clean):
@@ -71,11 +73,12 @@ def test_five_visits_each_are_still_patients_but_cases_and_controls_are_not(clea
 
 def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
     frame = clean.assign(patient_id=[f"p{k // 2 if k < 20 else k}" for k in range(200)])
-    (text,) = said(frame, features=["age"])
+    (text,) = said(frame, features=["age", "patient_id"])
     assert text == (
         "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, and to "
         "predict nothing from it, pass id='patient_id'."
     )
+    assert "a patient together, pass id='patient_id'." in said(frame, features=["age"])[0]
     assert said(frame, features=["age"], id="patient_id") == []
 
 

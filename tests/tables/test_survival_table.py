@@ -108,6 +108,13 @@ def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
     assert sorted(row for _, away in table.folds(4, 0) for row in away) == list(range(len(table)))
 
 
+def test_patients_with_ids_of_their_own_are_not_one_patient_because_all_else_is_the_same():
+    frame = repeated()[["days", "status", "age"]]
+    for who in (np.arange(len(frame)), [f"p{k}" for k in range(len(frame))]):
+        table = SurvivalTable.parse(frame.assign(who=who), TargetColumns("days", "status"), id="who")
+        assert table.repeated is None
+
+
 def test_a_row_without_id_is_a_patient_of_its_own():
     frame = repeated(copies=0)
     frame.loc[:3, "who"] = None

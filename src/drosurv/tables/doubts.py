@@ -130,9 +130,9 @@ def doubts(
 
     The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about.
     """
-    yield from _copies(frame, target)
+    yield from _copies(frame, [*target, id])
     if id is None:
-        yield from _repeated_ids(frame)
+        yield from _repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
     yield from _codes(frame, [name for name in features if name not in (*categorical, *numeric)])
     for name in [*features, *target]:
@@ -157,8 +157,8 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
         )
 
 
-def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarning]:
-    numbers = row_numbers(frame, target)
+def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[ArgumentWarning]:
+    numbers = row_numbers(frame, kept)
     copies = len(numbers) - len(np.unique(numbers))
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
@@ -171,15 +171,16 @@ def _copies(frame: pd.DataFrame, target: Sequence[str]) -> Iterator[ArgumentWarn
         )
 
 
-def _repeated_ids(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
+def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     n = len(frame)
     for name in frame.columns:
         different = frame[name].nunique()
         # Far fewer would be a class of patients, such as cases and controls.
         if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
+            purpose = ", and to predict nothing from it," if name in features else ","
             yield ArgumentWarning(
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                f"together, and to predict nothing from it, pass {Argument('id', str(name))}."
+                f"together{purpose} pass {Argument('id', str(name))}."
             )
 
 

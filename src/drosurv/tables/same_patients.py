@@ -14,21 +14,21 @@ from drosurv.target import BoolArray, IntArray
 
 
 def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequence[str] = ()) -> IntArray:
-    """A number per patient, (n,): equal for rows with the same `id`, and for rows that are copies of each other.
+    """A number per patient, (n,): equal for rows with the same `id`, or without ids for rows that are copies.
 
-    A row without an id is a patient of its own. Columns in `kept`, those of the target, tell rows apart even if they
-    look like a count of them.
+    A row without an id is a patient of its own, and so are copies with an id of their own: where little is recorded,
+    two patients may agree in all of it. Columns in `kept`, those of the target, tell rows apart even if they look like
+    a count of them.
     """
-    copies = row_numbers(frame, kept)
     if id is None:
-        return copies
+        return row_numbers(frame, kept)
     named, _ = pd.factorize(id)
     missing = named < 0
     named[missing] = named.max(initial=-1) + 1 + np.arange(missing.sum())
-    return _joined(named, copies)
+    return np.asarray(named, dtype=np.intp)
 
 
-def row_numbers(frame: pd.DataFrame, kept: Sequence[str] = ()) -> IntArray:
+def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArray:
     """A number per row, (n,), equal for rows that hold the same values; a column that counts the rows is ignored."""
     told = [name for name in frame.columns if name in kept or not _counts(frame[name])]
     return np.asarray(pd.factorize(row_marks(frame[told]))[0], dtype=np.intp)
@@ -62,14 +62,3 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
 
 def _counts(column: pd.Series[Any]) -> bool:
     return holds_numbers(column) and not column.isna().any() and counts_rows(floats(column))
-
-
-def _joined(first: Any, second: Any) -> IntArray:
-    """Numbers of the groups of rows that either numbering joins: a row ties its first number to its second."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    m = int(first.max()) + 1
-    size = m + int(second.max()) + 1
-    graph = coo_matrix((np.ones(len(first)), (first, second + m)), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=False)[1][first], dtype=np.intp)
