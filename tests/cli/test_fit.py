@@ -12,9 +12,10 @@ from drosurv.cli import app
 from drosurv.cli.models import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
+from drosurv.metrics import likelihood_gains
 from drosurv.persistence import load, read_saved_model
 from drosurv.tables import TableEncoder, TargetColumns
-from drosurv.workflows import OpenedModel
+from drosurv.workflows import OpenedModel, training
 
 
 def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path, patients):
@@ -166,6 +167,23 @@ def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     )
     text = model.read_bytes().decode("latin-1")
     assert not any(identity in text for identity in patients["id"])
+
+
+def test_plain_cox_kept_at_few_times_is_still_plain_cox(
+    drosurv, data, target, tmp_path, patients, monkeypatch
+):
+    monkeypatch.setattr(training, "_CURVE_TIMES", 40)
+    drosurv.ok("fit", data, *target, "--model", "DROCox", "-o", tmp_path / "m")
+    opened = OpenedModel.open(tmp_path / "m")
+    X, y = opened.features(patients), TargetColumns("days", "status", "dead").parse(patients)
+    plain, kept = CoxPH().fit(X, y), opened.plain_cox()
+    times = plain.unique_times_
+    assert len(kept.unique_times_) == len(times) > 5 * 40
+    own, found = plain.predict_survival_function(X, times=times), kept.predict_survival_function(X, times)
+    np.testing.assert_allclose(found, own, atol=0.03)
+    # Right on average, not always too high: the same patients would gain as much.
+    gain, gained = (likelihood_gains(y, y, curves, times).mean() for curves in (own, found))
+    assert gained == pytest.approx(gain, abs=5e-4)
 
 
 @pytest.mark.parametrize(("strata", "n_fits"), [((), 1), (("--strata", "sex"), 2)])

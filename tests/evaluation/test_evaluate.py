@@ -153,6 +153,13 @@ def test_the_result_does_not_depend_on_threads(model, train, held_out):
     pd.testing.assert_frame_equal(*frames)
 
 
+def test_few_replicates_are_told_of(model, train, held_out):
+    rough = {n: " ".join(quick(model, train, held_out, n_bootstrap=n).notes) for n in (0, 2)}
+    for told in ("intervals come from 2 bootstrap replicates alone", "come from 2 permutations alone"):
+        assert told in rough[2]
+    assert "alone" not in rough[0]
+
+
 def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(model, train, held_out):
     table = quick(model, train, held_out).to_frame()
     assert table[["low", "high", "standard_error", "p_value"]].isna().all(axis=None)

@@ -237,6 +237,14 @@ def test_a_group_before_its_first_event_is_not_called_miscalibrated():
     assert told(replace(off, calibration=pd.DataFrame(came)), "calibration") == []
 
 
+def test_a_difference_that_no_reader_sees_is_none_however_many_the_patients():
+    rows = [calibration("sex", "f", 3e-4, 1e-4), calibration("sex", "m", 6e-4, 1e-4)]
+    (found,) = told(result_of(*rows), "calibration")
+    assert found.text == "At time 200, predicted survival is 0.1 percentage points too high for sex m."
+    (calm,) = told(result_of(rows[0]), "calibration")
+    assert "agrees" in calm.text
+
+
 def test_predictions_off_for_all_together_are_not_said_to_agree():
     groups = [calibration("sex", "f", 0.03, 0.04), calibration("sex", "m", 0.03, 0.04)]
     (found,) = told(result_of(calibration("overall", "all", 0.03), *groups), "calibration")

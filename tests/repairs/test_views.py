@@ -91,6 +91,10 @@ def test_a_shortfall_that_rounds_to_nothing_is_not_spoken_of():
     assert "at least 1.6 times as many events as predicted (or at most 0.5 times) would" in status(
         [], 1600, 20
     )
+    # Nor is an excess that rounds to one.
+    assert "at least 1.03 times as many events as predicted (or at most 0.97 times) would" in status(
+        [], 600_000, 20
+    )
 
 
 def test_frame_holds_every_number(planted):

@@ -22,9 +22,6 @@ from drosurv.presentation import Statement, Table, sentences, written
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
 # Fewer events say nothing about a difference.
 LEAST_EVENTS = 10
-# A smaller difference is not seen in three decimals. Two fits of one model differ by less, and always the same way:
-# without this, plain Cox would be called worse than plain Cox.
-LEAST_DIFFERENCE = 5e-4
 # A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
 SLOPES = (1 / 1.5, 1.5)
 _ROUNDING = 1e-6
@@ -274,7 +271,7 @@ def _row(place: Place, own: Draws, other: Draws, difference: Interval) -> dict[s
     # Turned so that above 0 the model is better.
     sign = 1.0 if CATALOGUE[place.metric].better == "higher" else -1.0
     low, high = sorted([sign * difference.low, sign * difference.high])
-    alike = abs(difference.estimate) < LEAST_DIFFERENCE
+    alike = abs(difference.estimate) < sentences.LEAST_DIFFERENCE
     return {
         **place._asdict(),
         "model": own.estimate,

@@ -28,6 +28,9 @@ from drosurv.metrics.sampled_pairs import Pairs, sampled_number
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
+# Ends of intervals from fewer replicates, or the smallest p-value of fewer permutations, say little.
+_FEW = 50
+
 
 def evaluate(
     model: Any,
@@ -201,6 +204,7 @@ def evaluate(
             *once,
             *(seen.notes if seen else ()),
             *panel.notes,
+            *_rough(replicates, permutations),
             *(without_intervals(table) if replicates else ()),
             *(() if control is None else control.notes),
         ),
@@ -264,6 +268,19 @@ def prepare(
     panel = Panel(Patients(scoring), shown, intersection, wanted)
     notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
     return replace(panel, notes=tuple(note for note in notes if note))
+
+
+def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
+    """That intervals and tests are rough, where they come from few replicates."""
+    behind = (
+        ("intervals", replicates, "bootstrap replicates"),
+        ("tests of gaps", permutations, "permutations"),
+    )
+    return tuple(
+        f"{what} come from {number} {how} alone: read them as rough."
+        for what, number, how in behind
+        if 0 < number < _FEW
+    )
 
 
 def _sampled(panel: Panel) -> str:

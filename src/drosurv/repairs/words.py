@@ -28,10 +28,12 @@ def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
         return nothing
-    fewer = f" (or at most {_times(low)})" if low >= LEAST_SAID else ""
+    # So many digits that the ratio is not written as 1.
+    digits = max(1, int(np.ceil(-np.log10(high - 1))))
+    fewer = f" (or at most {low:.{digits}f} times)" if low >= LEAST_SAID else ""
     return (
-        f"{nothing} A tenth of the patients with at least {high:.1f} times as many events as predicted{fewer} would "
-        "probably have been found."
+        f"{nothing} A tenth of the patients with at least {high:.{digits}f} times as many events as predicted{fewer} "
+        "would probably have been found."
     )
 
 

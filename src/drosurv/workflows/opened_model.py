@@ -123,9 +123,17 @@ class OpenedModel:
             return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
+        # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which any
+        # comparison of many patients would show: between kept times, it rises by the same at each event time.
+        followed, kept = self.estimator.follow_up_, baseline["times"]
+        events = followed.times[np.diff(followed.survival, prepend=1.0) < 0]
+        times = np.union1d(kept, events)
+        hazard = np.interp(
+            np.arange(len(times)), np.searchsorted(times, kept), baseline["cumulative_hazard"], left=0.0
+        )
         with np.errstate(divide="ignore"):
-            hazard = Baseline(np.array(baseline["times"]), np.log(baseline["cumulative_hazard"]))
-        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], hazard)
+            steps = Baseline(times, np.log(hazard))
+        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], steps)
 
     def predictions(
         self,
