@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Missing = Literal["group", "drop"]
@@ -81,8 +82,8 @@ def parse_groups(
         coded = _relabelled(coded, tuple(labels), missing)
     if len(coded) < at_least:
         held = ", ".join(repr(label) for label in coded.labels) or "none"
-        raise ValueError(
-            f"{name} must hold at least {at_least} groups, got {len(coded)} ({held}): "
+        raise ArgumentError(
+            f"{_mentioned(name)} must hold at least {at_least} groups, got {len(coded)} ({held}): "
             "a difference between groups needs patients of two."
         )
     return coded
@@ -151,11 +152,17 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
     if missing == "drop" or codes.min() >= 0:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:
-        raise ValueError(
-            f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
+        raise ArgumentError(
+            f"{_mentioned(name)} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
             "or pass missing='drop'."
         )
     return Groups(np.where(codes < 0, len(labels), codes), (*labels, MISSING_LABEL), name)
+
+
+def _mentioned(name: str) -> str:
+    """A name such as "sensitive_features 'sex'" for a message, of which the first word is an argument."""
+    argument, space, column = name.partition(" ")
+    return f"{Argument(argument)}{space}{column}"
 
 
 def _factorized(column: Any) -> tuple[IntArray, tuple[Any, ...]]:

@@ -157,7 +157,7 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
     [
         (["--groups", "sexx"], "groups column 'sexx' is not in the table. Did you mean 'sex'?"),
         (["--groups", "kappa"], "cut it in two, for example --groups 'kappa>"),
-        (["--groups", "site"], "at least 2 groups"),
+        (["--groups", "site"], "--groups 'site' must hold at least 2 groups"),
         (["--time", "dayz"], "time column 'dayz'"),
         (["--event", "age"], "--event column 'age' holds 44 different values"),
         (["--bootstrap", "-3"], "bootstrap must be 0 or"),

@@ -142,6 +142,7 @@ def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
         "column 'patient' names 400 different patients in 686 rows" in fit(frame, "--drop", "patient").stderr
     )
     told = " ".join(fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv").stdout.split())
+    assert told.endswith("test.csv --id patient")
     away = pd.read_csv(tmp_path / "test.csv")
     sizes = frame["patient"].value_counts()
     assert all(count == sizes[name] for name, count in away["patient"].value_counts().items())

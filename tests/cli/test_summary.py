@@ -52,4 +52,7 @@ def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp
 
 def test_bad_input_is_one_line(drosurv, model, tmp_path):
     assert "is not a file" in drosurv.fails("summary", tmp_path / "none")
+    assert "--cause has no meaning for CoxPH, which knows one" in drosurv.fails(
+        "summary", model, "--cause", "2"
+    )
     assert "--level must lie between 0 and 1" in drosurv.fails("summary", model, "--level", "95")

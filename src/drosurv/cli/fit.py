@@ -121,6 +121,7 @@ def fit(
         source.format.write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
         marks = words(replace(source, missing=()), FileOptions)
+        marks += option_words("id", patient) if patient else []
         summary["next"] = ["audit", str(output), str(hold_out), *marks]
         summary["next"] += option_words("groups", groups)
     elif trained.is_plain and not observed and source.entry is None:

@@ -147,8 +147,8 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
 def _likelihood_ratio(null: float, fitted: float, d: int) -> str:
     ratio = 2 * (fitted - null)
     return (
-        f"Log partial likelihood {fitted:.2f} (without features {null:.2f}); likelihood ratio test {ratio:.2f} on {d} "
-        f"degrees of freedom, {p_text(float(chi2.sf(ratio, d)))}."
+        f"Log partial likelihood {fitted:.2f} (without features {null:.2f}); likelihood ratio test {ratio:.2f} on "
+        f"{d} {'degree' if d == 1 else 'degrees'} of freedom, {p_text(float(chi2.sf(ratio, d)))}."
     )
 
 

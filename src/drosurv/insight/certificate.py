@@ -93,8 +93,7 @@ def certify(
     require(0.5 <= confidence < 1, "confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(
-            f"{Argument('y')}: {len(target)} held-out patients say too little about subgroups; give at least "
-            f"{LEAST_PATIENTS}."
+            f"{len(target)} held-out patients say too little about subgroups: give at least {LEAST_PATIENTS}."
         )
     _warn_if_few_at_risk(target, float(horizon))
     survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
