@@ -48,7 +48,7 @@ def beside_cox(*standings):
 
 
 MEN = standing("sex", "m")
-OFF = GroupNumber("sex", "f", 0.1, 0.05, 0.15, 0.03, 0.17)
+OFF = GroupNumber("sex", "f", 0.1, 0.03, 0.17)
 
 
 @pytest.mark.parametrize(

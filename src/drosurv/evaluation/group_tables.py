@@ -33,8 +33,8 @@ def group_tables(panel: Panel, sheet: Sheet, level: float) -> dict[str, pd.DataF
             mean: FloatArray = weight @ predicted / weight.sum()
             return mean - KaplanMeier.of(some.target, weight).at(horizons)
 
-        drawn = sheet.weights if some.rows is None else sheet.weights[:, some.rows]
-        draws = np.array([difference(weight.astype(np.float64)) for weight in drawn])
+        rows: Any = slice(None) if some.rows is None else some.rows
+        draws = np.array([difference(weight[rows].astype(np.float64)) for weight in sheet.weights])
         bounds = CATALOGUE["calibration_difference"].bounds
         sure = [
             Draws(value, own, *bounds).interval(level)

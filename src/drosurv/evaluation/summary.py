@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from math import isnan
 from typing import Any
 
@@ -16,7 +16,6 @@ from drosurv.inference import is_beyond_chance, widening
 from drosurv.presentation import GroupGap, GroupNumber, Statement, moment, plain, plain_rows, sentences
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
-_ADJUSTED = ("low_adjusted", "high_adjusted")
 _VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
@@ -76,10 +75,10 @@ def judged_gaps(result: Evaluated, metric: str) -> list[GroupGap]:
     return sorted(found, key=lambda gap: -gap.size)
 
 
-def number_of(row: Row, zero: float = 0.0) -> GroupNumber:
-    """A row's number above its zero, judged on its own."""
-    ends = row.low - zero, row.high - zero
-    return GroupNumber(row.attribute, row.group, row.value - zero, *ends, *ends, row.metric)
+def number_of(row: Row, zero: float = 0.0, wider: float = 1.0) -> GroupNumber:
+    """A row's number above its zero, with an interval so many times wider."""
+    value, below, above = row.value - zero, wider * (row.value - row.low), wider * (row.high - row.value)
+    return GroupNumber(row.attribute, row.group, value, value - below, value + above, row.metric)
 
 
 def judged_gains(
@@ -103,7 +102,7 @@ def harm_records(result: Evaluated) -> list[dict[str, Any]]:
         number = (
             number_of(row) if row.kind == "overall" else judged.get((row.attribute, row.group, row.metric))
         )
-        ends = {} if number is None else {name: getattr(number, name) for name in _ADJUSTED}
+        ends = {} if number is None else {"low_adjusted": number.low, "high_adjusted": number.high}
         verdict = "unclear" if number is None else _VERDICTS[sentences.against_nothing([number])]
         found.append({**asdict(row), **ends, "verdict": verdict})
     return found
@@ -130,16 +129,8 @@ def judged_calibration(result: Evaluated) -> tuple[list[GroupNumber], GroupNumbe
 
 def _judged(rows: Sequence[Row], level: float, zero: float = 0.0) -> list[GroupNumber]:
     """The numbers that can be judged, with intervals so much wider that all of them hold together."""
-    numbers = [number_of(row, zero) for row in rows if row.status == "ok" and not isnan(row.low)]
-    wider = widening(level, len(numbers))
-    return [
-        replace(
-            number,
-            low_adjusted=number.value - wider * (number.value - number.low),
-            high_adjusted=number.value + wider * (number.high - number.value),
-        )
-        for number in numbers
-    ]
+    known = [row for row in rows if row.status == "ok" and not isnan(row.low)]
+    return [number_of(row, zero, widening(level, len(known))) for row in known]
 
 
 def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:

@@ -43,15 +43,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class GroupNumber:
-    """What was measured of one group, its interval, and the one that allows for all numbers judged with it."""
+    """What was measured of one group, and its interval, which allows for all numbers judged with it."""
 
     attribute: str
     group: str
     value: float
     low: float
     high: float
-    low_adjusted: float
-    high_adjusted: float
     metric: str = ""
 
     @property
@@ -62,7 +60,7 @@ class GroupNumber:
     @property
     def is_off(self) -> bool:
         """Whether it differs from 0 by more than chance, allowing for all numbers judged with it, and to the eye."""
-        return (self.low_adjusted > 0 or self.high_adjusted < 0) and abs(self.value) >= LEAST_DIFFERENCE
+        return (self.low > 0 or self.high < 0) and abs(self.value) >= LEAST_DIFFERENCE
 
 
 @dataclass(frozen=True)
@@ -175,17 +173,17 @@ def by_group(numbers: Iterable[GroupNumber]) -> dict[tuple[str, str], list[Group
 
 def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:
     """How a group stands by its gains over no model: worse or better if any of them shows it beyond chance."""
-    if any(number.high_adjusted < 0 for number in numbers):
+    if any(number.high < 0 for number in numbers):
         return "worse"
-    return "better" if any(number.low_adjusted > 0 for number in numbers) else "not shown"
+    return "better" if any(number.low > 0 for number in numbers) else "not shown"
 
 
 def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
     """Who is worse served than by no model; numbers are gains over no model, below 0 is harm."""
-    groups = by_group(number for number in gains if not isnan(number.low))
+    groups = by_group(gains)
     if not groups:
         return []
-    harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.high_adjusted < 0])]
+    harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.high < 0])]
     if harmed:
         named = listing([f"{own[0].who} ({', '.join(map(_loss, own))})" for own in harmed], MOST_NAMED)
         return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]
