@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader
 from drosurv.audit.charts.chart import Axis
 from drosurv.audit.charts.forest import Strip, forests
 from drosurv.audit.sections.calibration import difference_table
-from drosurv.presentation import Column
+from drosurv.presentation import Column, Table
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
 
@@ -50,6 +50,13 @@ def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
     wild = {**tables[0].rows[2], "c_low": -9.0, "c_high": 9.0}
     stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
     assert forests([stretched, *tables[1:]])[0].strips[0].axis == first.strips[0].axis
+
+
+def test_marks_with_many_digits_are_few_enough_to_be_read():
+    rows = [{"attribute": "", "c": 0.6525, "c_low": 0.6518, "c_high": 0.6545}]
+    table = Table("t", "", (Column.measured("c", "c-index"),), tuple(rows))
+    (strip,) = forests([table])[0].strips
+    assert [tick.label for tick in strip.axis.ticks] == ["0.652", "0.654"]
 
 
 def test_the_guide_is_everyone_or_for_skill_zero(report):

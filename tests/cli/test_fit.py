@@ -181,7 +181,7 @@ def test_plain_cox_kept_at_few_times_is_still_plain_cox(
     assert len(kept.unique_times_) == len(times) > 5 * 40
     own, found = plain.predict_survival_function(X, times=times), kept.predict_survival_function(X, times)
     np.testing.assert_allclose(found, own, atol=0.03)
-    # Right on average; held from one kept time to the next, it would lose 0.4 in log likelihood.
+    # Right on average, not always too high: the same patients gain nearly as much.
     gain, gained = (likelihood_gains(y, y, curves, times).mean() for curves in (own, found))
     assert gained == pytest.approx(gain, abs=5e-3)
 

@@ -11,6 +11,8 @@ from drosurv.presentation import Column, Kind, Table
 
 # Differences from something: zero is marked. Their signs take room, so there are fewer marks on the axis.
 DIFFERENCES: dict[Kind, int] = {"share": 1, "signed_points": 2}
+# Letters that find room below a strip.
+ROOM = 14
 
 
 class Strip(NamedTuple):
@@ -64,4 +66,8 @@ def _common_axis(kind: Kind, columns: Sequence[Column], tables: Sequence[Table])
         for key in (column.keys[:1] if row.get("note") else column.keys)
     ]
     zero = [0.0] if kind in DIFFERENCES else []
-    return Axis.over("", [*values, *zero], kind=kind, count=DIFFERENCES.get(kind, 3))
+    for count in range(DIFFERENCES.get(kind, 3), -1, -1):
+        axis = Axis.over("", [*values, *zero], kind=kind, count=count)
+        if len(" ".join(tick.label for tick in axis.ticks)) <= ROOM:
+            break
+    return axis
