@@ -91,6 +91,14 @@ def test_bad_causes_are_named(cause, message):
         Surv.competing(cause, [1.0, 2.0])
 
 
+def test_masked_arrays_are_refused_with_events_and_with_causes():
+    masked = np.ma.array([1, 0, 1], mask=[False, True, False])
+    for build in (Surv.from_arrays, Surv.competing):
+        for first, time in ((masked, [1.0, 2.0, 3.0]), ([1, 0, 1], masked)):
+            with pytest.raises(ValueError, match="is a masked array, whose mask would be lost"):
+                build(first, time)
+
+
 def test_a_cause_that_never_happens_is_named():
     with pytest.raises(ValueError, match=r"cause 2 of y never happens, but cause 3 does"):
         parse_competing_target(Surv.competing([0, 1, 3], [1.0, 2.0, 3.0]))

@@ -222,13 +222,8 @@ class Surv:
         event: ArrayLike, time: ArrayLike, *, event_name: str = "event", time_name: str = "time"
     ) -> NDArray[Any]:
         """From event flags (bool, or numbers 0 and 1) and times, each of length n."""
-        for name, given in ((event_name, event), (time_name, time)):
-            if isinstance(given, np.ma.MaskedArray):
-                raise ValueError(
-                    f"{name} is a masked array, whose mask would be lost: leave those patients out."
-                )
-        flags = _as_flags(np.asarray(event), event_name)
-        return _joined("event", flags, np.asarray(time), [(event_name, "?"), (time_name, "<f8")])
+        flags = _as_flags(_as_array(event, event_name), event_name)
+        return _joined("event", flags, _as_array(time, time_name), [(event_name, "?"), (time_name, "<f8")])
 
     @staticmethod
     def competing(cause: ArrayLike, time: ArrayLike) -> NDArray[Any]:
@@ -240,8 +235,8 @@ class Surv:
         >>> Surv.competing([1, 0, 2], [2.0, 5.0, 3.0])["cause"]
         array([1, 0, 2])
         """
-        causes = _as_causes(np.asarray(cause))
-        return _joined("cause", causes, np.asarray(time), [("cause", "<i8"), ("time", "<f8")])
+        causes = _as_causes(_as_array(cause, "cause"))
+        return _joined("cause", causes, _as_array(time, "time"), [("cause", "<i8"), ("time", "<f8")])
 
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
@@ -256,6 +251,12 @@ class Surv:
                 f"comes first: Surv.from_dataframe({time!r}, {event!r}, data)."
             )
         return Surv.from_arrays(events, times, event_name=str(event), time_name=str(time))
+
+
+def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
+    return np.asarray(values)
 
 
 def _joined(

@@ -42,6 +42,20 @@ def test_codes_that_name_groups_become_categories(fit, gbsg2):
     assert told["race"] == "indicators of '2', '3' against '1'"
 
 
+def test_many_codes_are_groups_where_they_are_named_as_categories(fit, drosurv, gbsg2, tmp_path):
+    coded = gbsg2.assign(ward=np.resize(np.arange(1, 15), len(gbsg2)))
+    refused = "cut it in two, for example --groups 'ward>7.5', or name it in --categorical if they are codes."
+    assert refused in fit(coded, "--groups", "ward", "--event-value", "yes", how="fails")
+    fit(coded, "--groups", "ward", "--categorical", "ward")
+    scored = ("--groups", "ward", "--bootstrap", "0")
+    found = drosurv.json("evaluate", tmp_path / "m", tmp_path / "d.csv", *scored)
+    assert {row["group"] for row in found["metrics"] if row["attribute"] == "ward"} >= {"1", "14"}
+    fit(gbsg2)
+    coded.to_csv(tmp_path / "d.csv", index=False)
+    assert "--categorical if they" in drosurv("evaluate", tmp_path / "m", tmp_path / "d.csv", *scored).stderr
+    drosurv.ok("evaluate", tmp_path / "m", tmp_path / "d.csv", *scored, "--categorical", "ward")
+
+
 def test_likely_codes_are_asked_about_with_the_options_names(fit, gbsg2):
     coded = gbsg2.assign(zip=np.resize(np.arange(70_000, 70_300), len(gbsg2)))
     told = fit(coded).stderr
@@ -173,8 +187,12 @@ def test_levels_in_which_nobody_had_the_event_are_named(fit, gbsg2):
     safe = gbsg2.index[gbsg2["relapse"] == "no"][:7]
     wards = gbsg2.assign(ward=np.where(gbsg2.index.isin(safe), "south", "north"))
     told = "Warning: nobody with ward=south (7 patients) had the event"
-    assert told in fit(wards).stderr
-    assert "nobody with" not in fit(wards, "--l2", "0.1").stderr
+    found = fit(wards)
+    assert told in found.stderr
+    assert "(converged, but for levels without events)" in found.stdout
+    found = fit(wards, "--l2", "0.1")
+    assert "nobody with" not in found.stderr
+    assert "(converged)" in found.stdout
     assert "nobody with" not in fit(gbsg2).stderr
 
 

@@ -138,6 +138,10 @@ def test_labels_that_differ_by_case_or_spelling_are_flagged(clean):
         ("hypertension", "hypotension", False),
         ("<=60", ">60", False),
         ("ER+", "ER-", False),
+        ("ZDV+ddC", "ZDV+ddI", False),
+        ("ZDV+Saquinavir", "ZDV+Saqunavir", True),
+        ("", "x", False),
+        ("white, hispanic", "white hispanic", True),
         ("< 60", "<60", True),
     ],
 )

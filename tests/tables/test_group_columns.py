@@ -46,7 +46,7 @@ def test_no_groups_give_a_frame_of_all_patients_without_columns():
 
 def test_names_are_no_groups():
     names = pd.DataFrame({"name": [f"n{i}" for i in range(51)]})
-    with pytest.raises(ValueError, match="51 different texts, too many groups to compare"):
+    with pytest.raises(ValueError, match="51 different values, too many groups to compare"):
         group_labels(names, ["name"])
     assert len(group_labels(names.head(50), ["name"])) == 50
 
@@ -54,6 +54,14 @@ def test_names_are_no_groups():
 def test_many_different_numbers_ask_for_a_cut():
     with pytest.raises(ValueError, match=r"30 different numbers.*groups='age>55'"):
         group_labels(FRAME, ["age"])
+
+
+def test_many_codes_are_groups_where_they_are_told_to_be_codes():
+    hospitals = pd.DataFrame({"hospital": np.resize(np.arange(15), 45)})
+    with pytest.raises(ValueError, match="or name it in categorical if they are codes"):
+        group_labels(hospitals, ["hospital"])
+    found = group_labels(hospitals, ["hospital"], categorical=["hospital"])["hospital"]
+    assert found.tolist() == [str(code) for code in hospitals["hospital"]]
 
 
 @pytest.mark.parametrize(

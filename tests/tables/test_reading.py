@@ -31,6 +31,12 @@ def test_codes_with_leading_zeros_stay_text(write):
     assert frame["share"].tolist() == [0.5, 0.25]
 
 
+def test_whole_numbers_too_long_for_a_float_stay_text_and_apart(write):
+    frame = read_frame(write("id,n\n12345678901234567,123456789012345\n12345678901234568,1\n"))
+    assert frame["id"].tolist() == ["12345678901234567", "12345678901234568"]
+    assert frame["n"].tolist() == [123456789012345, 1]
+
+
 def test_usual_spellings_of_missing_are_missing_and_none_is_a_level(write):
     frame = read_frame(write("a,b\nNA,None\n1,x\nnull,None\n,x\nnan,x\n3,x\n"))
     np.testing.assert_array_equal(frame["a"], [np.nan, 1, np.nan, np.nan, np.nan, 3])
@@ -64,6 +70,11 @@ def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
     np.testing.assert_array_equal(frame["gfr"], [70, np.nan, 80])
     np.testing.assert_array_equal(frame["a=b"], [1, 2, np.nan])
     assert frame["c"].tolist() == ["x", ">=90", "y"]
+
+
+def test_spaces_around_a_missing_value_and_its_decimals_do_not_matter(write):
+    frame = read_frame(write('a,b,c\nNA ,-9 , "-9 "\n 1,-9.0,2\n\t,3,-90\n'), missing=["-9"])
+    np.testing.assert_array_equal(frame, [[np.nan, np.nan, np.nan], [1, np.nan, 2], [np.nan, 3, -90]])
 
 
 def test_a_missing_number_leaves_a_column_of_numbers(write):
@@ -163,6 +174,16 @@ def test_lines_of_separators_alone_are_no_patients_but_missing_values_are(write)
     np.testing.assert_array_equal(frame["a"], [1, np.nan, 2])
     assert frame["b"].fillna("-").tolist() == ["x\n;", "-", "y"]
     assert frame.index.tolist() == [0, 1, 2]
+
+
+def test_a_line_of_spaces_is_no_patient(write):
+    assert read_frame(write("a,b\n1,2\n   \n3,4\n \t\n"))["b"].tolist() == [2, 4]
+    assert read_frame(write("a\n1\n   \n2\n"))["a"].tolist() == [1, 2]
+
+
+def test_the_place_of_a_byte_that_is_no_text_is_counted_from_the_beginning(write):
+    with pytest.raises(ValueError, match=r"not text in UTF-8 \(byte 30,002\)"):
+        read_frame(write(b"a\n" + b"1\n" * 15_000 + b"\xff\n"))
 
 
 def test_whole_numbers_come_back_whole(write, tmp_path):

@@ -169,3 +169,19 @@ def test_patients_of_another_table_are_found_by_value_or_by_id():
     assert patients_not_in(frame, aged, id="who").sum() == 80
     with pytest.raises(ValueError, match="train holds no patient who is not also in the other table"):
         patients_not_in(others, frame)
+
+
+@pytest.mark.parametrize("kind", [float, int, str, "Int64", object])
+def test_patients_are_known_whatever_type_their_id_has(kind):
+    others = pd.DataFrame({"id": pd.Series([2, 3]).astype(kind)})
+    assert patients_not_in(pd.DataFrame({"id": [1.0, 2.0, 3.0]}), others, "id").tolist() == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_text_that_is_missing_is_the_same_in_every_spelling_of_missing():
+    frame = pd.DataFrame({"age": [50, 60, 70], "sex": pd.Series(["f", np.nan, "m"], dtype=object)})
+    others = pd.DataFrame({"age": [50.0, 60.0], "sex": pd.Series(["f ", None], dtype=object)})
+    assert patients_not_in(frame, others).tolist() == [False, False, True]

@@ -124,7 +124,12 @@ def _of_predictions(
         raise ValueError("--predictions needs to know what happened: pass --time and --event.")
     columns = TargetColumns(target.time, target.event, target.event_value, target.start, target.end)
     table = SurvivalTable.parse(
-        frame, columns, groups=groups, id=target.id, drop_missing_target=target.drop_missing_target
+        frame,
+        columns,
+        groups=groups,
+        categorical=target.categorical,
+        id=target.id,
+        drop_missing_target=target.drop_missing_target,
     )
     table.warn_of_copies()
     found = prediction_columns(table.X, survival=survival, risk=risk)

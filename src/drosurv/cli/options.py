@@ -134,6 +134,7 @@ class TargetOptions:
     --event-value: The value that means the event, where that is not plain.
     --id: Column that names the patient, whose rows are kept together.
     --drop-missing-target: Leave out rows without a time or an event.
+    --categorical: Columns that are categories although they hold numbers.
     """
 
     event: str | None = None
@@ -144,6 +145,7 @@ class TargetOptions:
     event_value: str | None = None
     id: str | None = None
     drop_missing_target: bool = False
+    categorical: Names = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,6 @@ class TrainingTable(FileOptions, TargetOptions):
     --event: Column of events: 1, True, yes, dead ... where it happened.
     --features: Columns to predict from; by default all that are left.
     --drop: Columns not to use as features, such as patient numbers.
-    --categorical: Columns that are categories although they hold numbers.
     --numeric: Columns that are amounts although they look like codes.
     --complete-cases: Leave out patients without a value in some feature, as R and lifelines do, instead of filling it
         in.
@@ -163,7 +164,6 @@ class TrainingTable(FileOptions, TargetOptions):
     event: str = field()
     features: Names = ()
     drop: Names = ()
-    categorical: Names = ()
     numeric: Names = ()
     complete_cases: bool = False
 

@@ -17,10 +17,11 @@ MOST_NUMBERS = 12
 _CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
 
 
-def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
+def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
     """Labels (n, len(groups)) of each patient's groups, missing where the column is.
 
-    A group is named by its column, or by a cut of one, such as ``"age>65"``.
+    A group is named by its column, or by a cut of one, such as ``"age>65"``. More than a dozen different numbers are
+    taken for amounts, which ask for a cut, unless the column is among the `categorical` ones.
 
     Examples
     --------
@@ -29,10 +30,10 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
     >>> group_labels(pd.DataFrame({"age": [50, 70]}), ["age>65"])["age>65"].tolist()
     ['<=65', '>65']
     """
-    return pd.DataFrame({spec: _labels(frame, spec) for spec in groups}, index=frame.index)
+    return pd.DataFrame({spec: _labels(frame, spec, categorical) for spec in groups}, index=frame.index)
 
 
-def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
+def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Series[str]:
     cut = _CUT.fullmatch(spec)
     if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
         raise ArgumentError(
@@ -42,15 +43,16 @@ def _labels(frame: pd.DataFrame, spec: str) -> pd.Series[str]:
     if spec in frame.columns or cut is None:
         require_columns(frame, [spec], "groups")
         column = frame[spec]
-        if holds_numbers(column) and column.nunique() > MOST_NUMBERS:
+        if holds_numbers(column) and column.nunique() > MOST_NUMBERS and spec not in categorical:
             middle = f"{np.nanmedian(to_floats(column)):g}"
             raise ArgumentError(
                 f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
-                f"for example {Argument('groups', f'{spec}>{middle}')}."
+                f"for example {Argument('groups', f'{spec}>{middle}')}, or name it in {Argument('categorical')} if "
+                "they are codes."
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
-                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different texts, too many groups to "
+                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different values, too many groups to "
                 f"compare: choose a column with at most {MOST_LEVELS}."
             )
         return labels(column)

@@ -10,13 +10,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, require
 from drosurv.files import whole_file
-from drosurv.tables.values import label, labels, shown
+from drosurv.tables.values import shown
 
 # What pandas takes as missing, in any case of letters, and the point of SAS and Stata. "None" is not among them: it is
 # a level of many medical columns.
@@ -25,6 +24,8 @@ MISSING = (
     *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
 )
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Numbers with leading zeros, or with more digits than a float keeps apart, such as patients'.
+_CODE = r"[+-]?(?:0\d|\d{16})"
 _KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
 
 
@@ -38,9 +39,9 @@ def read_frame(
 ) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
-    A CSV column is read as numbers only if every value in it is one; numbers written with leading zeros are codes
-    and stay text. Nothing else is inferred. Every line must have as many fields as the header; lines without any
-    value, which spreadsheets leave behind, are passed over.
+    A CSV column is read as numbers only if every value in it is one; numbers with leading zeros, or with more than 15
+    digits, are codes and stay text. Nothing else is inferred. Every line must have as many fields as the header; lines
+    without any value, which spreadsheets leave behind, are passed over.
 
     Parameters
     ----------
@@ -153,64 +154,55 @@ def _read_csv(
     except LookupError:
         raise ArgumentError.must("encoding", "be one that Python knows, such as cp1252", encoding) from None
     try:
-        header, blank = _checked_lines(path, separator, codec)
-        everywhere, by_column = _missing_texts(missing, header)
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            text = pd.read_csv(
-                path,
-                sep=separator,
-                dtype=str,
-                keep_default_na=False,
-                na_values=[*MISSING, *everywhere],
-                encoding=codec,
-                skipinitialspace=True,
-                index_col=False,
-                header=0,
-                names=header,
-            )
+        text = _fields(path, separator, codec)
     except UnicodeError as error:
-        raise _undecodable(path, encoding, error) from error
-    except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
+        raise _undecodable(path, encoding) from error
+    except (csv.Error, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
-    if blank:
-        text = text.drop(index=blank).reset_index(drop=True)
-    for name, texts in by_column.items():
-        text[name] = text[name].mask(text[name].str.strip().isin(texts))
-    typed = text.apply(_typed, decimal=decimal)
-    for name, texts in by_column.items():  # 999 is also written 999.0
-        typed[name] = typed[name].mask(labels(typed[name]).isin([label(_number(text)) for text in texts]))
-    return typed
+    absent = _missing_texts(missing, list(text.columns))
+    return text.apply(lambda column: _typed(column, decimal, absent[column.name]))
 
 
-def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:
-    with path.open("rb") as file:
-        other = "utf-16" if file.read(2) in _UTF_16 else "cp1252"
-    place = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
+def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
+    """The texts of a CSV file, without spaces around them; lines without any are passed over."""
+    with path.open(encoding=codec, newline="") as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        names = _header(next(lines, []), path, separator)
+        for fields in lines:
+            # pandas would fill short lines up.
+            if len(fields) != len(names) and any(map(str.strip, fields)):
+                raise csv.Error(f"line {lines.line_num:,} has {len(fields)} fields, the header {len(names)}")
+    with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+        read = pd.read_csv(
+            path,
+            sep=separator,
+            dtype=str,
+            na_filter=False,
+            encoding=codec,
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            index_col=False,
+            header=0,
+            names=names,
+        )
+    text: pd.DataFrame = read.apply(lambda column: column.str.strip())
+    return text[(text != "").any(axis="columns")].reset_index(drop=True)
+
+
+def _undecodable(path: Path, encoding: str) -> ValueError:
+    content = path.read_bytes()
+    place = ""
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        place = f" (byte {error.start:,})"
+    other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
     usual = ", which is usual for files from Windows" if other == "cp1252" else ""
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
     advice = "" if known else f", or pass {Argument('encoding', other)}{usual}"
     return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: save it as UTF-8 CSV{advice}.")
-
-
-def _checked_lines(path: Path, separator: str, encoding: str) -> tuple[list[str], list[int]]:
-    """Names of the columns, and which rows are blank; every line must have as many fields as the header."""
-    blank: list[int] = []
-    row = 0
-    with path.open(encoding=encoding, newline="") as file:
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        names = _header(next(lines, []), path, separator)
-        for fields in filter(None, lines):
-            if len(fields) != len(names):
-                raise ValueError(
-                    f"{path} is not a regular table: line {lines.line_num:,} has {len(fields)} fields, the header "
-                    f"{len(names)}. Every line needs as many fields as the header."
-                )
-            if not any(map(str.strip, fields)):
-                blank.append(row)
-            row += 1
-    return names, blank
 
 
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:
@@ -234,37 +226,33 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
         raise ValueError(f"{path} has two columns named {repeated!r}: rename one.")
 
 
-def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Texts that are missing everywhere, and those written ``column=text``, which are so in one column."""
-    everywhere: list[str] = []
-    by_column: dict[str, list[str]] = {}
+def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> dict[str, set[str]]:
+    """The texts that are missing in each column; those written ``column=text`` are so in one."""
+    found = {name: {*MISSING} for name in columns}
     for entry in missing:
         # Texts such as ">=90", and names of columns, may hold the sign themselves.
-        found = [(name, entry.removeprefix(name).lstrip()) for name in columns if entry.startswith(name)]
-        named = [(name, rest[1:].strip()) for name, rest in found if rest.startswith("=")]
+        named = [name for name in columns if re.match(rf"{re.escape(name)}\s*=", entry)]
         if named:
-            name, text = max(named, key=lambda pair: len(pair[0]))
-            by_column.setdefault(name, []).append(text)
+            name = max(named, key=len)
+            found[name].add(entry.removeprefix(name).lstrip()[1:].strip())
         else:
-            everywhere.append(entry)
-    return everywhere, by_column
+            for texts in found.values():
+                texts.add(entry.strip())
+    return found
 
 
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _typed(column: pd.Series[str], decimal: str) -> pd.Series[float] | pd.Series[str]:
-    text = column.str.strip()
+def _typed(text: pd.Series[str], decimal: str, missing: set[str]) -> pd.Series[float] | pd.Series[str]:
+    text = text.mask(text.isin(missing))
     present = text.dropna()
-    if present.str.match(r"[+-]?0\d").any():
+    if present.str.match(_CODE).any():
         return text
     plain = present if decimal == "." else _with_point(present, decimal)
     numbers = pd.to_numeric(plain, errors="coerce")
-    return text if numbers.isna().any() else numbers.astype(float).reindex(text.index)
+    if numbers.isna().any():
+        return text
+    # 999 is also written 999.0.
+    absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
+    return numbers.astype(float).mask(numbers.isin(absent)).reindex(text.index)
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:

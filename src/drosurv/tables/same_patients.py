@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.tables.values import counts_rows, floats, holds_numbers
+from drosurv.tables.values import counts_rows, floats, holds_numbers, labels
 from drosurv.target import BoolArray, IntArray
 
 
@@ -36,9 +36,11 @@ def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArra
 
 def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
     """A hash of each row, (n,), equal for equal values whatever type holds them."""
-    # Numbers as floats: a column may be whole numbers in one file and, with gaps, decimals in the other.
+    # A column may be whole numbers in one file and, with gaps, decimals in the other; so may nothing be None or NaN.
     values = {
-        name: floats(frame[name]) if holds_numbers(frame[name]) else frame[name].astype(str).to_numpy()
+        name: floats(frame[name])
+        if holds_numbers(frame[name])
+        else labels(frame[name]).astype(str).to_numpy()
         for name in frame.columns
     }
     return pd.util.hash_pandas_object(pd.DataFrame(values, index=frame.index), index=False)
@@ -48,7 +50,7 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
     """Which rows of a table are of patients who are not in another, by their `id` or else by the columns they share."""
     shared = [name for name in frame.columns if name in others.columns]
     if id is not None and id in shared:
-        away = ~frame[id].astype(str).isin(set(others[id].astype(str)))
+        away = ~labels(frame[id]).isin(set(labels(others[id])))
     elif shared:
         away = ~row_marks(frame[shared]).isin(set(row_marks(others[shared])))
     else:

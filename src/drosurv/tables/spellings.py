@@ -20,19 +20,18 @@ def alike(first: str, second: str) -> bool:
     if signs[0] != signs[1]:
         # Up to 60 and over 60, positive and negative: their signs are what they say.
         return False
-    a, b = (re.sub(r"[\W_]+", "", text.casefold()) for text in (first, second))
-    short, long = sorted((a, b), key=len)
-    if a == b or _SHORT.get(short) == long:
-        return bool(a)
-    digits = [re.sub(r"\D", "", text) for text in (a, b)]
-    # Grade A and grade B differ by one letter and mean it; so do stage 1 and stage 2.
-    tokens = [
-        [word for word in re.split(r"[\W_]+", text.casefold()) if len(word) == 1] for text in (first, second)
-    ]
-    if len(short) < 5 or digits[0] != digits[1] or tokens[0] != tokens[1]:
+    words = [re.findall(r"[^\W_]+", text.casefold()) for text in (first, second)]
+    short, long = sorted(("".join(found) for found in words), key=len)
+    if short == long or _SHORT.get(short) == long:
+        return bool(short)
+    differing = [sorted(pair, key=len) for pair in zip(*words, strict=False) if pair[0] != pair[1]]
+    if len(words[0]) != len(words[1]) or len(differing) != 1:
         return False
-    # A slip rarely hits the first letter, where typical and atypical, mother and other differ.
-    return short[0] == long[0] and _one_edit(short, long)
+    short, long = differing[0]
+    digits = [re.sub(r"\D", "", word) for word in (short, long)]
+    # Grade A and grade B, ZDV+ddC and ZDV+ddI differ by one letter and mean it; so do stage 1 and stage 2. A slip
+    # rarely hits the first letter, where typical and atypical, mother and other differ.
+    return len(short) >= 5 and digits[0] == digits[1] and short[0] == long[0] and _one_edit(short, long)
 
 
 def spellings(labels: Iterable[str]) -> list[list[str]]:

@@ -53,6 +53,7 @@ class SurvivalTable:
         features: Sequence[str] = (),
         drop: Sequence[str] = (),
         observed: Mapping[str, str] | None = None,
+        categorical: Sequence[str] = (),
         id: str | None = None,
         drop_missing_target: bool = False,
         complete_cases: bool = False,
@@ -63,6 +64,7 @@ class SurvivalTable:
         for role, column in named.items():
             require_columns(frame, [column], role)
         require_columns(frame, drop, "drop")
+        require_columns(frame, categorical, "categorical")
         aside = [*columns.names, *drop, *named.values()]
         used = _features(frame, features, aside)
         if drop_missing_target:
@@ -76,7 +78,7 @@ class SurvivalTable:
             columns,
             y,
             frame[used],
-            group_labels(frame, groups),
+            group_labels(frame, groups, categorical),
             patient_numbers(frame, None if id is None else frame[id], columns.names),
         )
 
@@ -240,6 +242,7 @@ def read_survival_table(
         features=features,
         drop=drop,
         observed=observed,
+        categorical=categorical,
         id=id,
         drop_missing_target=drop_missing_target,
         complete_cases=complete_cases,

@@ -204,6 +204,7 @@ class OpenedModel:
         frame: pd.DataFrame,
         *,
         groups: Sequence[str] = (),
+        categorical: Sequence[str] = (),
         id: str | None = None,
         drop_missing_target: bool = False,
         **named: str | None,
@@ -225,8 +226,14 @@ class OpenedModel:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
+        known = [] if self.encoder is None else self.encoder.categorical
         table = SurvivalTable.parse(
-            frame, columns, groups=groups, id=id, drop_missing_target=drop_missing_target
+            frame,
+            columns,
+            groups=groups,
+            categorical=[*categorical, *(name for name in known if name in frame.columns)],
+            id=id,
+            drop_missing_target=drop_missing_target,
         )
         patient = id or self.notes.get("observed", {}).get("id")
         if table.entry is not None and patient is not None and patient in table.frame.columns:

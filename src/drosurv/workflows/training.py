@@ -89,6 +89,20 @@ class Trained:
         largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
         return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
 
+    @cached_property
+    def endless(self) -> list[str]:
+        """Levels in which nobody had the event, whose coefficients have no end."""
+        if not hasattr(self.estimator, "coef_") or getattr(self.estimator, "l2", 0.0) > 0:
+            return []
+        event = pd.Series(self.table.y[self.table.columns.event] != 0)
+        return [
+            f"{column.name}={level} ({counted(len(rows), 'patient')})"
+            for column in self.encoder.columns_
+            if isinstance(column, CategoryColumn)
+            for level, rows in event.groupby(labels(self.table.X[column.name]).to_numpy())
+            if not rows.any()
+        ]
+
     @property
     def is_plain(self) -> bool:
         """Whether the model is plain Cox."""
@@ -184,7 +198,8 @@ class Trained:
                 prepared(self.model, self._columns(self.table)), y, **at_risk
             ),
             "objective": getattr(self.estimator, "objective_", None),
-            "status": getattr(self.estimator, "status_", "solved"),
+            "status": getattr(self.estimator, "status_", "solved")
+            + (", but for levels without events" if self.endless else ""),
             "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
@@ -243,16 +258,21 @@ def train(
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
-    _warn_of_levels_without_events(estimator, encoder, table)
-    return Trained(model, encoder, table, options, observed or {})
+    trained = Trained(model, encoder, table, options, observed or {})
+    if trained.endless:
+        warn_caller(
+            f"nobody with {listing(trained.endless, 3)} had the event: the model takes such patients for safe for "
+            f"ever. Merge levels, or use a penalty such as {Argument('l2', 0.1)}."
+        )
+    return trained
 
 
 def table_encoder(
     table: SurvivalTable, categorical: Sequence[str], unseen: str = "reference"
 ) -> TableEncoder:
     """The encoder of a table, for which codes that name groups are categories."""
-    codes = [name for name in table.codes if name in table.X.columns]
-    return TableEncoder(categorical=tuple(dict.fromkeys([*categorical, *codes])), unseen=unseen)
+    codes = [name for name in [*categorical, *table.codes] if name in table.X.columns]
+    return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen)
 
 
 def readable_and_base(
@@ -297,24 +317,6 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         warn_caller(
             f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} each: coefficients "
             f"are unsteady and risks too extreme. Use fewer columns, or a penalty such as {Argument('l2', 0.1)}."
-        )
-
-
-def _warn_of_levels_without_events(estimator: Any, encoder: TableEncoder, table: SurvivalTable) -> None:
-    if not hasattr(estimator, "coef_") or getattr(estimator, "l2", 0.0) > 0:
-        return
-    event = np.asarray(table.y[table.columns.event]) != 0
-    safe = [
-        f"{column.name}={level} ({counted(len(rows), 'patient')})"
-        for column in encoder.columns_
-        if isinstance(column, CategoryColumn)
-        for level, rows in pd.Series(event).groupby(labels(table.X[column.name]).to_numpy())
-        if not rows.any()
-    ]
-    if safe:
-        warn_caller(
-            f"nobody with {listing(safe, 3)} had the event: the model takes such patients for safe for ever. Merge "
-            f"levels, or use a penalty such as {Argument('l2', 0.1)}."
         )
 
 
