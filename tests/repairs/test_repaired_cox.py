@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
@@ -85,6 +86,15 @@ def test_the_same_seed_gives_the_same_model(planted):
     model, train, test = planted
     again = clone(model).fit(train.X, train.y)
     np.testing.assert_array_equal(again.predict(test.X), model.predict(test.X))
+
+
+def test_columns_that_are_only_numbered_are_called_as_those_of_an_array(planted):
+    model, train, test = planted
+    numbered = RepairedCox(random_state=0).fit(pd.DataFrame(train.X.to_numpy()), train.y)
+    assert str(numbered.repairs_[0].rule) == str(model.repairs_[0].rule)
+    found = numbered.predict(pd.DataFrame(test.X.to_numpy()))
+    np.testing.assert_allclose(found, model.predict(test.X), rtol=1e-12)
+    assert numbered.hazard_ratios().rows == model.hazard_ratios().rows
 
 
 def test_a_saved_model_is_the_same_model(planted, tmp_path):
@@ -264,5 +274,7 @@ def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(plan
 
 def test_a_pair_needs_to_be_called_frozen():
     data = sample(n=100)
+    with pytest.raises(NotFittedError, match="This CoxPH instance is not fitted yet"):
+        repair(CoxPH(), data.X, data.y, frozen=True)
     with pytest.raises(ValueError, match="frozen=True"):
         repair(([1.0], np.ones((100, 1))), data.X, data.y)

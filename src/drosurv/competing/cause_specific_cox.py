@@ -265,8 +265,8 @@ class CauseSpecificCox(CauseInference):
 
     def _row(self, cause: int) -> int:
         check_is_fitted(self)
-        if not 1 <= cause <= self.n_causes_:
-            raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause}.")
+        if cause not in range(1, self.n_causes_ + 1):
+            raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
         return int(cause) - 1
 
     def _place(self, times: ArrayLike | None) -> IntArray:

@@ -127,17 +127,14 @@ class CodedTable:
 def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     """The columns that rules may speak about, one row for each of n patients.
 
-    Columns of an array have the names given, or are called x1, x2, ...
+    Columns of an array, and those with numbers for names, have the names given, or are called x1, x2, ...
     """
-    if isinstance(X, pd.DataFrame):
-        table = X.reset_index(drop=True)
-    else:
-        values = np.asarray(X)
-        require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
-        known = names is not None and len(names) == values.shape[1]
-        table = pd.DataFrame(
-            values, columns=list(names) if known else [f"x{j + 1}" for j in range(values.shape[1])]
-        )
+    values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
+    table = pd.DataFrame(values).reset_index(drop=True)
+    known = names is not None and len(names) == table.shape[1]
+    others = names if known else [f"x{j + 1}" for j in range(table.shape[1])]
+    table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
     if len(table) != n:
         raise ArgumentError(
             f"{Argument('features')}: the table has {len(table)} rows, but y has {n} patients."

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import HeldStepFunction
@@ -34,6 +36,8 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     if isinstance(model, tuple):
         times, survival = _pair(model)
         return parse_survival(survival, n, times)
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
