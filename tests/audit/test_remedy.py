@@ -34,7 +34,8 @@ def planted():
     # The scaler gives arrays, whose columns have no names.
     plain = make_pipeline(StandardScaler(), CoxPH()).fit(train.X, train.y)
     robust = DROCox(alpha=0.3).fit(train.X, train.y)
-    stops, _ = find_stops(plain, test.X, None, None, {0.3: robust})
+    same = DROCox(alpha=1.0).fit(train.X, train.y)
+    stops, _ = find_stops(plain, test.X, None, None, {1.0: same, 0.3: robust})
     return remedy_of(stops, test, plain[-1].follow_up_)
 
 
@@ -49,8 +50,10 @@ def test_remedies_stand_side_by_side_on_the_group_that_was_found(planted):
         "repair",
         "recalibration of everyone",
         "flexible correction (boosted trees)",
+        "plain training, DROCox, alpha 1 (plain Cox)",
         "robust training, DROCox, alpha 0.3",
     ]
+    assert rows["plain training, DROCox, alpha 1 (plain Cox)"]["gain"] == pytest.approx(0, abs=1e-3)
     assert rows["as it is"]["gain"] == 0
     assert rows["repair"]["gain_low"] > 0
     assert rows["repair"]["gain"] > rows["recalibration of everyone"]["gain"]

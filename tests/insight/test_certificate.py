@@ -216,3 +216,5 @@ def test_shares_that_are_none_have_no_guarantee(alpha):
 def test_a_tolerance_that_is_no_number_is_refused(which):
     with pytest.raises(ValueError, match="tolerance must be a finite"):
         certificate(np.ones(60)).smallest_alpha(np.nan, which)
+    with pytest.raises(ValueError, match="which must be"):
+        certificate(np.ones(60)).smallest_alpha(0.5, f"{which}s")

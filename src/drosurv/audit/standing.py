@@ -42,11 +42,6 @@ class Standing:
     observed: float
 
     @property
-    def everybody(self) -> bool:
-        """Whether this is of all patients."""
-        return self.attribute == EVERYONE
-
-    @property
     def name(self) -> str:
         """What the group is called."""
         return whose(self.attribute, self.group, "all patients")

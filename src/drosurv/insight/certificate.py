@@ -223,6 +223,7 @@ class Certificate:
             None if not even the whole population stays within it.
         """
         require(np.isfinite(tolerance), "tolerance", "be a finite mean loss", tolerance)
+        require(which in ("guarantee", "estimate"), "which", 'be "guarantee" or "estimate"', which)
         if which == "estimate":
             within = self.curve.high <= tolerance
             kept = np.flatnonzero(np.logical_and.accumulate(within[::-1])[::-1])

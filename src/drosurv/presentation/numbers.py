@@ -78,10 +78,13 @@ def p_text(p_value: float) -> str:
 def moment(time: Any, unit: str = "") -> str:
     """A time as a sentence says it: "2,255 days", or "time 2,255" where nobody knows what times count.
 
-    >>> moment(2255.0, "days"), moment(2255.0)
-    ('2,255 days', 'time 2,255')
+    >>> moment(2255.0, "days"), moment(1.0, "years"), moment(2255.0)
+    ('2,255 days', '1 year', 'time 2,255')
     """
-    return f"{written(time, 'time')} {unit}" if unit else f"time {written(time, 'time')}"
+    number = written(time, "time")
+    if not unit:
+        return f"time {number}"
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
 def in_years(time: float, unit: str) -> str:

@@ -37,7 +37,7 @@ COLUMNS = (
 )
 NOTE = (
     "Repair, recalibration and flexible correction are learnt from the audited patients in folds and measured on "
-    "patients not used for them; models trained more robustly are measured as they are. Gain: log likelihood per "
+    "patients not used for them; models trained otherwise are measured as they are. Gain: log likelihood per "
     "patient over the audited model. Intervals are of each number alone."
 )
 
@@ -73,7 +73,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
         if theirs is not None and other is not None:
             hazard = expected_of_frozen(*other, target, times).hazard
             gained = likelihood_gains(evidence.follow_up, target, theirs)
-            measured[f"robust training, {stop.name}"] = (hazard, gained - as_it_is)
+            kind = "plain" if stop.alpha == 1 else "robust"
+            measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
     rows = tuple(
         {"group": who, "remedy": name, "patients": int(inside.sum())}
         | Estimate.ratio(expected.events[inside].sum(), hazard[inside].sum(), level).named("ratio")
