@@ -66,6 +66,20 @@ def test_the_beam_keeps_the_most_promising_and_no_rule_twice():
             assert all(any(head < rule for head in kept) for rule in rules)
 
 
+def test_conditions_are_those_that_tell_patients_apart():
+    columns = {
+        # Nobody has the third level.
+        "sex": pd.Categorical(["f", "m", "m"], categories=["m", "f", "x"]),
+        "diabetes": pd.array(["yes", None, "yes"], dtype="string"),
+        "alike": 1.0,
+        7: [1.0, 2.0, 3.0],
+    }
+    table = CodedTable.from_table(readable_table(pd.DataFrame(columns), 3))
+    told = [str(table.rule((table.atom(place),))) for place in range(len(table.atoms))]
+    flags = ["sex is m", "sex is f", "diabetes is yes", "diabetes is missing"]
+    assert told == [*flags, "x4 <= 1", "x4 <= 2", "x4 > 1", "x4 > 2"]
+
+
 def test_a_table_without_any_condition_gives_no_rule():
     table = CodedTable.from_table(readable_table(np.ones((50, 2)), 50))
     assert len(table.atoms) == 0

@@ -270,6 +270,22 @@ def test_a_right_model_has_no_wrong_group(kind):
     assert found[0].status.startswith("No stable group of at least 50 patients has")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_rules": 0}, "max_rules must be a whole number, at least 1"),
+        ({"max_conditions": 1.5}, "max_conditions must be a whole number, at least 1"),
+        ({"n_folds": 3.5}, "n_folds must be a whole number"),
+        ({"n_bootstraps": -1}, "n_bootstraps must be a whole number, at least 0"),
+        ({"features": pd.DataFrame(index=range(400))}, "features must have columns that rules can speak"),
+    ],
+)
+def test_questions_without_an_answer_are_refused(options, message):
+    _, X, y = shifted(0.0, n=400)
+    with pytest.raises(ValueError, match=message):
+        worst_off(None, X, y, harm=np.ones(400), **options)
+
+
 def test_kinds_that_do_not_exist_or_need_a_model_are_refused():
     model, X, y = shifted(0.0, n=400)
     with pytest.raises(ValueError, match="kind must be one of"):

@@ -57,15 +57,16 @@ class CodedTable:
                 code = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
                 levels: tuple[Any, ...] = tuple(cuts.tolist())
             else:
-                levels = tuple(column.value_counts().index[:MOST_LEVELS])
+                # A Categorical counts levels too that nobody has.
+                counts = column.value_counts()
+                levels = tuple(counts.index[counts > 0][:MOST_LEVELS])
                 code = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
                 # A level too rare to be named in a rule still takes part in "is not".
                 code = np.where((code < 0) & column.notna().to_numpy(), len(levels), code)
             codes.append(code)
             values.append(levels)
             numeric.append(is_number)
-        names = tuple(str(name) for name in table.columns)
-        return cls(names, np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
+        return cls(tuple(table.columns), np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
 
     @property
     def n_codes(self) -> int:
@@ -77,10 +78,12 @@ class CodedTable:
         """Every condition a rule may hold, (A, 3): column, number of the comparison, code; in this order."""
         found: list[tuple[int, int, int]] = []
         for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
-            # A single level tells nobody apart; of two, "is not" one says no more than "is" the other.
-            kinds = range(2) if numeric else range(2, {0: 2, 1: 2, 2: 3}.get(len(values), 4))
+            missing = bool((self.codes[column] < 0).any())
+            # A single level tells nobody apart but those who have none; of two, "is not" one says no more than "is" the
+            # other.
+            kinds = range(2) if numeric else range(2, {0: 2, 1: 2 + missing, 2: 3}.get(len(values), 4))
             found += [(column, kind, code) for kind in kinds for code in range(len(values))]
-            if (self.codes[column] < 0).any():
+            if missing:
                 found.append((column, 4, 0))
         return np.array(found, dtype=np.int32).reshape(-1, 3)
 
@@ -135,6 +138,7 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     known = names is not None and len(names) == table.shape[1]
     others = names if known else [f"x{j + 1}" for j in range(table.shape[1])]
     table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
+    require(table.shape[1], "features", "have columns that rules can speak about", table.shape)
     if len(table) != n:
         raise ArgumentError(
             f"{Argument('features')}: the table has {len(table)} rows, but y has {n} patients."

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, require
+from drosurv.estimators.parameters import check_count
 from drosurv.inference import draw_folds
 from drosurv.insight.borne_harm import HarmFinder
 from drosurv.insight.coded_table import CodedTable, readable_table
@@ -109,6 +110,9 @@ def worst_off(
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
     require(0.5 < confidence < 1, "confidence", "lie between 0.5 and 1", confidence)
+    for name, count in (("max_rules", max_rules), ("max_conditions", max_conditions), ("n_folds", n_folds)):
+        check_count(name, count)
+    check_count("n_bootstraps", n_bootstraps, least=0)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ArgumentError(
             f"{len(target)} patients in {n_folds} folds cannot hold two groups of {Argument('min_group', min_group)}; "
