@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := $(VENV)/peers
+# Byte code is not made here, on one core and for all of torch, but where a module is first imported.
+PIP    := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 
@@ -10,9 +12,9 @@ export OMP_NUM_THREADS ?= 1
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
 
-# Types are checked on one core while tests begin on the others.
+# Types are checked and the peers installed on one core while tests begin on the others.
 test: $(VENV)/test-ready
-	$(MAKE) --jobs=2 lint tests
+	$(MAKE) --jobs=3 lint tests $(PEERS)/ready
 	$(MAKE) test-peers
 
 lint: $(VENV)/test-ready
@@ -43,18 +45,21 @@ dist: $(VENV)/test-ready
 	$(BIN)/python -c "from setuptools import build_meta; build_meta.build_sdist('dist'); build_meta.build_wheel('dist')"
 	@ls dist
 
-$(VENV)/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
 	touch $@
 
-$(VENV)/test-ready: $(VENV)/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
-	touch $@
+# On all cores. Made at import, it would turn other packages' syntax warnings into errors of the tests.
+$(VENV)/test-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable ".[test]"
+	-$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib
+	touch $(VENV)/installed $@
 
 $(VENV)/docs-ready: $(VENV)/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(PIP) --editable ".[docs]"
 	touch $@
 
 $(PEERS)/ready: $(VENV)/test-ready

@@ -32,34 +32,53 @@ def house(tmp_path_factory):
     return copy.parent
 
 
-def run(house, *arguments, folder=ROOT):
-    command = [sys.executable, *arguments]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={"PYTHONPATH": str(house), "PATH": "", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stdout.decode()[-3000:] + done.stderr.decode()[-3000:]
-    return done.stdout.decode()
-
-
-def test_the_contract_suites_find_the_model_and_it_trains_its_own_loss_to_the_maximum(house):
+@pytest.fixture(scope="module")
+def said(house, tmp_path_factory):
+    """What pytest says of the copy: its contract suites, and tests of this model alone. One process imports once."""
     suites = ["tests/estimators/test_every_estimator.py", "tests/persistence/test_saved_model.py"]
     suites += ["tests/estimators/test_trees.py", "tests/test_documents.py"]
     own = house / "test_weibull.py"
-    own.write_text(MAXIMUM)
-    wanted = "WeibullCox or has_every_estimator"
-    said = run(house, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", wanted, *suites, str(own))
-    # Fifteen properties, three of the file with each network, three with trees, the documents, and the maximum.
-    assert len(re.findall(r"^\.+", said, re.MULTILINE)[0]) >= 26
+    own.write_text(OWN)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-vv", "-k", "WeibullCox or has_every_estimator", *suites, str(own)],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(house), "PATH": "", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout + done.stderr
+
+
+def passed(said):
+    """Tests that passed, by what their names begin with."""
+    return re.findall(r"::(test_\w+).* PASSED", said)
+
+
+def test_the_contract_suites_find_the_model(said):
+    # Fifteen properties, three of the file with each network, three with trees, and the documents.
+    assert len([name for name in passed(said) if "WeibullCox" not in name]) >= 25, said[-3000:]
+    assert "failed" not in said.splitlines()[-1], said[-3000:]
+
+
+@pytest.mark.parametrize("name", ["maximum", "command_line", "reference"])
+def test_the_library_knows_it(said, name):
+    assert [found for found in passed(said) if found.startswith("test_WeibullCox") and name in found], said[
+        -3000:
+    ]
 
 
 # The maximum by another program: scipy on the log density of each event and log survival of each censored.
-MAXIMUM = """
+OWN = r"""
+import json
+import runpy
+from pathlib import Path
+
 import numpy as np
 from scipy.optimize import minimize
+from typer.testing import CliRunner
+
 import drosurv
+from drosurv.cli.app import app
 
 
 def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
@@ -82,46 +101,32 @@ def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
     expected = np.exp(-np.exp(X @ best[:2] + best[2])[:, None] * np.array([0.5, 1.0]) ** np.exp(best[3]))
     np.testing.assert_allclose(model.predict_survival_function(X, times=[0.5, 1.0]), expected, atol=2e-3)
     assert drosurv.WeibullCox in dict(drosurv.all_estimators()).values()
+
+
+def test_WeibullCox_is_fitted_tuned_and_audited_by_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = drosurv.datasets.make_hidden_minority(n_samples=300, random_state=0)
+    table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
+    table.to_csv("patients.csv", index=False)
+    target = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=60"]
+
+    def run(*words):
+        done = CliRunner().invoke(app, [*words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    fitted = json.loads(run("fit", *target, "--model", "weibull-cox", "-o", "model", "--json"))
+    assert fitted["estimator"] == "WeibullCox", fitted
+    grid = ["--grid", "lr=0.02,0.05", "--folds", "2"]
+    run("tune", *target, "--model", "WeibullCox", *grid, "-o", "tuned", "--table", "settings.csv")
+    settings = Path("settings.csv").read_text()
+    assert "0.02" in settings and "0.05" in settings, settings
+    audit = ["--groups", "membership", "--bootstrap", "0", "--no-rules", "-o", "report.json"]
+    run("audit", "model", "patients.csv", *audit)
+    assert "WeibullCox" in Path("report.json").read_text()
+
+
+def test_WeibullCox_is_in_the_docs_reference_without_a_line_of_its_own():
+    unnamed_models = runpy.run_path("docs/conf.py")["unnamed_models"]
+    assert "   ~drosurv.estimators.WeibullCox\n" in unnamed_models(Path("docs/api.rst").read_text())
 """
-
-
-def test_the_command_line_fits_tunes_and_audits_it(house, tmp_path):
-    code = """
-import json
-from pathlib import Path
-from typer.testing import CliRunner
-from drosurv import datasets
-from drosurv.cli.app import app
-
-data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
-table.to_csv("patients.csv", index=False)
-TARGET = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=60"]
-
-def drosurv(*words):
-    done = CliRunner().invoke(app, [*words])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-fitted = json.loads(drosurv("fit", *TARGET, "--model", "weibull-cox", "-o", "model", "--json"))
-assert fitted["estimator"] == "WeibullCox", fitted
-grid = ["--grid", "lr=0.02,0.05", "--folds", "2"]
-drosurv("tune", *TARGET, "--model", "WeibullCox", *grid, "-o", "tuned", "--table", "settings.csv")
-settings = Path("settings.csv").read_text()
-assert "0.02" in settings and "0.05" in settings, settings
-audit = ["--groups", "membership", "--bootstrap", "0", "--no-rules", "-o", "report.json"]
-drosurv("audit", "model", "patients.csv", *audit)
-assert "WeibullCox" in Path("report.json").read_text()
-"""
-    run(house, "-W", "ignore", "-c", code, folder=tmp_path)
-
-
-def test_the_docs_reference_has_it_without_a_line_of_its_own(house):
-    code = """
-import runpy
-from pathlib import Path
-unnamed_models = runpy.run_path("docs/conf.py")["unnamed_models"]
-reference = Path("docs/api.rst").read_text()
-print(unnamed_models(reference))
-"""
-    assert "   ~drosurv.estimators.WeibullCox\n" in run(house, "-c", code)

@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 import torch
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
@@ -121,6 +120,8 @@ def json_lists(value):
 
 @pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_skops_loads_what_its_user_trusts(network):
+    import skops.io  # Here, since it imports all of scikit-learn, which takes as long as all other imports.
+
     model = fitted(small(DROCox, network=network, solver="adam", random_state=3))
     data = skops.io.dumps(model)
     trusted = skops.io.get_untrusted_types(data=data)

@@ -4,7 +4,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -306,6 +305,8 @@ class TestInAPipeline:
         pd.testing.assert_frame_equal(loaded[0].describe(), model[0].describe())
 
     def test_joblib_skops_and_clone_work(self, patients, tmp_path):
+        import skops.io  # Here, since it imports all of scikit-learn.
+
         X, y = patients
         model = make_pipeline(TableEncoder(), CoxPH()).fit(X, y)
         joblib.dump(model, tmp_path / "model")
