@@ -21,7 +21,7 @@ that all hold at once (`differences_together`).
 **Which adjustment.** The gaps of one metric over several attributes are one family, as are the groups of
 which it is said that no model would serve them better. p-values of a family are adjusted by Holm's method;
 its intervals are taken at Bonferroni's level, so that all of them hold together (`judge_gaps`, `holm`,
-`shared_level`, `widening`).
+`widening`).
 
 **What goes beside what.** `judge_gaps` makes a :class:`Gap` with both: `p_value` with `low` and `high` is
 the gap on its own; `p_adjusted` with `low_adjusted` and `high_adjusted` allows for the family. Show one
@@ -33,15 +33,7 @@ that words and interval agree.
 served. A sentence about a gap is about groups that are large enough, with the interval and the test of these alone.
 """
 
-from drosurv.inference.bootstrap import (
-    Draws,
-    Interval,
-    Method,
-    Replicates,
-    bootstrap,
-    interval_of,
-    no_difference_p_value,
-)
+from drosurv.inference.bootstrap import Draws, Interval, Method, Replicates, bootstrap
 from drosurv.inference.comparison import (
     PairedComparison,
     compare_draws,
@@ -61,10 +53,9 @@ from drosurv.inference.gaps import (
     largest_gap,
     ratio_intervals,
 )
-from drosurv.inference.multiplicity import holm, is_beyond_chance, shared_level, widening
+from drosurv.inference.multiplicity import holm, is_beyond_chance, widening
 from drosurv.inference.permutation import (
     PermutationTest,
-    in_standard_errors,
     permutation_test,
     studentized_ratio,
 )
@@ -86,18 +77,14 @@ __all__ = [
     "draw_folds",
     "gap_intervals",
     "holm",
-    "in_standard_errors",
-    "interval_of",
     "is_beyond_chance",
     "judge_gaps",
     "largest_deviation",
     "largest_difference",
     "largest_gap",
-    "no_difference_p_value",
     "paired_comparison",
     "permutation_test",
     "ratio_intervals",
-    "shared_level",
     "studentized_ratio",
     "widening",
 ]
