@@ -7,7 +7,8 @@ import pytest
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import of_rows, seen_from_entry
-from drosurv.metrics import concordance_index
+from drosurv.metrics import FollowUp, concordance_index, likelihood_gain
+from drosurv.target import parse_target
 
 
 def patients(seed=0, n=240):
@@ -29,7 +30,7 @@ TRAIN, TEST = patients(0, 2000), patients(1)
 def test_entry_at_time_zero_is_no_entry():
     X, y, *_ = TEST
     model = CoxPH().fit(X, y)
-    plain = evaluate(model, X, y, y_train=y, n_bootstrap=0)
+    plain = evaluate(model, X, y, y_train=FollowUp.standing_in(parse_target(y)), n_bootstrap=0)
     late = evaluate(model, X, y, entry=np.zeros(len(X)), n_bootstrap=0)
     for metric in (
         "concordance_index",
@@ -175,10 +176,9 @@ def test_what_was_given_for_rows_is_that_of_the_patients_first_rows():
     assert np.isnan(labels[0])
     assert labels[1] == "a"
     followed = [(np.array([0, 1]), "first"), (np.array([2]), "second")]
-    given = Predictions([0.1, 0.2, 0.3], [[0.9]] * 3, [1.0], trained_on=followed, elsewhere=True)
+    given = Predictions([0.1, 0.2, 0.3], [[0.9]] * 3, [1.0], trained_on=followed)
     found = of_rows(given, np.array([2, 0]))
     assert found.risk == [0.3, 0.1]
-    assert found.elsewhere
     assert [(rows.tolist(), seen) for rows, seen in found.trained_on] == [([1], "first"), ([0], "second")]
 
 
@@ -202,3 +202,26 @@ def test_a_model_held_against_itself_keeps_all_of_its_gain(known):
     assert evaluate(model, X, y, reference=model, n_bootstrap=0, **given).value("share_of_gain") == 1.0
     plain = CoxPH().fit(X, y)
     assert evaluate(model, X, y, reference=plain, n_bootstrap=0, **given).value("share_of_gain") > 0
+
+
+@pytest.mark.parametrize("entry", [None, 0.3])
+def test_the_null_model_of_the_scored_patients_is_allowed_for(entry):
+    X, y, *_ = TEST
+    model, times = CoxPH().fit(X, y), np.unique(y["time"])
+    kept = y["time"] > (entry or 0.0)
+    y, curves = y[kept], model.predict_survival_function(X[kept], times=times)
+    if entry is None:
+        found = evaluate(Predictions(model.predict(X[kept]), curves, times), None, y, n_bootstrap=0)
+    else:
+        found = evaluate(model, X[kept], y, entry=np.full(len(y), entry), n_bootstrap=0)
+        before = model.predict_survival_function(X[kept], times=[entry])
+        later = times > entry
+        y, times, curves = (
+            Surv.from_arrays(y["event"], y["time"] - entry),
+            times[later] - entry,
+            curves[:, later] / before,
+        )
+    stands_in = FollowUp.standing_in(parse_target(y))
+    allowed, seen = (likelihood_gain(null, y, curves, times) for null in (stands_in, y))
+    assert found.value("likelihood_gain") == pytest.approx(allowed, abs=1e-9)
+    assert allowed > seen + 0.5 * 20 / len(y) - 1e-9

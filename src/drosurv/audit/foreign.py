@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
 from drosurv.insight.curves import PredictionGrid
+from drosurv.metrics import FollowUp
 from drosurv.presentation import counted, moment
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -102,9 +102,6 @@ def audit_predictions(
         target = parse_target(y)
         horizons = nearest_quartiles(target, said.times[said.times > 0])
         said = between_times(said, target, risk)
-    if y_train is None:
-        said = replace(said, elsewhere=True)
-        reference = replace(reference, elsewhere=True) if isinstance(reference, Predictions) else reference
     if features is None:
         missing.append("Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
@@ -116,7 +113,7 @@ def audit_predictions(
         Evidence(
             stops=(Stop(name, None, said),),
             y=y,
-            follow_up=y if y_train is None else y_train,
+            follow_up=FollowUp.standing_in(parse_target(y)) if y_train is None else y_train,
             sensitive_features=sensitive_features,
             reference=None if reference is None else (reference, None),
             reference_name=reference_name,

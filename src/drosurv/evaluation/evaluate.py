@@ -247,7 +247,7 @@ def prepare(
     if y_train is None:
         y_train = training_follow_up(model)
     if y_train is None:
-        y_train = FollowUp.parse(target)
+        y_train = FollowUp.standing_in(target)
         whose_follow_up = (
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )

@@ -125,7 +125,7 @@ def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) 
             "patients are judged from their entry on: times count from there, predictions are conditional on no event "
             "before it, and censoring weights and the null model come from the scored patients."
         )
-    follow_up = FollowUp.parse(target if follow_up is None else of_any_cause(follow_up))
+    follow_up = FollowUp.standing_in(target) if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
     at = parse_horizons(horizons, follow_up)
     times = np.unique(np.concatenate([[0.0], curve_times(target.time), at]))
     return TimeScale(target, since, follow_up, times, middle(at), tuple(notes))

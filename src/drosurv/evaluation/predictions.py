@@ -40,9 +40,6 @@ class Predictions:
     trained_on : sequence of pairs, optional
         Where several models predict, each some rows of `survival`: those rows, and the target or follow-up of the
         patients that their model was trained on.
-    elsewhere : bool
-        Whether the model was trained on patients of whom nothing is known here, so that what no model would predict
-        is learnt from the predicted patients themselves.
 
     Examples
     --------
@@ -56,7 +53,6 @@ class Predictions:
     survival: Any = None
     times: Any = None
     trained_on: Sequence[tuple[IntArray, Any]] | None = None
-    elsewhere: bool = False
 
     def __post_init__(self) -> None:
         """Refuse predictions that say nothing."""
@@ -200,8 +196,7 @@ def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: 
     would know the patients whom a model has not seen, and in intervals of few events that alone would beat it.
     """
     if not isinstance(model, Predictions) or model.trained_on is None:
-        own_null = isinstance(model, Predictions) and model.elsewhere
-        return likelihood_gains(follow_up, target, curves, own_null=own_null)
+        return likelihood_gains(follow_up, target, curves)
     gains = np.empty(len(target))
     for rows, trained_on in model.trained_on:
         gains[rows] = likelihood_gains(trained_on, target.take(rows), take(model.survival, rows), model.times)

@@ -62,7 +62,7 @@ def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
     """The training patients' follow-up: as given, else as the model keeps it, else that of the patients judged."""
     if y_train is None:
         y_train = training_follow_up(model)
-    return FollowUp.parse(target if y_train is None else y_train)
+    return FollowUp.standing_in(target) if y_train is None else FollowUp.parse(y_train)
 
 
 @dataclass(frozen=True, eq=False)

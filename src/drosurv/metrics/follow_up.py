@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,20 @@ class FollowUp:
     Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can carry what
     censoring weights and the null model need without carrying its patients: the distinct training times (m,),
     ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
-    by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,).
+    by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
+    patients themselves, because nothing is known of those that the model was trained on.
     """
 
     times: FloatArray
     censoring: FloatArray
     survival: FloatArray
     event_percentiles: FloatArray
+    stands_in: bool = False
+
+    @classmethod
+    def standing_in(cls, target: Target) -> FollowUp:
+        """That of the scored patients, for the training patients'."""
+        return replace(cls.of(target), stands_in=True)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:

@@ -108,7 +108,6 @@ def likelihood_gains(
     n_intervals: int = 20,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
-    own_null: bool = False,
 ) -> FloatArray:
     r"""Each patient's full log likelihood under the model, less that under the null model, (n,).
 
@@ -128,7 +127,8 @@ def likelihood_gains(
     Parameters
     ----------
     y_train : structured array or FollowUp
-        Training targets, for the null model and the intervals.
+        Training targets, for the null model and the intervals. Where the scored patients stand in for them
+        (:meth:`FollowUp.standing_in`), what the null model gains by having seen them is taken back.
     y_test, survival, times
         Target and predicted curves of the scored patients, as in :func:`integrated_brier_score`.
     n_intervals : int
@@ -139,10 +139,6 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive where the model gave 0 would cost
         infinitely.
-    own_null : bool
-        Whether `y_train` are the scored patients themselves, while the model was trained on others. The null model
-        has then seen what it is scored on, by which it gains half a unit of log likelihood per interval: enough to
-        make the very truth look harmful. That half is shared out among the interval's events and taken back.
 
     Examples
     --------
@@ -186,8 +182,9 @@ def likelihood_gains(
     log_ratio = np.log(np.maximum((end - start) / length, smallest)) - np.log(
         np.maximum((null_end - null_start) / length, smallest)
     )
-    if own_null:
-        # Of d events with mean m, E[d log(d / m)] is about 1/2.
+    if follow_up.stands_in:
+        # Having seen what it is scored on, the null model gains half a unit of log likelihood per interval: of d events
+        # with mean m, E[d log(d / m)] is about 1/2. That would make the very truth look harmful; the events share it.
         log_ratio += 0.5 / np.maximum(np.bincount(right, target.event, len(edges))[right], 1.0)
     gains: FloatArray = null_own - own + target.event * log_ratio
     return gains
