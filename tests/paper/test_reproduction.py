@@ -42,6 +42,12 @@ def flc_alone(monkeypatch):
     monkeypatch.setattr(reproduction, "load_dataset", offline)
 
 
+@pytest.fixture
+def made_up(monkeypatch, result):
+    """Results at once, where it does not matter what they are."""
+    monkeypatch.setattr(reproduction, "evaluate_unit", lambda unit, seer_file: result(unit))
+
+
 def test_a_second_run_computes_only_what_is_new(run, tmp_path):
     first = run()
     assert (first.outcome.computed, first.outcome.reused, first.complete) == (1, 0, True)
@@ -53,7 +59,7 @@ def test_a_second_run_computes_only_what_is_new(run, tmp_path):
     ]
 
 
-def test_a_changed_setting_never_reuses_a_stale_result(run):
+def test_a_changed_setting_never_reuses_a_stale_result(run, made_up):
     before = run()
     for change in ({"max_iter": 3}, {"bootstrap": 3}, {"initial_seed": 2}, {"convention": "paper"}):
         changed = run(protocol=replace(FAST, **change))
@@ -61,7 +67,7 @@ def test_a_changed_setting_never_reuses_a_stale_result(run):
     assert run().outcome.reused == before.outcome.computed
 
 
-def test_tables_comparison_and_the_document_are_written_where_asked(run, tmp_path):
+def test_tables_comparison_and_the_document_are_written_where_asked(run, made_up, tmp_path):
     found = run(document=tmp_path / "docs" / "made.md")
     names = {path.name for path in found.files}
     assert {"flc-age-ci.md", "flc-age-comparison.csv", "agreement.tex", "characteristics.md"} <= names
@@ -78,7 +84,7 @@ def test_tables_comparison_and_the_document_are_written_where_asked(run, tmp_pat
     assert str(tmp_path) not in text
 
 
-def test_what_depends_on_no_choice_is_computed_once(run, flc_alone, tmp_path, monkeypatch):
+def test_what_depends_on_no_choice_is_computed_once(run, flc_alone, made_up, tmp_path, monkeypatch):
     calls = []
 
     def counted(name, compute):
@@ -93,7 +99,7 @@ def test_what_depends_on_no_choice_is_computed_once(run, flc_alone, tmp_path, mo
     assert figures[0].read_bytes() == figures[1].read_bytes()
 
 
-def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, flc_alone):
+def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, flc_alone, made_up):
     found = run(only=("flc-age", "support-gender"))
     assert found.unavailable == {"support": "no network"}
     assert not found.complete

@@ -36,33 +36,34 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     the test set, in the printed unit, with ``low`` and ``high`` for CI, ``nearest_difference_in_sds``,
     ``published_mean``, and of the row ``misaligned_brier_score`` and ``published_brier_score``.
     """
-    names, scales = list(_SCALE), list(_SCALE.values())
-    shown = grid.loc[grid["part"] == "test"]
-    row_of = ["experiment", "dataset", "attribute", "method"]
+    names = list(_SCALE)
+    settings = grid.loc[grid["part"] == "test"].groupby(["dataset", "attribute", "method", "candidate"])
+    # A setting that diverged in one repeat is not judged by the others.
+    complete = settings[names].count().eq(settings.size(), axis="index")
+    means = settings[names].mean().where(complete).mul(list(_SCALE.values())).dropna()
+    parameters = settings[list(PARAMETERS)].first()
+    others = settings[[*_INTERVAL.values(), "misaligned_brier_score"]].mean()
     rows: list[pd.DataFrame] = []
+    row_of = ["experiment", "dataset", "attribute", "method"]
     for (experiment, dataset, attribute, method), cells in published.groupby(row_of, sort=False):
-        cohort = shown.loc[(shown["dataset"] == dataset) & (shown["attribute"] == attribute)]
         theirs = cells.set_index("metric")
         stands_for = AS_PUBLISHED.get(str(method))
         for trained in (method, *([stands_for.name] if stands_for else [])):
-            settings = cohort.loc[cohort["method"] == trained].groupby("candidate")
-            # A setting that diverged in one repeat is not judged by the others.
-            complete = settings[names].count().eq(settings.size(), axis="index")
-            means = settings[names].mean().where(complete).mul(scales).dropna()
-            if means.empty:
+            if (dataset, attribute, trained) not in means.index:
                 continue
-            z = (means - theirs.loc[names, "mean"]) / theirs.loc[names, "sd"]
+            own = means.loc[dataset, attribute, trained]
+            z = (own - theirs.loc[names, "mean"]) / theirs.loc[names, "sd"]
             ranked = pd.DataFrame({"near": -(z.abs() <= AGREEMENT).sum(axis=1), "far": z.abs().max(axis=1)})
             best = ranked.sort_values(["near", "far"], kind="stable").index[0]
-            others = settings[[*_INTERVAL.values(), "misaligned_brier_score"]].mean().loc[best]
-            found = pd.DataFrame({"nearest_mean": means.loc[best], "nearest_difference_in_sds": z.loc[best]})
+            known = others.loc[dataset, attribute, trained, best]
+            found = pd.DataFrame({"nearest_mean": own.loc[best], "nearest_difference_in_sds": z.loc[best]})
             found["published_mean"] = theirs.loc[names, "mean"]
             for end, column in _INTERVAL.items():
-                found.loc["concordance_imparity", end] = _SCALE["concordance_imparity"] * others[column]
+                found.loc["concordance_imparity", end] = _SCALE["concordance_imparity"] * known[column]
             of_row = {
                 **{"experiment": experiment, "method": method, "trained": trained},
-                **settings[list(PARAMETERS)].first().loc[best],
-                "misaligned_brier_score": others["misaligned_brier_score"],
+                **parameters.loc[dataset, attribute, trained, best],
+                "misaligned_brier_score": known["misaligned_brier_score"],
                 "published_brier_score": theirs.loc["integrated_brier_score", "mean"],
             }
             rows.append(found.rename_axis("metric").reset_index().assign(**of_row))
