@@ -1,12 +1,11 @@
 """Penalised baselines: one training run on FLC with each penalty, on one thread and on a GPU."""
 
-import numpy as np
 import torch
 
 from bench.clock import best
 from bench.data import flc
-from bench.memory import UNKNOWN, peak_above_data
-from bench.rows import Row, missing, within
+from bench.memory import linear_memory
+from bench.rows import missing, within
 from drosurv import RegularizedCox
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids
@@ -42,7 +41,8 @@ def rows():
     for name in ("keya_individual", "rp_individual"):
         for network in ("linear", "mlp"):
             yield from gpu_rows(name, network)
-        yield memory_row(name)
+        # Distances of all pairs would be 26 GB at the larger size.
+        yield linear_memory(PART, name, "penalised", name, MEMORY_SIZES, d=10)
 
 
 def batched_note(name):
@@ -77,22 +77,3 @@ def gpu_rows(name, network):
     many = best(lambda: fit_grids(grids, samples), 2)
     count = sum(map(len, grids))
     yield within(PART, batched, many.wall / count, GPU_BATCHED_LIMIT, f"{many.wall:.1f} s in all")
-
-
-def memory_row(name):
-    """Memory above the data at two sizes; n x n distances would be 26 GB at the larger."""
-    what = f"{name}, memory, n = {MEMORY_SIZES[0]:,} to {MEMORY_SIZES[1]:,}"
-    target = "linear in n plus one tile"
-    peaks = [peak_above_data("penalised", n, 10, name) for n in MEMORY_SIZES]
-    if None in peaks:
-        return missing(PART, what, target, UNKNOWN)
-    growth = np.divide(*peaks[::-1]) / np.divide(*MEMORY_SIZES[::-1])
-    return Row(
-        PART,
-        what,
-        target,
-        f"{peaks[0] / 1e6:.0f} MB to {peaks[1] / 1e6:.0f} MB",
-        bool(growth <= 1.1),
-        "",
-        {f"bytes_{n}": peak for n, peak in zip(MEMORY_SIZES, peaks, strict=True)},
-    )

@@ -5,9 +5,8 @@ import numpy as np
 from drosurv import CoxPH, Surv, repair
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.baseline import HeldStepFunction
-from studies.gains import patient_gains
 from studies.repair_data import normal, skewed
-from studies.repair_scores import found_by
+from studies.repair_scores import measured
 
 
 def frozen(setting, seed):
@@ -22,18 +21,12 @@ def frozen(setting, seed):
         )
         inside = (test.sensitive_features["membership"] == "minority").to_numpy()
         model = CoxPH().fit(there.X, there.y)
-        repaired = repair(model, here.X, here.y, frozen=True, random_state=seed)
-        rows = []
-        for name, one in {
+        models = {
             "as it came": model,
-            "repaired": repaired,
+            "repaired": repair(model, here.X, here.y, frozen=True, random_state=seed),
             "Cox fitted here": CoxPH().fit(here.X, here.y),
-        }.items():
-            gains = patient_gains(one, here.y, test.X, test.y)
-            row = {"method": name, "overall": gains.mean()}
-            row |= {"minority": gains[inside].mean(), "rest": gains[~inside].mean()} if share else {}
-            rows.append(row | found_by(one, test, inside))
-        return rows
+        }
+        return [measured(name, one, here.y, test, inside) for name, one in models.items()]
     n = 600
     X = skewed(rng, n) if seed % 2 else normal(rng, n)
     z = (X - X.mean()) / X.std()

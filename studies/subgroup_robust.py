@@ -117,25 +117,30 @@ def with_own_effects(part, train):
 
 def compared(train, test, rows, unit):
     """c-index and likelihood gain of every method, for each named set of rows, and every patient's gain."""
-    from drosurv.metrics import concordance_index
-
     out, gains = {}, {}
     for name, (fit, read) in methods(unit.get("minority", 1) > 0, unit["forest"]).items():
         began = time.process_time()
         model = fit(read(train, train), unit["seed"])
         seconds = time.process_time() - began
-        X = read(test, train).X
-        risk, gains[name] = model.predict(X), patient_gains(model, train.y, X, test.y)
-        out[name] = {
-            label: {
-                "c": concordance_index(test.y[inside], risk[inside]),
-                "gain": float(gains[name][inside].mean()),
-                "n": int(inside.sum()),
-                "fit_seconds": seconds,
-            }
-            for label, inside in rows.items()
-        }
+        found, gains[name] = measured(model, train, read(test, train), rows)
+        out[name] = {label: {**values, "fit_seconds": seconds} for label, values in found.items()}
     return out, gains
+
+
+def measured(model, train, test, rows):
+    """c-index and likelihood gain of a model for each named set of rows, and every patient's gain."""
+    from drosurv.metrics import concordance_index
+
+    risk, gains = model.predict(test.X), patient_gains(model, train.y, test.X, test.y)
+    found = {
+        label: {
+            "c": concordance_index(test.y[inside], risk[inside]),
+            "gain": float(gains[inside].mean()),
+            "n": int(inside.sum()),
+        }
+        for label, inside in rows.items()
+    }
+    return found, gains
 
 
 def made_part(made):
@@ -192,32 +197,23 @@ def run_real(unit):
         for label in sorted(test.attributes[attribute].unique()):
             rows[f"{attribute} {label}"] = (test.attributes[attribute] == label).to_numpy()
     out, gains = compared(train, test, rows, unit)
-    for name, measured in out.items():
-        measured["worst 15 %"] = worst_found(test.X, gains[name], unit["seed"])
+    for name, found in out.items():
+        found["worst 15 %"] = worst_found(test.X, gains[name], unit["seed"])
     return out
 
 
 def run_setting(unit):
     from drosurv import SubgroupRobustCox
     from drosurv.datasets import make_hidden_minority
-    from drosurv.metrics import concordance_index
 
     train, test, rows = synthetic({**BASE, "n": unit["n"]}, unit["seed"])
     model = SubgroupRobustCox(**{name: unit[name] for name in CHOICE if name != "n"}, random_state=0)
     model.fit(train.X, train.y)
-    risk, gains = model.predict(test.X), patient_gains(model, train.y, test.X, test.y)
-    measured = {
-        label: {
-            "c": concordance_index(test.y[inside], risk[inside]),
-            "gain": float(gains[inside].mean()),
-            "n": int(inside.sum()),
-        }
-        for label, inside in rows.items()
-    }
+    found, _ = measured(model, train, test, rows)
     # What somebody who does not know the group can see: half as many patients again, and the worst found there.
     seen = made_part(make_hidden_minority(n_samples=N_TEST // 2, random_state=2000 + unit["seed"]))
-    measured["held out"] = worst_found(seen.X, patient_gains(model, train.y, seen.X, seen.y), unit["seed"])
-    return {"SubgroupRobustCox": measured}
+    found["held out"] = worst_found(seen.X, patient_gains(model, train.y, seen.X, seen.y), unit["seed"])
+    return {"SubgroupRobustCox": found}
 
 
 def run_rules(unit):
