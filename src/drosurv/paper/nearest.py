@@ -41,29 +41,30 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     # A setting that diverged in one repeat is not judged by the others.
     complete = settings[names].count().eq(settings.size(), axis="index")
     means = settings[names].mean().where(complete).mul(list(_SCALE.values())).dropna()
-    parameters = settings[list(PARAMETERS)].first()
     others = settings[[*_INTERVAL.values(), "misaligned_brier_score"]].mean()
+    known = means.join(settings[list(PARAMETERS)].first()).join(others).reset_index()
+    by_method = dict(list(known.groupby(["dataset", "attribute", "method"])))
     rows: list[pd.DataFrame] = []
     row_of = ["experiment", "dataset", "attribute", "method"]
     for (experiment, dataset, attribute, method), cells in published.groupby(row_of, sort=False):
         theirs = cells.set_index("metric")
         stands_for = AS_PUBLISHED.get(str(method))
         for trained in (method, *([stands_for.name] if stands_for else [])):
-            if (dataset, attribute, trained) not in means.index:
+            own = by_method.get((dataset, attribute, trained))
+            if own is None:
                 continue
-            own = means.loc[dataset, attribute, trained]
-            z = (own - theirs.loc[names, "mean"]) / theirs.loc[names, "sd"]
+            z = (own[names] - theirs.loc[names, "mean"]) / theirs.loc[names, "sd"]
             ranked = pd.DataFrame({"near": -(z.abs() <= AGREEMENT).sum(axis=1), "far": z.abs().max(axis=1)})
             best = ranked.sort_values(["near", "far"], kind="stable").index[0]
-            known = others.loc[dataset, attribute, trained, best]
-            found = pd.DataFrame({"nearest_mean": own.loc[best], "nearest_difference_in_sds": z.loc[best]})
+            row = own.loc[best]
+            found = pd.DataFrame({"nearest_mean": row[names], "nearest_difference_in_sds": z.loc[best]})
             found["published_mean"] = theirs.loc[names, "mean"]
             for end, column in _INTERVAL.items():
-                found.loc["concordance_imparity", end] = _SCALE["concordance_imparity"] * known[column]
+                found.loc["concordance_imparity", end] = _SCALE["concordance_imparity"] * row[column]
             of_row = {
                 **{"experiment": experiment, "method": method, "trained": trained},
-                **parameters.loc[dataset, attribute, trained, best],
-                "misaligned_brier_score": known["misaligned_brier_score"],
+                **row[list(PARAMETERS)],
+                "misaligned_brier_score": row["misaligned_brier_score"],
                 "published_brier_score": theirs.loc["integrated_brier_score", "mean"],
             }
             rows.append(found.rename_axis("metric").reset_index().assign(**of_row))
