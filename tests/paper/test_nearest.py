@@ -47,6 +47,8 @@ def test_the_setting_that_gives_the_row_on_the_test_set_is_found(grid, published
     cox = found.loc[found["method"] == "cox"]
     assert set(cox["lr"]) == {0.001}
     assert "integrated_brier_score" not in set(cox["metric"])
+    numbers = found.drop(columns=["experiment", "method", "trained", "metric"])
+    assert set(numbers.dtypes.map(str)) == {"float64"}
     stored = cox["metric"] != "average_disparity"
     np.testing.assert_allclose(cox.loc[stored, "nearest_difference_in_sds"], 0, atol=1e-6)
     printed = published.set_index(["method", "metric"])["mean"]["cox", "concordance_imparity"]

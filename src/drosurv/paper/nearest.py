@@ -42,8 +42,8 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     complete = settings[names].count().eq(settings.size(), axis="index")
     means = settings[names].mean().where(complete).mul(list(_SCALE.values())).dropna()
     others = settings[[*_INTERVAL.values(), "misaligned_brier_score"]].mean()
-    known = means.join(settings[list(PARAMETERS)].first()).join(others).reset_index()
-    by_method = dict(list(known.groupby(["dataset", "attribute", "method"])))
+    known = means.join(settings[list(PARAMETERS)].first()).join(others)
+    by_method = dict(list(known.groupby(level=["dataset", "attribute", "method"])))
     rows: list[pd.DataFrame] = []
     row_of = ["experiment", "dataset", "attribute", "method"]
     for (experiment, dataset, attribute, method), cells in published.groupby(row_of, sort=False):
