@@ -90,7 +90,7 @@ def parse_groups(
 
 
 def in_pandas(labels: Any) -> Any:
-    """Labels of another data frame library, such as polars, as pandas holds them; anything else unchanged."""
+    """A table or labels of another data frame library, such as polars, as pandas holds them; else unchanged."""
     import pandas as pd
 
     if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(

@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sksurv.datasets import load_gbsg2
 
-from drosurv import CoxPH, DeepHit, DROCox, SubgroupRobustCox
+from drosurv import CoxPH, DeepHit, DROCox, RepairedCox, SubgroupRobustCox, evaluate
 from drosurv.persistence import load, save
 from drosurv.tables import TableEncoder
 
@@ -36,6 +36,31 @@ def test_it_is_what_the_encoder_in_a_pipeline_gives(messy, model):
     assert isinstance(model.predict(X), np.ndarray)
     assert model.feature_names_in_.tolist() == expected[0].get_feature_names_out().tolist()
     assert "horTh=yes" in model.feature_names_in_
+
+
+class OtherFrame:
+    """A table as polars has it: not of pandas, its columns lists of Python's own values, None where one is missing."""
+
+    def __init__(self, frame):
+        self.columns, self.shape = list(frame.columns), frame.shape
+        self._held = frame.astype(object).where(frame.notna(), None)
+
+    def __len__(self):
+        return len(self._held)
+
+    def __getitem__(self, name):
+        return self._held[name]
+
+
+def test_a_table_of_another_library_is_read_as_that_of_pandas(messy):
+    X, y = messy
+    model, other = CoxPH().fit(X, y), CoxPH().fit(OtherFrame(X), y)
+    assert other.feature_names_in_.tolist() == model.feature_names_in_.tolist()
+    np.testing.assert_array_equal(other.predict(OtherFrame(X)), model.predict(X))
+    repaired, expected = (RepairedCox(random_state=0).fit(table, y) for table in (OtherFrame(X), X))
+    assert repaired.in_words() == expected.in_words()
+    measured, known = (evaluate(model, table, y, n_bootstrap=0) for table in (OtherFrame(X), X))
+    assert measured.to_frame().equals(known.to_frame())
 
 
 def test_new_patients_may_come_in_other_columns_and_with_other_gaps(messy):

@@ -6,7 +6,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored
 
@@ -15,6 +15,7 @@ from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, Regulari
 from drosurv.evaluation import SmallGroupWarning
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics import concordance_imparity, integrated_brier_score
+from drosurv.tables import TableEncoder
 from drosurv.tuning import (
     AccuracyBudget,
     BestScore,
@@ -103,6 +104,19 @@ def test_the_choice_is_the_rules_and_is_trained_on_everybody(search, adam, data)
         ours, theirs = (getattr(model, name)(data.X, times=times) for model in (search, again))
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
     assert search.score(data.X, data.y) == pytest.approx(again.score(data.X, data.y))
+
+
+def test_a_table_of_text_is_what_its_encoder_in_a_pipeline_gives(data, groups):
+    X = data.X.assign(side=groups["side"])
+    models = DROCox(), make_pipeline(TableEncoder(standardize=False), DROCox())
+    ours, theirs = (
+        GridSearch(model, {"alpha": [0.5]}, cv=2, random_state=0, min_group=20).fit(
+            X, data.y, sensitive_features=groups["side"]
+        )
+        for model in models
+    )
+    pd.testing.assert_frame_equal(ours.results_, theirs.results_)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X))
 
 
 def test_of_several_attributes_the_one_with_the_largest_disparity_counts(search):

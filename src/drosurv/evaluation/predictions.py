@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.tensors import is_tensor
+from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -236,6 +237,7 @@ def prepared(model: Any, X: Any) -> Any:
 
 def take(X: Any, rows: Any) -> Any:
     """Rows of an array or table; of a tensor, where it lies."""
+    X = in_pandas(X)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if is_tensor(X) else np.asarray(X)[rows]

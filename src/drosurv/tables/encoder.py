@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError, require, warn_caller
+from drosurv.groups import in_pandas
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
     CategoryColumn,
@@ -101,6 +102,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Event and time; columns of a DataFrame that give them away are warned about.
         """
         require(self.unseen in UNSEEN, "unseen", f"be one of {UNSEEN}", self.unseen)
+        X = in_pandas(X)
         frame = _as_frame(X)
         require_columns(frame, self.categorical, "categorical")
         require_columns(frame, self.drop, "drop")
@@ -241,6 +243,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _known(self, X: Any) -> pd.DataFrame:
         """A table to transform, with every column that is needed."""
+        X = in_pandas(X)
         frame = _as_frame(X)
         if isinstance(X, pd.DataFrame):
             require_columns(frame, self.used_, "feature")
@@ -268,6 +271,7 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
     with the model and kept as its ``encoder_``; its numbers stay in their own units. Everything else is unchanged,
     and a model that is fitted again loses its old encoder.
     """
+    X = in_pandas(X)
     if isinstance(X, np.ma.MaskedArray):
         raise ArgumentError(
             f"{Argument('X')} is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "

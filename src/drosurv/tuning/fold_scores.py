@@ -19,6 +19,7 @@ from drosurv.evaluation.engine import Key
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.inference import Number
 from drosurv.standardise import standardise
+from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray
 from drosurv.tuning.folds import Fold
 from drosurv.tuning.held_out import HeldOut, interval_columns
@@ -76,7 +77,9 @@ class Trials:
         groups = [None if self.sensitive_features is None else self.sensitive_features.iloc[r] for r in fold]
         sample = Sample(X, self.y[train], sensitive_features=groups[0])
         (errors,) = fit_grids([estimators], [sample])
-        _, features = standardise(np.asarray(X, dtype=np.float64), np.asarray(X_held, dtype=np.float64))
+        # A table of text or gaps as the numbers that the estimators made of it.
+        entered = [np.asarray(enter(estimators[0], part), dtype=np.float64) for part in (X, X_held)]
+        _, features = standardise(*entered)
         held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
         out = []
         for estimator, error in zip(estimators, errors, strict=True):
