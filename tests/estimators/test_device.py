@@ -7,10 +7,9 @@ import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.device import JoinedParameters, resolve_device, worth_moving, worth_solving_there
+from drosurv.estimators.device import resolve_device, worth_moving, worth_solving_there
 from drosurv.estimators.fitting import _device
 from drosurv.estimators.grid import Sample, fit_grid, fit_grids, fit_together
-from drosurv.networks import ModuleBatch, mlp
 from drosurv.solvers.replay import Replay
 from drosurv.target import Surv
 
@@ -127,23 +126,6 @@ def test_training_sets_of_two_sizes_are_named():
     ]
     with pytest.raises(ValueError, match=r"one shape, got \[\(100, 5\), \(120, 5\)\]"):
         fit_together(models, trainings)
-
-
-@pytest.mark.parametrize("models", [1, 3])
-def test_joined_parameters_are_the_networks_own(models):
-    X = np.random.default_rng(0).standard_normal((20, 4))
-    modules = [mlp(4, (3, 2)) for _ in range(models)]
-    apart, network = ModuleBatch(modules, X, "cpu"), ModuleBatch(modules, X, "cpu")
-    joined = JoinedParameters(network)
-    assert torch.equal(joined.scores(), apart.scores())
-    (gradient,) = joined.pullback(torch.ones(models, 20))
-    parts = [g.reshape(models, -1) for g in apart.pullback(torch.ones(models, 20))]
-    torch.testing.assert_close(gradient, torch.cat(parts, dim=1), rtol=0.0, atol=0.0)
-    joined.parameters[0] -= 0.1
-    for p in apart.parameters:
-        p -= 0.1
-    assert torch.equal(joined.scores(), apart.scores())
-    assert [p.shape for p in network.parameters] == [p.shape for p in apart.parameters]
 
 
 def test_a_models_module_rests_on_the_processor_after_training():

@@ -89,9 +89,29 @@ def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
 
     network = ModuleBatch([Partly()], np.ones((5, 3)))
     network.scores()
-    gradients = dict(zip(network.names, network.pullback(np.ones((1, 5))), strict=True))
+    gradients = network.by_name(network.pullback(np.ones((1, 5)))[0])
     assert (gradients["unused.weight"] == 0).all()
     assert (gradients["used.weight"] != 0).all()
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_the_one_tensor_that_is_trained_holds_the_modules_own_parameters(models):
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    modules = [build(lambda d: mlp(d, (3, 2)), 4, seed) for seed in range(models)]
+    network = ModuleBatch(modules, X, "cpu")
+    (parameters,), scores = network.parameters, network.scores()
+    gradients = network.by_name(network.pullback(torch.ones(models, 20))[0])
+    apart = []
+    for b, module in enumerate(modules):
+        own = module(torch.tensor(X, dtype=torch.float32))[:, 0]
+        torch.testing.assert_close(scores[b], own.detach())
+        names, given = zip(*module.named_parameters(), strict=True)
+        for name, gradient in zip(names, torch.autograd.grad(own.sum(), given), strict=True):
+            torch.testing.assert_close(gradients[name][b], gradient)
+        apart.append(torch.nn.utils.parameters_to_vector(given).detach())
+    assert torch.equal(parameters, torch.stack(apart))
+    parameters -= 0.1
+    assert not torch.equal(network.scores(), scores)
 
 
 def test_parameters_that_ask_for_no_gradient_stay_as_they_are():
@@ -106,7 +126,7 @@ def test_parameters_that_ask_for_no_gradient_stay_as_they_are():
     network = ModuleBatch(modules, X)
     # Each module keeps its own.
     np.testing.assert_allclose(network.scores(), [module_scores(m, X) for m in modules], rtol=1e-5, atol=1e-6)
-    assert network.names == ["2.weight", "2.bias"]
+    assert list(network.by_name(network.parameters[0])) == ["2.weight", "2.bias"]
     for parameter in network.parameters:
         parameter += 1.0
     for module, kept in zip(network.trained(), before, strict=True):

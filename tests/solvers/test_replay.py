@@ -130,7 +130,9 @@ def test_a_watch_on_tensors_is_the_watch_on_arrays():
         watch = Watch(network.take(held), watching, patience=5)
         history = adam(network.take(rows), training, np.array([0.05, 0.1]), 60, on_step=watch.look)
         watch.restore()
-        found.append((watch.best, watch.best_pass, network.parameters[0].numpy(), history))
+        # The last bias moves no loss: rounding moves it.
+        weights = network.parameters[0][:, :-1].numpy()
+        found.append((watch.best, watch.best_pass, weights, history))
     for there, here in zip(found[1], found[0], strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
     assert found[0][3].shape[1] < 60

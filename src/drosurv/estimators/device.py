@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +19,7 @@ from drosurv.estimators.training import Training
 from drosurv.networks import DeviceLinear, ModuleBatch, coefficients
 from drosurv.solvers import TorchCriterion
 from drosurv.solvers.arrays import in_numpy
-from drosurv.target import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from drosurv.target import FloatArray
 
 
 def check_device(device: Any) -> None:
@@ -116,58 +112,6 @@ def resolve_device(device: str, worthwhile: bool) -> str:
     return device
 
 
-class JoinedParameters:
-    """A network whose parameters are parts of one tensor: a solver then takes one step instead of one for each.
-
-    On an accelerator those steps are many small launches, which take longer than their arithmetic. The network's
-    parameters are replaced by views of the joined one, (B, P) for B models.
-    """
-
-    def __init__(self, network: ModuleBatch) -> None:
-        import torch
-
-        apart = network.parameters
-        joined = _joined(apart)
-        parts = torch.split(joined, [p[0].numel() for p in apart], dim=1)
-        network.parameters = [part.view(p.shape) for part, p in zip(parts, apart, strict=True)]
-        self.network, self.parameters = network, [joined]
-
-    @property
-    def recordable(self) -> bool:
-        """Whether a solver may record its steps."""
-        return self.network.recordable
-
-    def scores(self) -> Tensor:
-        """Scores (B, n) at the current parameters."""
-        scores: Tensor = self.network.scores()
-        return scores
-
-    def pullback(self, gradient: Tensor) -> list[Tensor]:
-        """Gradient in the joined parameters, given that in the last scores (B, n)."""
-        return [_joined(self.network.pullback(gradient))]
-
-    def evaluated(self) -> Tensor:
-        """Scores (B, n) as they are outside of training."""
-        scores: Tensor = self.network.evaluated()
-        return scores
-
-    def take(self, rows: IntArray) -> JoinedParameters:
-        """The same models on fewer patients, sharing the parameters."""
-        part = copy.copy(self)
-        part.network = self.network.take(rows)
-        return part
-
-    def trained(self) -> list[Any]:
-        """The modules with their current parameters, on the processor."""
-        return self.network.trained()
-
-
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    import torch
-
-    return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
-
-
 def train_on_device(
     recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule, device: str
 ) -> list[tuple[list[Solved], FloatArray]]:
@@ -204,7 +148,7 @@ def train_on_device(
 
 def device_network(
     trainings: Sequence[Training], schedule: Schedule, device: str
-) -> DeviceLinear | JoinedParameters:
+) -> DeviceLinear | ModuleBatch:
     """The models of all training sets; those of one set have the same features."""
     assert schedule.module is not None, "Adam trains a network"
     (_, d), settings, seed = trainings[0].X.shape, len(schedule.lr), trainings[0].seed
@@ -213,4 +157,4 @@ def device_network(
         return DeviceLinear(X, np.tile(coefficients(schedule.module(d, seed)), (models, 1)), device)
     modules = [schedule.module(d, seed) for _ in range(models)]
     features = X[0] if len(X) == 1 else np.repeat(np.stack(X), settings, axis=0)
-    return JoinedParameters(ModuleBatch(modules, features, device))
+    return ModuleBatch(modules, features, device)

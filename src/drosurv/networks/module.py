@@ -80,7 +80,9 @@ def recordable(module: Module) -> bool:
 class ModuleBatch:
     """A batch of B modules of one shape, trained together on features (n, d), or on its own of (B, n, d) each.
 
-    Parameters that ask for no gradient stay as they are. Scores come out as tensors of the device; with None as NumPy
+    What is trained is one tensor (B, P), so that a solver takes one step and not one for each parameter: on an
+    accelerator those are many small launches, which take longer than their arithmetic. Parameters that ask for no
+    gradient stay as they are. Scores come out as tensors of the device; with None as NumPy
     arrays, for criteria on the CPU. More than one output of each patient give scores (B, n, K).
     """
 
@@ -93,16 +95,14 @@ class ModuleBatch:
         self.as_arrays, device = device is None, device or "cpu"
         self.modules = [module.to(device).train() for module in modules]
         lead = self.modules[0]
-        self.names = [name for name, p in lead.named_parameters() if p.requires_grad]
-        self._all_trained = len(self.names) == len([*lead.parameters(), *lead.buffers()])
+        self._shapes = {name: p.shape for name, p in lead.named_parameters() if p.requires_grad}
+        self._all_trained = len(self._shapes) == len([*lead.parameters(), *lead.buffers()])
         states = [dict(module.named_parameters()) for module in self.modules]
-        self.parameters: list[Tensor] = [
-            torch.stack([state[name].detach() for state in states]).clone() for name in self.names
-        ]
-        dtype = self.parameters[0].dtype if self.parameters else torch.float32
+        rows = [[state[name].detach().reshape(-1) for name in self._shapes] for state in states]
+        self.parameters: list[Tensor] = [torch.stack([torch.cat(row or [torch.zeros(0)]) for row in rows])]
         # A copy: features that come from a DataFrame are read-only, which torch would warn about.
-        self.X = torch.tensor(X, dtype=dtype, device=device)
-        self._leaves: list[Tensor] = []
+        self.X = torch.tensor(X, dtype=self.parameters[0].dtype, device=device)
+        self._leaf = self.parameters[0]
         self._scores: Tensor | None = None
 
     @property
@@ -112,8 +112,8 @@ class ModuleBatch:
 
     def scores(self) -> Any:
         """Scores (B, n) at the current parameters."""
-        self._leaves = [p.detach().requires_grad_() for p in self.parameters]
-        self._scores = self._forward(self._leaves)
+        self._leaf = self.parameters[0].detach().requires_grad_()
+        self._scores = self._forward(self.by_name(self._leaf))
         if self.as_arrays:
             return self._scores.detach().numpy().astype(np.float64)
         return self._scores.detach()
@@ -124,15 +124,21 @@ class ModuleBatch:
 
         assert self._scores is not None, "scores come before their pullback"
         cotangent = torch.as_tensor(gradient, dtype=self._scores.dtype, device=self._scores.device)
-        found = torch.autograd.grad(self._scores, self._leaves, cotangent, allow_unused=True)
-        return [torch.zeros_like(p) if g is None else g for p, g in zip(self._leaves, found, strict=True)]
+        return list(torch.autograd.grad(self._scores, [self._leaf], cotangent))
 
-    def _forward(self, leaves: list[Tensor]) -> Tensor:
+    def by_name(self, joined: Tensor) -> dict[str, Tensor]:
+        """Each parameter's part of a tensor (B, P), in the parameter's shape."""
+        import torch
+
+        parts = torch.split(joined, [shape.numel() for shape in self._shapes.values()], dim=1)
+        named = zip(self._shapes.items(), parts, strict=True)
+        return {name: part.view(-1, *shape) for (name, shape), part in named}
+
+    def _forward(self, state: dict[str, Tensor]) -> Tensor:
         import torch
         from torch.func import functional_call
 
         n, own = self.X.shape[-2], self.X.ndim == 3
-        state = dict(zip(self.names, leaves, strict=True))
 
         def one(state: dict[str, Tensor], features: Tensor, module: Module = self.modules[0]) -> Tensor:
             return _per_patient(functional_call(module, state, (features,)), n, self.n_outputs)
@@ -173,7 +179,7 @@ class ModuleBatch:
         with torch.no_grad():
             for b, module in enumerate(self.modules):
                 own = dict(module.named_parameters())
-                for name, stacked in zip(self.names, self.parameters, strict=True):
+                for name, stacked in self.by_name(self.parameters[0]).items():
                     own[name].copy_(stacked[b])
                 module.to("cpu").eval()
         return list(self.modules)
