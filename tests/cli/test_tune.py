@@ -93,9 +93,23 @@ def test_every_rule_has_a_name_and_all_but_the_published_one_the_plain_model(tun
 def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, tmp_path):
     rows = pd.read_csv(table).assign(site=["rare"] * 30 + ["common"] * 170)
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    common = ("--time", "days", "--event", "died", "--groups", "site", "--grid", "alpha=0.5")
-    shown = drosurv.ok("tune", tmp_path / "rows.csv", *common, "--rule", "best", "--validation", "0.3")
-    assert "highest c-index" in shown.stdout
+    common = (
+        "--time",
+        "days",
+        "--event",
+        "died",
+        "--groups",
+        "site",
+        "--grid",
+        "alpha=0.5",
+        "--rule",
+        "best",
+    )
+    shown = drosurv.ok("tune", tmp_path / "rows.csv", *common, "--validation", "0.3").stdout
+    assert "highest c-index" in shown
+    # What is shown anyway is shown once.
+    again = ("--validation", "0.3", "--minimise", "concordance_index")
+    assert drosurv.ok("tune", tmp_path / "rows.csv", *common, *again).stdout.count("c-index ± se") == 1
 
 
 def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):
@@ -110,6 +124,11 @@ def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):
     ("options", "message"),
     [
         (["--rule", "luck"], "rule must be one of careful, budget, best, one-se, pareto, got 'luck'"),
+        (
+            ["--groups", "site", "--minimise", "luck"],
+            "--minimise 'luck' is not a metric that a search measures",
+        ),
+        (["--groups", "site", "--minimise", "dynamic_auc"], "--minimise 'dynamic_auc' is better the higher"),
         (["--rule", "budget"], "--rule budget compares groups: pass --groups"),
         (["--plot", "p.png"], "plot shows a disparity between groups: pass --groups"),
         (["--grid", "alpha"], "--grid needs NAME=VALUES"),

@@ -352,6 +352,16 @@ def test_parameters_round_trip_and_nothing_happens_before_fit(adam):
         ({"grid": {}}, "grid holds no setting"),
         ({"grid": {"beta": [1]}}, "Invalid parameter 'beta'"),
         ({"cv": 1}, "cv=1 folds"),
+        (
+            {"rule": BestScore("integrated_brier_score")},
+            "is better the lower, but rule takes higher for better",
+        ),
+        (
+            {"rule": AccuracyBudget("integrated_brier_score")},
+            "metric='integrated_brier_score' is better the lower",
+        ),
+        ({"rule": ParetoPoint(minimise="dynamic_auc")}, "minimise='dynamic_auc' is better the higher"),
+        ({"rule": OneStandardError(maximise=False)}, "metric='concordance_index' is better the higher"),
         ({"cv": 1.5}, "cv=1.5 as a share"),
     ],
 )

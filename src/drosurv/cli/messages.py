@@ -27,6 +27,7 @@ _ALIASES = {
     "X_train": "train",
     "n_jobs": "jobs",
     "cv": "folds",
+    "metrics": "minimise",
     "share": "hold_out_share",
 }
 Spelling = Callable[[str, str], str]

@@ -163,7 +163,7 @@ def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> 
     from drosurv.tuning.candidates import in_words
 
     columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
-    shown = search.results_[columns].copy()
+    shown = search.results_[list(dict.fromkeys(columns))].copy()
     shown.insert(0, "", ["*" if number == search.best_index_ else "" for number in shown.index])
     if "plain" in search.results_:
         plain = search.results_["plain"].astype(bool)

@@ -31,7 +31,7 @@ from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.plots import SearchPlots
-from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
+from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, OneStandardError, SelectionRule
 from drosurv.tuning.search_tables import FACTOR, WITH_INTERVAL, paired_differences, setting_table, with_plain
 
 # Always measured: accuracy, and what the shrinkage control needs.
@@ -162,7 +162,9 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         folds = parse_folds(self.cv, target.event, self.random_state, groups)
         metrics = self._metrics(rule, labels, comparable)
         replicates = self.bootstrap if len(folds) == 1 else 0
-        compared = tuple(name for name in dict.fromkeys([*WITH_INTERVAL, *_read_by(rule)]) if name in metrics)
+        compared = tuple(
+            name for name in dict.fromkeys([*WITH_INTERVAL, *_read_by(rule).values()]) if name in metrics
+        )
         trials = Trials(X, target.to_structured(), labels, preparation, small, metrics, compared, replicates)
         rows = self._score([*candidates, *references], points, trials, folds)
         self.fold_results_ = pd.DataFrame(chain(*rows[: len(points)])).drop(columns=FACTOR)
@@ -235,7 +237,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         return references[best], own.loc[own[FACTOR] == 1.0]
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None, comparable: bool) -> tuple[str, ...]:
-        read = _read_by(rule)
+        read = list(_read_by(rule).values())
         asked = [*(self.metrics or ()), *read]
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
@@ -243,6 +245,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
                 f"{Argument('metrics', unknown[0])} is not a metric that a search measures; choose from "
                 f"{', '.join(known_metrics())}."
             )
+        _refuse_the_worst(rule)
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
             raise ArgumentError(
@@ -317,7 +320,21 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         return self.best_estimator_
 
 
-def _read_by(rule: SelectionRule) -> list[str]:
-    """Metrics that a rule looks at."""
-    named = (getattr(rule, role, None) for role in ("metric", "minimise", "maximise"))
-    return [name for name in named if isinstance(name, str)]
+def _read_by(rule: SelectionRule) -> dict[str, str]:
+    """Metrics that a rule looks at, by the part they play in it."""
+    named = {part: getattr(rule, part, None) for part in ("metric", "minimise", "maximise")}
+    return {part: name for part, name in named.items() if isinstance(name, str)}
+
+
+def _refuse_the_worst(rule: SelectionRule) -> None:
+    """Raise if a rule takes the worst values of a metric for the best."""
+    wanted = {"minimise": "lower", "maximise": "higher"}
+    if isinstance(rule, AccuracyBudget | BestScore | CarefulBudget | OneStandardError):
+        wanted["metric"] = "higher" if getattr(rule, "maximise", True) else "lower"
+    for part, name in _read_by(rule).items():
+        better = CATALOGUE[name].better
+        if part in wanted and {better, wanted[part]} == {"higher", "lower"}:
+            raise ArgumentError(
+                f"{Argument(part, name)} is better the {better}, but {Argument('rule')} takes {wanted[part]} for "
+                "better: name another metric, or turn maximise round where the rule has it."
+            )
