@@ -25,11 +25,10 @@ def censored_losses(seed=0, batch=4, n=60):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_patient_of_mass_two_counts_as_two(kind, alpha):
     losses, copies = censored_losses()
-    value, weights, eta = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(copies))
+    value, weights = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(copies))
     repeated = torch.tensor(np.repeat(losses, copies, axis=1))
-    expected, apart, threshold = KINDS[kind](repeated, alpha)
+    expected, apart = KINDS[kind](repeated, alpha)
     torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(eta, threshold, rtol=1e-12, atol=1e-12)
     ends = np.cumsum(copies)
     for i, (end, count) in enumerate(zip(ends, copies, strict=True)):
         together = apart[:, end - count : end].sum(-1)
@@ -44,7 +43,7 @@ def test_masses_count_as_in_the_compiled_objective(kind, alpha):
     mass /= mass.sum()
     objective = CVaR(alpha) if kind == "cvar" else ChiSquare(alpha, kind)
     at = objective(losses, mass)
-    value, weights, _ = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(7.0 * mass))
+    value, weights = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(7.0 * mass))
     np.testing.assert_allclose(value, at.value, rtol=1e-11)
     np.testing.assert_allclose(weights, at.weights, rtol=1e-8, atol=1e-12)
 
@@ -55,9 +54,9 @@ def test_every_batch_has_its_own_masses_and_every_setting_its_own_alpha(kind):
     losses = torch.tensor(losses).reshape(2, 3, -1)
     mass = torch.tensor(np.random.default_rng(4).random((2, 1, losses.shape[-1])))
     alphas = torch.tensor([0.1, 0.4, 1.0], dtype=torch.float64).expand(2, 3)
-    value, weights, _ = KINDS[kind](losses, alphas, mass)
+    value, weights = KINDS[kind](losses, alphas, mass)
     for r, b in np.ndindex(2, 3):
-        alone, own, _ = KINDS[kind](losses[r, b], float(alphas[r, b]), mass[r, 0])
+        alone, own = KINDS[kind](losses[r, b], float(alphas[r, b]), mass[r, 0])
         torch.testing.assert_close(value[r, b], alone, rtol=1e-13, atol=0.0)
         torch.testing.assert_close(weights[r, b], own, rtol=1e-13, atol=1e-15)
 
@@ -70,8 +69,8 @@ def test_worst_losses_that_nearly_tie_keep_the_exact_optimum(constant):
     losses = np.concatenate([4.0 + gaps, np.linspace(0.0, 3.0, 36)])
     alpha = 0.3 if constant == "paper" else 0.09
     shifted = (losses - 4.0) * 2.0**40
-    value, weights, _ = torch_chi_square(torch.tensor(losses), alpha, constant)
-    expected, own, _ = torch_chi_square(torch.tensor(shifted), alpha, constant)
+    value, weights = torch_chi_square(torch.tensor(losses), alpha, constant)
+    expected, own = torch_chi_square(torch.tensor(shifted), alpha, constant)
     np.testing.assert_allclose(value, 4.0 + expected.numpy() / 2.0**40, rtol=1e-15)
     np.testing.assert_allclose(weights, own, atol=1e-12)
     over = np.maximum(shifted[:, None] - np.linspace(-1.0, 0.0, 20_001), 0.0)

@@ -161,6 +161,8 @@ def test_predictions_alone_can_be_repaired(planted):
     ratio = np.log(corrected[:, 10]) / np.log(survival[:, 10])
     held = model.repairs_[-1].rule.holds(here.X)
     assert np.ptp(np.log(ratio[held])) > 0.5
+    with pytest.raises(ValueError, match="now missing:\n- x1"):
+        model.correct((times, survival), here.X.drop(columns="x1"))
     with pytest.raises(ValueError, match=r"pass its predictions for these patients to correct"):
         model.predict(here.X)
 

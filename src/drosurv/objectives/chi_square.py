@@ -75,8 +75,7 @@ class ChiSquare(FromSums):
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
         squares = self._squares.beside(losses).expand(losses.shape[:-1])
-        value, weights, _ = _by_prefixes(losses.detach(), squares, mass)
-        return first_order(losses, value, weights)
+        return first_order(losses, *_by_prefixes(losses.detach(), squares, mass))
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Second derivative in one row of losses, the threshold eliminated; None at the kink where it is undefined."""
@@ -229,21 +228,20 @@ def chi_square(losses: Tensor, alpha: float | Tensor, *, constant: str = "tight"
     >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=0.25)
     tensor(4.)
     """
-    value, weights, _ = torch_chi_square(losses.detach(), alpha, constant)
-    return first_order(losses, value, weights)
+    return first_order(losses, *torch_chi_square(losses.detach(), alpha, constant))
 
 
 def torch_chi_square(
     losses: Tensor, alpha: float | Tensor, constant: str, mass: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Value (...,), weights (..., n) and eta (...,) in float64, by sorting.
+) -> tuple[Tensor, Tensor]:
+    """Value (...,) and weights (..., n) in float64, by sorting.
 
     ``mass`` (..., n) are the patients' masses, of any sum; None weighs all alike.
     """
     return _by_prefixes(losses, _squared(alphas_of(losses, alpha), constant), mass)
 
 
-def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
     """The same, given C^2 (...,): of all sets of largest losses the one that its own threshold separates."""
     import torch
 
@@ -275,13 +273,11 @@ def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[T
     filled = square * top_share >= 1.0 - 1e-12
     is_mean = (square == 1.0) & ~filled
     over = (lowered - threshold).clamp(min=0)
-    threshold = threshold + highest
     root = (shares * over.square()).sum(-1, keepdim=True).sqrt()
     weights = shares * over
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
     weights = torch.where(filled, at_top / top_share, weights)
     weights = torch.where(is_mean, shares, weights)
-    value = torch.where(filled, highest, square.sqrt() * root + threshold)
+    value = torch.where(filled, highest, square.sqrt() * root + threshold + highest)
     value = torch.where(is_mean, (shares * values).sum(-1, keepdim=True), value)
-    threshold = torch.where(is_mean, torch.full_like(threshold, -torch.inf), threshold)
-    return value.squeeze(-1), weights, torch.where(filled, highest, threshold).squeeze(-1)
+    return value.squeeze(-1), weights

@@ -40,8 +40,7 @@ class CVaR(FromSums):
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
         alphas = self._alphas.beside(losses).expand(losses.shape[:-1])
-        value, weights, _ = _worst_sorted(losses.detach(), alphas, mass)
-        return first_order(losses, value, weights)
+        return first_order(losses, *_worst_sorted(losses.detach(), alphas, mass))
 
 
 def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:
@@ -65,21 +64,18 @@ def cvar(losses: Tensor, alpha: float | Tensor) -> Tensor:
     >>> cvar(torch.tensor([1.0, 2.0, 3.0, 4.0]), alpha=0.5)
     tensor(3.5000)
     """
-    value, weights, _ = torch_cvar(losses.detach(), alpha)
-    return first_order(losses, value, weights)
+    return first_order(losses, *torch_cvar(losses.detach(), alpha))
 
 
-def torch_cvar(
-    losses: Tensor, alpha: float | Tensor, mass: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Value (...,), weights (..., n) and value at risk (...,) in float64; equal losses share their weight.
+def torch_cvar(losses: Tensor, alpha: float | Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Value (...,) and weights (..., n) in float64; equal losses share their weight.
 
     ``mass`` as in :func:`torch_chi_square`.
     """
     return _worst_sorted(losses, alphas_of(losses, alpha), mass)
 
 
-def _worst_sorted(losses: Tensor, alphas: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _worst_sorted(losses: Tensor, alphas: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
     """The same, of checked alphas (...,) on the losses' device."""
     # One row per alpha, where there are more of them than rows of losses.
     rows = losses.expand(*alphas.shape, losses.shape[-1])
@@ -94,4 +90,4 @@ def _worst_sorted(losses: Tensor, alphas: Tensor, mass: Tensor | None) -> tuple[
     above, equal = shares * (values > threshold), shares * (values == threshold)
     rest = (alphas - above.sum(-1, keepdim=True)) / equal.sum(-1, keepdim=True)
     weights = (above + equal * rest) / alphas
-    return (weights * values).sum(-1), weights, threshold.squeeze(-1)
+    return (weights * values).sum(-1), weights

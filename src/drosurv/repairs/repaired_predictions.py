@@ -106,6 +106,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
             As in :meth:`log_hazard_ratios`.
         """
         check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
         grid = PredictionGrid.parse(predictions, len(X))
         ratios = np.exp(self._ratios(X, features, grid.log_risk(self._times)))[:, None]
         if self._factor is not None:
