@@ -115,3 +115,19 @@ def test_a_model_needs_one_row_per_patient(model, held_out):
         predict_risk(model, held_out.X[:5], len(held_out.y))
     with pytest.raises(ValueError, match="X is needed"):
         predict_risk(model, None, len(held_out.y))
+
+
+def test_a_table_of_another_library_is_read_once_for_all_parts_of_the_patients(train, held_out):
+    class OtherFrame:
+        columns, shape, read = ["a", "b", "c"], held_out.X.shape, 0
+
+        def __getitem__(self, name):
+            self.read += 1
+            return pd.Series(held_out.X[:, "abc".index(name)])
+
+    names, table = list("abc"), OtherFrame()
+    model = CoxPH().fit(pd.DataFrame(train.X, columns=names), train.y)
+    curves, wanted = (predict_curves(model, X, 240) for X in (table, pd.DataFrame(held_out.X, columns=names)))
+    np.testing.assert_allclose(curves.at(TIMES), wanted.at(TIMES))
+    np.testing.assert_allclose(curves.at_own(held_out.y["time"]), wanted.at_own(held_out.y["time"]))
+    assert table.read == 3

@@ -84,8 +84,9 @@ def evaluate(
         Features of the training patients: they standardise X for F_I, and plain Cox is fitted on them if no
         reference is given.
     reference : fitted model, Predictions, or (n,) array, optional
-        The model whose likelihood gain, and whose shrunken copies, the model is compared with. Without it and
-        without X_train the comparison is left out, and the result's notes say so.
+        The model whose likelihood gain, and whose shrunken copies, the model is compared with. It is given the strata
+        and offset that it was fitted with. Without it and without X_train the comparison is left out, and the result's
+        notes say so.
     entry : (n,) array, optional
         Times from which the patients were under observation. They are judged from then on: times and horizons count
         from entry, and predictions are conditional on no event before it.

@@ -29,6 +29,7 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
     unwrapped,
 )
+from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp
 from drosurv.observation import ends_of_patients, entry_times, parse_observation
 from drosurv.presentation import moment
@@ -198,6 +199,8 @@ def survival_from_entry(
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
     # Curves change at these times only, so that they are known at all others too.
+    # Once, and not for every part of the patients.
+    X = in_pandas(X)
     jumps = times if entry is None else np.asarray(final_step(model).unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, HELD // len(jumps))):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.predictions import final_step, on_host, unwrapped
+from drosurv.groups import in_pandas
 from drosurv.presentation import axes_or_new, written
 from drosurv.target import FloatArray
 
@@ -85,7 +86,8 @@ def partial_effects(
     >>> partial_effects(model, data.X, data.X.columns[0], [-1, 0, 1], times=[0.5, 1.0]).survival.shape
     (3, 2)
     """
-    model, X, is_frame = unwrapped(model), on_host(X), isinstance(X, pd.DataFrame)
+    model, X = unwrapped(model), in_pandas(on_host(X))
+    is_frame = isinstance(X, pd.DataFrame)
     if is_frame and feature not in X.columns:
         raise ArgumentError.must("feature", f"be a column of X, one of {list(X.columns)}", feature)
     if not is_frame and not (isinstance(feature, (int, np.integer)) and 0 <= feature < np.shape(X)[1]):

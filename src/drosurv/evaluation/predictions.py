@@ -174,7 +174,8 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         return None
     method = getattr(final_step(model), "predict_survival_function", None)
     if method is not None and "times" in signature(method).parameters:
-        return ModelCurves(model, X, n)
+        # Once, and not for every part of the patients.
+        return ModelCurves(model, in_pandas(X), n)
     return parse_survival(model.predict_survival_function(X), n)
 
 

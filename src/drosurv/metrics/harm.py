@@ -128,7 +128,7 @@ def likelihood_gains(
     ----------
     y_train : structured array or FollowUp
         Training targets, for the null model and the intervals. Where the scored patients stand in for them
-        (:meth:`FollowUp.standing_in`), what the null model gains by having seen them is taken back.
+        (``FollowUp.standing_in``), what the null model gains by having seen them is taken back.
     y_test, survival, times
         Target and predicted curves of the scored patients, as in :func:`integrated_brier_score`.
     n_intervals : int
