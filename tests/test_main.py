@@ -15,6 +15,7 @@ def test_it_does_what_the_command_does():
 
 
 def test_its_exit_code_and_help_are_the_commands():
-    failed = run("predict", "no-model", "no-data")
+    failed = run("fti")
     assert (failed.returncode, failed.stdout) == (2, "")
+    assert "No such command 'fti'" in failed.stderr
     assert "Usage: drosurv fit" in run("fit", "--help").stdout

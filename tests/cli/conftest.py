@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ def wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def drosurv():
     """Runs a command and gives its result; `ok` checks the exit code, `json` parses what was printed."""
     from drosurv.cli import app
@@ -69,13 +70,30 @@ def data(patients, tmp_path):
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def target():
     return ["--time", "days", "--event", "status", "--event-value", "dead", "--drop", "id"]
 
 
+@pytest.fixture(scope="session")
+def fit_once(drosurv, patients, target, tmp_path_factory):
+    """Fits by the command line, each once for all tests: a test gets copies of the files, which it may change."""
+    table = tmp_path_factory.mktemp("table") / "patients.csv"
+    patients.to_csv(table, index=False)
+    folders = {}
+
+    def fit(folder, name, *options):
+        if (name, options) not in folders:
+            made = folders[name, options] = tmp_path_factory.mktemp("fitted")
+            drosurv.ok(
+                "fit", table, *target, *(word.format(made=made) for word in options), "-o", made / name
+            )
+        shutil.copytree(folders[name, options], folder, dirs_exist_ok=True)
+        return folder / name
+
+    return fit
+
+
 @pytest.fixture
-def model(drosurv, data, target, tmp_path):
-    path = tmp_path / "model"
-    drosurv.ok("fit", data, *target, "-o", path)
-    return path
+def model(fit_once, tmp_path):
+    return fit_once(tmp_path, "model")

@@ -1,6 +1,5 @@
 """The command compares methods on a bundled dataset, continues after a kill, and says what went wrong in one line."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,20 +13,17 @@ COMMAND = [sys.executable, "-c", "from drosurv.cli import main; main()", "benchm
 WHAT = ["--datasets", "flc", "--methods", "null,cox", "--splits", "1", "--jobs", "1"]
 
 
-def test_a_killed_run_continues_where_it_was(tmp_path):
-    command = [*COMMAND, *WHAT, "-o", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+def test_a_killed_run_continues_where_it_was(drosurv, tmp_path):
+    what = [*WHAT, "-o", str(tmp_path)]
+    process = subprocess.Popen([*COMMAND, *what], stderr=subprocess.DEVNULL)
     while not (stored := sorted((tmp_path / "units").rglob("split-*.json"))):
         assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     kept = [(path, path.stat().st_mtime_ns) for path in stored]
-    again = subprocess.run(
-        [*command, "--document", tmp_path / "page.md", "--json"], capture_output=True, text=True, check=True
-    )
     # Nothing but the summary is printed.
-    told = json.loads(again.stdout)
+    told = drosurv.json("benchmark", *what, "--document", tmp_path / "page.md")
     assert (told["reused"], told["computed"], told["missing"]) == (1, 1, 0)
     assert told["failures"] == []
     assert all(path.stat().st_mtime_ns == written for path, written in kept)

@@ -6,25 +6,10 @@ import pytest
 
 
 @pytest.fixture
-def held_out(drosurv, data, target, tmp_path):
+def held_out(fit_once, tmp_path):
     """A model and the patients kept away from it."""
-    model, test = tmp_path / "m", tmp_path / "test.csv"
-    drosurv.ok(
-        "fit",
-        data,
-        *target,
-        "--model",
-        "dro-cox",
-        "--alpha",
-        "0.5",
-        "--hold-out",
-        test,
-        "--hold-out-share",
-        "0.5",
-        "-o",
-        model,
-    )
-    return model, test
+    split = ("--hold-out", "{made}/test.csv", "--hold-out-share", "0.5")
+    return fit_once(tmp_path, "m", "--model", "dro-cox", "--alpha", "0.5", *split), tmp_path / "test.csv"
 
 
 def test_the_guarantee_falls_with_the_size_of_the_group_and_answers_the_tolerance(

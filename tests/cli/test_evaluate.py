@@ -9,23 +9,11 @@ from drosurv.metrics import concordance_imparity, concordance_index, share_of_ga
 
 
 @pytest.fixture
-def held_out(drosurv, data, target, tmp_path):
+def held_out(fit_once, tmp_path):
     """A model, the patients kept away from it, and plain Cox on the same patients."""
-    test = tmp_path / "test.csv"
-    for name, options in (("m", ["--model", "dro-cox", "--alpha", "0.5"]), ("cox", ["--model", "cox"])):
-        drosurv.ok(
-            "fit",
-            data,
-            *target,
-            *options,
-            "--hold-out",
-            test,
-            "--hold-out-share",
-            "0.5",
-            "-o",
-            tmp_path / name,
-        )
-    return tmp_path / "m", test, tmp_path / "cox"
+    split = ("--hold-out", "{made}/test.csv", "--hold-out-share", "0.5")
+    model = fit_once(tmp_path, "m", "--model", "dro-cox", "--alpha", "0.5", *split)
+    return model, tmp_path / "test.csv", fit_once(tmp_path, "cox", "--model", "cox", *split)
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from sksurv.datasets import load_gbsg2
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 
-@pytest.fixture
-def model(drosurv, tmp_path):
+@pytest.fixture(scope="module")
+def model(drosurv, tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("fitted")
     X, y = load_gbsg2()
     frame = X[["age", "pnodes", "horTh"]].assign(days=y["time"], died=y["cens"].astype(int))
     frame.to_csv(tmp_path / "d.csv", index=False)
@@ -38,7 +39,7 @@ def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
 
 
 def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp_path):
-    repair = ("repair", tmp_path / "d.csv", "--time", "days", "--event", "died", "--max-repairs", "0")
+    repair = ("repair", model.with_name("d.csv"), "--time", "days", "--event", "died", "--max-repairs", "0")
     drosurv.ok(*repair, "-o", tmp_path / "r")
     shown = drosurv.ok("summary", tmp_path / "r").stdout
     assert "No group of at least 20 patients was found" in shown
@@ -46,7 +47,7 @@ def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp
     plain = [row["exp(coef)"] for row in drosurv.json("summary", model)]
     assert list(ratios.values()) == pytest.approx(plain, rel=1e-6)
     # Such a model brings the plain Cox that it was repaired from, and is held against it.
-    told = drosurv.ok("evaluate", tmp_path / "r", tmp_path / "d.csv", "--bootstrap", "0").stdout
+    told = drosurv.ok("evaluate", tmp_path / "r", model.with_name("d.csv"), "--bootstrap", "0").stdout
     assert "The model keeps 100.0 % of plain Cox's information" in told
 
 

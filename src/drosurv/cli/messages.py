@@ -45,11 +45,12 @@ class PlainMessages(TyperGroup):
             warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
-            from drosurv.tables import TableNote
-
             said: set[str] = set()
 
             def show(message: Any, *_: Any, **__: Any) -> None:
+                # Not before: help and a mistyped command do not wait for pandas.
+                from drosurv.tables import TableNote
+
                 # Each fold of a search, for one, has the same to say.
                 if str(message) not in said:
                     said.add(str(message))
