@@ -110,6 +110,11 @@ def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, t
     # What is shown anyway is shown once.
     again = ("--validation", "0.3", "--minimise", "concordance_index")
     assert drosurv.ok("tune", tmp_path / "rows.csv", *common, *again).stdout.count("c-index ± se") == 1
+    # The results are told before a picture fails.
+    failed = drosurv("tune", tmp_path / "rows.csv", *common, "--plot", tmp_path / "front.png")
+    assert failed.exit_code == 2
+    assert "highest c-index" in failed.stdout
+    assert "there is nothing to draw" in failed.stderr
 
 
 def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):

@@ -74,6 +74,13 @@ def test_the_shrinkage_control_is_the_curve_that_settings_are_held_against(searc
     assert drawn[0, 0] == pytest.approx(1.0)
 
 
+def test_nothing_to_draw_is_said(search):
+    other = copy(search)
+    other.results_ = search.results_.assign(concordance_imparity=np.nan)
+    with pytest.raises(ValueError, match="no setting has a number for c-index and concordance imparity"):
+        other.plot_front()
+
+
 def test_a_column_that_was_not_measured_is_named(search):
     with pytest.raises(ValueError, match="did not measure 'individual_disparity'"):
         search.plot_shrinkage(minimise="individual_disparity")

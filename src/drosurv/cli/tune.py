@@ -94,20 +94,21 @@ def tune(
         trained.save(output, source.data, force=force)
     if table is not None:
         source.format.write(search.results_.reset_index(), table)
-    if plot is not None:
-        _draw(search, plot, minimise)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
     against = tell_against_plain(*trained.against_plain(seed=seed))
     factor = getattr(trained.estimator, "recalibration_", None)
     if as_json:
         print_json({**_summary(search, output), "recalibration": factor, "against_plain_cox": against})
-        return
-    _show(search, list(values), [minimise] if groups else [])
-    tell_recalibration(
-        factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
-    )
-    if output is not None:
-        typer.echo(f"Saved to {output}.")
+    else:
+        _show(search, list(values), [minimise] if groups else [])
+        tell_recalibration(
+            factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
+        )
+        if output is not None:
+            typer.echo(f"Saved to {output}.")
+    # Last, so that nothing is lost where there is nothing to draw.
+    if plot is not None:
+        _draw(search, plot, minimise)
 
 
 def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:

@@ -117,7 +117,13 @@ def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
             raise ValueError(
                 f"minimise: the search did not measure {name!r}; it has {list(table.columns)}. Name it in metrics."
             )
-    return table.dropna(subset=list(names))
+    known = table.dropna(subset=list(names))
+    if known.empty:
+        raise ValueError(
+            f"there is nothing to draw: no setting has a number for {' and '.join(map(in_words, names))}. Groups may "
+            "be too small to be compared."
+        )
+    return known
 
 
 def _reach(table: pd.DataFrame, name: str) -> FloatArray | None:
