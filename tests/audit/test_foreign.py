@@ -152,17 +152,18 @@ def test_follow_up_ends_where_the_predictions_do():
         (
             [[0.9, 0.8], [0.9, 0.95]],
             [1, 2],
-            "cannot rise with time, but does for 1 patients, the first in row 1",
+            "cannot rise with time, but does for 1 patient, the first in row 1",
         ),
         ([[90, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
+        ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 1"),
         ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers alone"),
         (
             pd.DataFrame({"1": [0.9, 0.8], "2": pd.array([0.7, None], "Float64")}),
             None,
-            "missing for 1 patients, the first in row 2",
+            "missing for 1 patient, the first in row 2",
         ),
         ([[0.9, 0.8], [0.9, 0.7]], [0.01, 0.02], "end at time 0.02, before the first event. Predict later"),
         (None, None, "predictions or risk is needed"),
@@ -205,8 +206,10 @@ def test_names_may_be_numbers():
 @pytest.mark.parametrize("kind", ["float64", "Float64"])
 def test_whom_nothing_is_predicted_for_is_said(kind):
     frame = FRAME.drop(columns=["lp", "x5"]).assign(**{"S(730)": pd.array([np.nan, 0.6], dtype=kind)})
-    with pytest.raises(ValueError, match="missing for 1 patients, the first in row 1"):
+    with pytest.raises(ValueError, match="missing for 1 patient, the first in row 1"):
         prediction_columns(frame)
+    with pytest.raises(ValueError, match="first in row 8"):
+        prediction_columns(frame.set_index(pd.Index([7, 9])))
     # Beside a risk score, they may be what they like.
     assert prediction_columns(frame.drop(columns="S(365)").assign(risk=[1, 2])).names == ("risk",)
 
@@ -248,5 +251,5 @@ def test_columns_can_be_named_with_their_times():
         prediction_columns(FRAME, risk="z")
     with pytest.raises(ValueError, match="no column of the table is recognised"):
         prediction_columns(FRAME[["sex"]])
-    with pytest.raises(ValueError, match="missing for 1 patients, the first in row 2"):
+    with pytest.raises(ValueError, match="missing for 1 patient, the first in row 2"):
         prediction_columns(FRAME.assign(lp=[0.1, np.nan]), risk="lp")

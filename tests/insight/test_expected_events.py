@@ -141,7 +141,7 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         (
             [1.0, 2.0],
             [[0.9, 0.8], [0.5, 0.6]],
-            "for 1 patients, the first in row 1 after time 1, from 0.5 to 0.6",
+            "for 1 patient, the first in row 1 after time 1, from 0.5 to 0.6",
         ),
         ([2.0, 1.0], [[0.9, 0.8]] * 2, "increasing"),
         ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),

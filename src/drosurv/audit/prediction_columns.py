@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.presentation import counted
+from drosurv.tables.values import row_number
 from drosurv.target import FloatArray
 
 # "365", "S365", "S(365)", "survival_365", "surv.12", and "X365", which R makes of a column called 365.
@@ -162,9 +164,10 @@ def as_numbers(predictions: Any) -> FloatArray:
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
+        first = row_number(predictions.index, rows[0]) if named else rows[0]
         raise ArgumentError(
-            f"{Argument('predictions')} are missing for {len(rows):,} patients, the first in row {rows[0] + 1}: leave "
-            "these patients out, and say so."
+            f"{Argument('predictions')} are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
+            "leave such patients out, and say so."
         )
     return values
 

@@ -18,6 +18,7 @@ from drosurv.estimators.baseline import HeldStepFunction
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
+from drosurv.presentation import counted
 from drosurv.target import FloatArray, Target
 
 # A model that is certain of death is followed until its cumulative hazard reaches this, and no further.
@@ -95,8 +96,8 @@ class PredictionGrid:
         if rising.any():
             row, column = (int(place) for place in np.argwhere(rising)[0])
             raise _wrong(
-                f": survival cannot rise with time, but does for {int(rising.any(axis=1).sum()):,} patients, the first "
-                f"in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+                f": survival cannot rise with time, but does for {counted(rising.any(axis=1).sum(), 'patient')}, the "
+                f"first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
                 f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
             )
         hazard = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
