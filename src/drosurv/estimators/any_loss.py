@@ -46,9 +46,7 @@ class AnyLoss(NetworkEstimator):
         if self.loss == "full":
             full = PiecewiseExponential(training.target, sample_weight=weight)
             return Recipe(full, baseline=partial(piecewise, full), **parts)
-        loss = CoxPartial(training.target, self.ties, weight)
         # Curves are those of the patients as they are, whomever the training weighed up.
-        as_they_are = (
-            loss if weight is training.weight else CoxPartial(training.target, self.ties, training.weight)
-        )
+        as_they_are = CoxPartial(training.target, self.ties, training.weight)
+        loss = CoxPartial(training.target, self.ties, weight)
         return Recipe(loss, baseline=partial(cox_baseline, as_they_are), **parts)

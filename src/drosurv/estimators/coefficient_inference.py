@@ -162,8 +162,12 @@ class CoefficientInference(SurvivalEstimator):
             # One evaluation serves the likelihoods and the covariance.
             fit = self._fitted_cox("summary")
             likelihoods, covariances, endless = fit.log_likelihoods, known.covariances, self._endless(fit)
-            if used is not None and wanted:
-                covariances = {**covariances, used: self._covariance(fit, used)}
+            if used == "information" and wanted:
+                covariances = {**covariances, used: inverse_information(fit)}
+            elif used == "sandwich" and wanted:
+                training = self._required("summary")
+                clusters = None if training.observation.clusters is None else training.together
+                covariances = {**covariances, used: sandwich(fit, clusters)}
             self._findings = replace(
                 known,
                 log_likelihoods=likelihoods,
@@ -186,23 +190,20 @@ class CoefficientInference(SurvivalEstimator):
         return far & (np.sqrt(np.diag(inverse_information(fit))) > abs(self.coef_))
 
     def _method(self, method: str) -> str | None:
-        if method == "auto" and not self._maximises_likelihood:
-            return "bootstrap" if "bootstrap" in self._known().covariances else None
-        if method == "auto":
-            covariances = self._known().covariances
-            training = self._kept_training
-            if training is None:
-                return next(
-                    (name for name in ("sandwich", "information") if name in covariances), "information"
-                )
-            together = training.weight is not None or training.observation.depend(training.target)
-            return "sandwich" if together else "information"
         if method in ("information", "sandwich") and not self._maximises_likelihood:
             raise ArgumentError(
                 f"{Argument('method', method)} speaks of plain Cox, not of {self._title()}: use "
                 f"{Argument('method', 'bootstrap')}."
             )
-        return method
+        if method != "auto":
+            return method
+        known, training = self._known().covariances, self._kept_training
+        if not self._maximises_likelihood:
+            return "bootstrap" if "bootstrap" in known else None
+        if training is None:
+            return "sandwich" if "sandwich" in known else "information"
+        together = training.weight is not None or training.observation.depend(training.target)
+        return "sandwich" if together else "information"
 
     def _known(self) -> Findings:
         """What is known of the coefficients so far; of a robust model's, plain Cox's and the features at once."""
@@ -217,12 +218,6 @@ class CoefficientInference(SurvivalEstimator):
                 plain = self._plain_coefficients(training)
                 self._findings = beside_plain(self._findings, X, share, plain, worst_case)
         return self._findings
-
-    def _covariance(self, fit: FittedCox, method: str) -> FloatArray:
-        if method == "information":
-            return inverse_information(fit)
-        training = self._required("summary")
-        return sandwich(fit, None if training.observation.clusters is None else training.together)
 
     def _bootstrap(self, **how: Any) -> FloatArray:
         """Coefficients (R, d) of refits to patients drawn anew."""

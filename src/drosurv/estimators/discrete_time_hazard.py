@@ -122,9 +122,7 @@ def along(ends: FloatArray, reached: FloatArray, at: FloatArray) -> FloatArray:
 
 def interval_ends(cut_points: FloatArray, time: FloatArray) -> FloatArray:
     """Zero, the cut points, and the longest observed time."""
-    return np.concatenate(
-        [[0.0], cut_points, [max(float(time.max()), np.nextafter(cut_points.max(initial=0.0), 1))]]
-    )
+    return np.concatenate([[0.0], cut_points, [time.max()]])
 
 
 def _curves(

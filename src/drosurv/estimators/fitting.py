@@ -163,7 +163,7 @@ def _evaluated(
     at = criterion.objective(entries, criterion.mass)
     if values is None:
         values = at.value
-        if criterion.penalty is not None and criterion.penalty_weight is not None:
+        if criterion.penalty is not None:
             values = values + criterion.penalty_weight * criterion.penalty(scores)[0]
         if schedule.l2 > 0:
             norms = np.array([squared_norm(model.network) for model in found])

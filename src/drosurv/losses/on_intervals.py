@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.losses.intervals import Intervals
 from drosurv.losses.loss import OnePerPatient
-from drosurv.losses.stacked_targets import InTorch
+from drosurv.losses.stacked_targets import InTorch, one_by_one
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -109,24 +109,17 @@ class OnIntervals(OnePerPatient):
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """The losses in torch, one training set after the other; none for entry times and offsets."""
-        import torch
-
         if any(loss._before is not None or loss._offset is not None for loss in losses):
             return None
-        given = [
-            [
-                torch.as_tensor(part, device=device)
-                for part in (loss._event, loss._time, loss.intervals.cut_points)
-            ]
-            for loss in losses
-        ]
+        return one_by_one([loss._on_device(device) for loss in losses])
+
+    def _on_device(self, device: str) -> Callable[[Tensor, Tensor], Tensor]:
+        import torch
+
+        given = self._event, self._time, self.intervals.cut_points
+        event, time, cuts = (torch.as_tensor(part, device=device) for part in given)
 
         def in_torch(scores: Tensor, psi: Tensor) -> Tensor:
-            parts = zip(scores, psi, given, strict=True)
-            found = [
-                cls.in_torch(own, rates, event, time.to(own.dtype), cuts.to(own.dtype))
-                for own, rates, (event, time, cuts) in parts
-            ]
-            return torch.stack(found)
+            return type(self).in_torch(scores, psi, event, time.to(scores.dtype), cuts.to(scores.dtype))
 
-        return InTorch(in_torch)
+        return in_torch

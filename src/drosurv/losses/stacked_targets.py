@@ -45,6 +45,16 @@ class StackedTargets:
         )
 
 
+def one_by_one(losses: Sequence[Callable[[Tensor, Tensor], Tensor]]) -> InTorch:
+    """Losses of scores (B, n) and extra parameters (B, K), one training set after the other."""
+    import torch
+
+    def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
+        return torch.stack([loss(s, e) for loss, s, e in zip(losses, scores, extra, strict=True)])
+
+    return InTorch(in_torch)
+
+
 def stack(arrays: Sequence[Any], device: str) -> Tensor:
     """Arrays (n,) of R training sets as one tensor (R, 1, n) of the device."""
     import torch

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from drosurv.losses.loss import NOTHING, OnePerPatient
-from drosurv.losses.stacked_targets import InTorch
+from drosurv.losses.stacked_targets import InTorch, one_by_one
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -122,10 +123,4 @@ class TorchLoss(OnePerPatient):
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """The function itself, one training set after the other."""
-        import torch
-
-        def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
-            found = [loss._of(s, e, device) for loss, s, e in zip(losses, scores, extra, strict=True)]
-            return torch.stack(found)
-
-        return InTorch(in_torch)
+        return one_by_one([partial(loss._of, device=device) for loss in losses])

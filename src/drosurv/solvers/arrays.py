@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,18 +13,23 @@ Array = Any
 
 
 def is_numpy(array: Array) -> bool:
-    """Whether the array is NumPy's."""
-    return isinstance(array, np.ndarray)
+    """Whether the array is NumPy's, or a number of one."""
+    return isinstance(array, (np.ndarray, np.generic))
+
+
+def library(array: Array) -> Any:
+    """NumPy or torch, for what both spell alike."""
+    return np if is_numpy(array) else sys.modules["torch"]
 
 
 def exp(array: Array) -> Array:
     """Exponential of every number."""
-    return np.exp(array) if is_numpy(array) else array.exp()
+    return library(array).exp(array)
 
 
 def log(array: Array) -> Array:
     """Logarithm of every number."""
-    return np.log(array) if is_numpy(array) else array.log()
+    return library(array).log(array)
 
 
 def double(array: Array) -> Array:
@@ -57,11 +63,7 @@ def in_numpy(array: Array) -> Any:
 
 def joined(parts: Sequence[Array]) -> Array:
     """Single numbers as one vector, vectors as the rows of one matrix."""
-    if is_numpy(parts[0]) or isinstance(parts[0], np.floating):
-        return np.array(parts)
-    import torch
-
-    return torch.stack(list(parts))
+    return library(parts[0]).stack(list(parts))
 
 
 def fetched(vectors: Sequence[Array]) -> Any:
@@ -99,16 +101,12 @@ def set_places(flags: Array) -> Array:
 
 def counted_up_to(rising: Array, values: Array) -> Array:
     """How many of the rising numbers are at most each value."""
-    if is_numpy(rising):
-        return np.searchsorted(rising, values, side="right")
-    import torch
-
-    return torch.searchsorted(rising, values, right=True)
+    return library(rising).searchsorted(rising, values, side="right")
 
 
 def flipped(array: Array) -> Array:
     """The array from back to front."""
-    return array[::-1] if is_numpy(array) else array.flip(0)
+    return library(array).flip(array, (0,))
 
 
 def summed_by_place(places: Array, values: Array, like: Array) -> Array:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -177,67 +177,60 @@ def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> So
     return best
 
 
-@dataclass
-class _Steps:
+class _Steps(deque[tuple[FloatArray, FloatArray, float]]):
     """The last steps and gradient changes, for the two-loop recursion of L-BFGS."""
-
-    pairs: deque[tuple[FloatArray, FloatArray, float]] = field(default_factory=lambda: deque(maxlen=_MEMORY))
 
     def remember(self, step: FloatArray, change: FloatArray) -> None:
         along = float(step @ change)
         if along > 1e-16 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self.pairs.append((step, change, along))
+            self.append((step, change, along))
 
-    def direction(self, gradient: FloatArray, metric: _Metric) -> FloatArray:
+    def direction(self, gradient: FloatArray, inverse: FloatArray) -> FloatArray:
         left, used = gradient.copy(), []
-        for step, change, along in reversed(self.pairs):
+        for step, change, along in reversed(self):
             share = float(step @ left) / along
             used.append(share)
             left -= share * change
-        out = metric.solve(left)
-        for (step, change, along), share in zip(self.pairs, reversed(used), strict=True):
+        out = inverse @ left
+        for (step, change, along), share in zip(self, reversed(used), strict=True):
             out += (share - float(change @ out) / along) * step
         return -out
 
 
-class _Metric:
-    """A positive semidefinite matrix to be solved with, whatever the features' units and redundancies."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        diagonal = matrix.diagonal()
-        scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        scaled = matrix * scale[:, None] * scale
-        scaled.flat[:: len(scaled) + 1] += _RIDGE
-        try:
-            root = np.linalg.cholesky(scaled)
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(scaled)
-            root = vectors * np.sqrt(np.maximum(values, 1e-10 * max(float(values[-1]), 1e-300)))
-        whitened = np.linalg.inv(root) * scale
-        self.inverse: FloatArray = whitened.T @ whitened
-
-    def solve(self, vector: FloatArray) -> FloatArray:
-        return self.inverse @ vector
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Of a positive semidefinite matrix, whatever the features' units and redundancies."""
+    diagonal = matrix.diagonal()
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = matrix * scale[:, None] * scale
+    scaled.flat[:: len(scaled) + 1] += _RIDGE
+    try:
+        root = np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+        root = vectors * np.sqrt(np.maximum(values, 1e-10 * max(float(values[-1]), 1e-300)))
+    whitened = np.linalg.inv(root) * scale
+    return np.asarray(whitened.T @ whitened)
 
 
 def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:
     """Preconditioned L-BFGS with backtracking; plain Newton while the curvature is exact."""
     value = problem.value(x)
     gradient = problem.gradient()
-    history, steps = [value], _Steps()
+    history, steps = [value], _Steps(maxlen=_MEMORY)
     status, lower, n_iter, polished = "max_iter", -np.inf, 0, 0
     for n_iter in range(max_iter + 1):
         if problem.sample is None or n_iter < _REFRESHES:
             if problem.sample is None:
-                steps.pairs.clear()
+                steps.clear()
             fixed, following = problem.curvature()
-            bending, rigid = _Metric(following), None
+            bending, rigid = _inverse(following), None
         # Letting the weights follow only adds curvature, so the gap is at least this. Look closer once it is small.
-        gap = toward = float(gradient @ bending.solve(gradient))
+        gap = toward = float(gradient @ bending @ gradient)
         if gap <= tol * problem.scale(value):
-            rigid = rigid or (bending if following is fixed else _Metric(fixed))
+            if rigid is None:
+                rigid = bending if following is fixed else _inverse(fixed)
             # Not value - lower: that is the gap of the true problem, and the smoothed one is being solved here.
-            gap = float(gradient @ rigid.solve(gradient))
+            gap = float(gradient @ rigid @ gradient)
             lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
             status = "converged"
@@ -256,7 +249,7 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
             moved = problem.value(x + direction)
             worse = moved > value + min(tol, _NOISE) * problem.scale(value)
             following_gradient = gradient if worse else problem.gradient()
-            if float(following_gradient @ bending.solve(following_gradient)) >= toward:
+            if float(following_gradient @ bending @ following_gradient) >= toward:
                 problem.value(x)
                 break
             steps.remember(direction, following_gradient - gradient)
@@ -290,5 +283,5 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         x, value, gradient = x + step, moved, following_gradient
         history.append(value)
     if lower == -np.inf:
-        lower = problem.lower_value() - float(gradient @ _Metric(fixed).solve(gradient))
+        lower = problem.lower_value() - float(gradient @ _inverse(fixed) @ gradient)
     return Solution(x, value, lower, status, n_iter, np.array(history), problem.scale(value))

@@ -49,7 +49,8 @@ class Criterion:
     ) -> None:
         self.loss, self.of_block, self.patient_mass = loss, objective, mass
         self.neighborhoods, self.offset = neighborhoods, offset
-        self.penalty, self.penalty_weight = penalty, penalty_weight
+        self.penalty = penalty
+        self.penalty_weight = np.ones(1) if penalty_weight is None else penalty_weight
         self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
         self.whole = blocks is None
         self.joins_the_lossless = neighborhoods is None and offset is None and not objective.by_patient
@@ -96,8 +97,8 @@ class Criterion:
             by_extra = by_extra + self.loss.extra_ridge * moved
         if self.penalty is not None:
             added, slope = self.penalty(scores)
-            weight = np.ones(1) if self.penalty_weight is None else self.penalty_weight
-            value, by_score = value + weight * added, by_score + weight[:, None] * slope
+            value = value + self.penalty_weight * added
+            by_score = by_score + self.penalty_weight[:, None] * slope
         return value, by_score, by_extra
 
     def own_curvature(self) -> FloatArray:

@@ -45,8 +45,7 @@ class TorchCriterion:
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
-        weight = np.ones(1) if lead.penalty_weight is None else lead.penalty_weight
-        self.penalty_weight = torch.as_tensor(weight, device=device)
+        self.penalty_weight = torch.as_tensor(lead.penalty_weight, device=device)
 
     def take(self, rows: IntArray) -> TorchCriterion:
         """The same among fewer patients of each training set."""
