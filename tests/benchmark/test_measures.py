@@ -92,7 +92,7 @@ def small_data(monkeypatch):
 
     data = make_hidden_minority(400, random_state=1)
     match._parts.cache_clear()
-    monkeypatch.setattr(match, "_dataset", lambda name: data)
+    monkeypatch.setattr(match, "load", lambda name: data)
     monkeypatch.setattr("drosurv.benchmark.measures.TREES", 3)
     yield
     match._parts.cache_clear()

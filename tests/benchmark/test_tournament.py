@@ -24,14 +24,12 @@ def made_up(monkeypatch):
             raise DataUnavailableError(f"{name} is not here")
         return data[name]
 
-    for cache in (match._parts, match._dataset):
-        cache.cache_clear()
+    match._parts.cache_clear()
     monkeypatch.setattr("drosurv.benchmark.measures.TREES", 3)
     monkeypatch.setattr(match, "load", load)
     monkeypatch.setattr(tournament, "load", load)
     yield
-    for cache in (match._parts, match._dataset):
-        cache.cache_clear()
+    match._parts.cache_clear()
 
 
 def run(folder, **options):

@@ -14,7 +14,7 @@ from drosurv._version import __version__
 from drosurv.benchmark.contenders import CONTENDERS
 from drosurv.benchmark.encoded_part import EncodedPart, split_in_two
 from drosurv.benchmark.measures import MEASURES, judge, time_grid
-from drosurv.datasets import Dataset, load
+from drosurv.datasets import load
 from drosurv.runs import Task, one_thread
 
 # Raise whenever splits, encoding or measures mean something else.
@@ -83,9 +83,5 @@ def check_match(match: Match, result: Any) -> None:
 
 @lru_cache(maxsize=1)
 def _parts(dataset: str, seed: int) -> tuple[EncodedPart, EncodedPart]:
-    return split_in_two(_dataset(dataset), seed)
-
-
-@lru_cache(maxsize=1)
-def _dataset(name: str) -> Dataset:
-    return load(name)
+    """Every method of a split comes before the next split."""
+    return split_in_two(load(dataset), seed)

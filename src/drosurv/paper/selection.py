@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import require
-from drosurv.paper.methods import METHODS, Method
+from drosurv.errors import require, warn_caller
+from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import TUNINGS, Experiment
 from drosurv.paper.result import CONTROLS, PARAMETERS
 from drosurv.paper.shrinkage import gain_share
@@ -76,16 +75,19 @@ def _choices(
     on_test = {(row["method"], row["candidate"]): row for row in shown}
     for method in (METHODS[name] for name in experiment.methods if name in judged):
         if method.reference not in judged:
-            warnings.warn(
+            warn_caller(
                 f"{experiment.name}: a repeat of {method.name} is left out, because {method.reference}, "
-                "which sets its accuracy budget, is not finished there; run again to finish it.",
-                UserWarning,
-                stacklevel=4,
+                "which sets its accuracy budget, is not finished there; run again to finish it."
             )
             continue
         reference = float(judged[method.reference]["concordance_index"].max())
+        setting = experiment.setting_of(method)
+        rule: SelectionRule = AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)
+        if method.is_reference:
+            rule = BestScore()
+        elif setting is not None:
+            rule = FixedSetting(dict(setting))
         try:
-            rule = _rule(method, experiment.setting_of(method), tuned_by, reference)
             choice = rule.choose(judged[method.name])
         except ValueError as error:
             # Every training of the grid diverged: the repeat has no number, and says so.
@@ -98,13 +100,3 @@ def _choices(
             "fallback": choice.fallback,
             "reason": choice.reason,
         }
-
-
-def _rule(
-    method: Method, setting: tuple[tuple[str, float], ...] | None, tuned_by: str, reference: float
-) -> SelectionRule:
-    if method.is_reference:
-        return BestScore()
-    if setting is not None:
-        return FixedSetting(dict(setting))
-    return AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import takewhile
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
@@ -102,8 +103,10 @@ def work_through(
     finish = delayed(partial(_finish, os.getpid()))
     jobs = min(n_jobs, max(len(waiting), 1))
     if train is None:
+        end = time.monotonic() + (float("inf") if seconds is None else seconds)
+        in_time = takewhile(lambda _: time.monotonic() < end, waiting)
         # No more than the processes can take: what has not been handed out can still be left for the next run.
-        ends = _worked((finish(unit, evaluate) for unit in _in_time(waiting, seconds)), jobs, "n_jobs")
+        ends = _worked((finish(unit, evaluate) for unit in in_time), jobs, "n_jobs")
     else:
         # What is trained and waits to be scored is held in memory, so training does not run far ahead.
         ends = _worked(_trained(waiting, train, evaluate, finish), jobs, "4 * n_jobs")
@@ -123,15 +126,6 @@ def work_through(
 
 
 _End = tuple[Task, dict[str, Any] | Failure]
-
-
-def _in_time(units: Sequence[Task], seconds: float | None) -> Iterator[Task]:
-    """The units one by one, until the time is up."""
-    end = float("inf") if seconds is None else time.monotonic() + seconds
-    for unit in units:
-        if time.monotonic() >= end:
-            return
-        yield unit
 
 
 def _trained(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from drosurv.errors import warn_caller
 from drosurv.files import write_file
 from drosurv.presentation import plain
 from drosurv.runs.task import Task
@@ -58,11 +58,7 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            warnings.warn(
-                f"the stored result {path} is ignored and will be computed again: {error}.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn_caller(f"the stored result {path} is ignored and will be computed again: {error}.")
             return None
 
     def finished(self, units: Iterable[TaskT]) -> Iterator[tuple[TaskT, dict[str, Any]]]:

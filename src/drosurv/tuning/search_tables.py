@@ -25,7 +25,7 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     and the columns that tell a metric by attribute.
     """
     if (folds[FOLD] == 0).all():
-        return folds.drop(columns=[FOLD, *({DRAWS} & set(folds))]).set_index(CANDIDATE)
+        return folds.drop(columns=[FOLD, DRAWS], errors="ignore").set_index(CANDIDATE)
     by_attribute = tuple(f"{metric}_" for metric in attribute_metrics())
     table = average_folds(
         folds, [name for name in map(str, folds) if name in metrics or name.startswith(by_attribute)]
