@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -100,6 +101,22 @@ def test_the_bar_shows_the_gap_between_groups_that_can_be_judged(model, held_out
     gap = abs(values["minority"] - values["majority"])
     assert report.audited.headline["Gap"] == f"{gap:.3f}"
     assert report.audited.headline["Served worst"].startswith(f"{values['minority']:.3f}, ")
+
+
+def test_where_all_groups_are_ranked_alike_none_is_called_worst(held_out):
+    scores = np.zeros(len(held_out.y))
+    with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
+        report = audit(
+            Predictions(scores),
+            None,
+            held_out.y,
+            y_train=held_out.y,
+            sensitive_features=held_out.sensitive_features,
+            n_bootstrap=0,
+            search_rules=False,
+        )
+    assert "Served worst" not in report.audited.headline
+    assert not any(row["worst"] for row in report.audited.tables["by_group"].rows)
 
 
 def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, held_out):

@@ -149,7 +149,7 @@ class CollectedAudit:
 
 def _headline(result: EvaluationResult) -> dict[str, str]:
     """The few numbers that change as the slider moves."""
-    worst = next(iter(judged_gaps(result, "concordance_index")), None)
+    worst = next((gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0), None)
     found = {"c-index": written(result.value("concordance_index"))}
     if worst is not None:
         found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"

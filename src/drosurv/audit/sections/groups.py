@@ -24,7 +24,7 @@ def collect(evidence: Evidence) -> Part:
 
 def group_table(result: EvaluationResult) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
-    worst = next(iter(judged_gaps(result, "concordance_index")), None)
+    worst = next((gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0), None)
     rows = []
     for own in result.group_records():
         is_worst = worst is not None and (own["attribute"], own["group"]) == (worst.attribute, worst.worst[0])
