@@ -69,9 +69,9 @@ def test_folds_may_be_given_and_must_be_complete(patients):
         np.testing.assert_array_equal(train, wanted_train)
         np.testing.assert_array_equal(test, wanted_test)
     for incomplete in (parts[:1], []):
-        with pytest.raises(ValueError, match="every patient once"):
+        with pytest.raises(ValueError, match="rows are left out or repeated"):
             fold_parts(event, incomplete, 0)
-    with pytest.raises(ValueError, match="patients whom the model has not seen"):
+    with pytest.raises(ValueError, match="every patient once, by a model that has not seen him: some rows"):
         fold_parts(event, [(np.arange(200), test) for _, test in parts], 0)
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
         fold_parts(event, 1, 0)

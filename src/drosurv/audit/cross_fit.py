@@ -124,14 +124,13 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
     if isinstance(folds, Iterable):
         given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
         predicted = np.sort(np.concatenate([[], *(test for _, test in given)]))
-        if not np.array_equal(predicted, np.arange(len(event))):
-            raise ArgumentError(
-                f"{Argument('folds')} must predict every patient once: the rows to predict are not all rows."
+        seen = any(np.isin(train, test).any() for train, test in given)
+        if seen or not np.array_equal(predicted, np.arange(len(event))):
+            wrong = (
+                "some rows to predict are also rows to train on" if seen else "rows are left out or repeated"
             )
-        if any(np.isin(train, test).any() for train, test in given):
             raise ArgumentError(
-                f"{Argument('folds')} must predict patients whom the model has not seen: some rows to predict are also "
-                "rows to train on."
+                f"{Argument('folds')} must predict every patient once, by a model that has not seen him: {wrong}."
             )
         return given
     fewest = int(np.sum(event))

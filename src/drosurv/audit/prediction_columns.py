@@ -150,12 +150,9 @@ def _falls(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
 def as_numbers(predictions: Any) -> FloatArray:
     """Predictions (n, k) as numbers, none of them missing."""
     named = isinstance(predictions, pd.DataFrame)
+    frame = predictions if named else pd.DataFrame(np.asarray(predictions))
     try:
-        values: FloatArray = (
-            predictions.to_numpy(dtype=np.float64, na_value=np.nan)
-            if named
-            else np.asarray(predictions, dtype=np.float64)
-        )
+        values: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         where = f": the columns {[*predictions.columns]}" if named else ""
         raise ArgumentError(

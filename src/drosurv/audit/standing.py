@@ -16,7 +16,6 @@ from drosurv.presentation import GroupNumber, sentences
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]
 # Of a patient's groups the first of these that holds is the patient's own.
 WORST_FIRST: tuple[Against, ...] = ("worse", "not shown", "too few", "not tested", "better")
-EVERYBODY = (EVERYONE, ALL)
 CHANCE = 0.5
 
 
@@ -86,7 +85,7 @@ def per_100(evidence: Evidence, groups: list[Standing], of: str) -> dict[Against
     for attribute in evidence.attributes:
         # Whoever is in none of its groups is in one too small to be shown.
         codes[~attribute.groups.kept] = WORST_FIRST.index("too few")
-    rows = rows_by_group(evidence.attributes) or {EVERYBODY: np.arange(len(codes))}
+    rows = rows_by_group(evidence.attributes) or {(EVERYONE, ALL): np.arange(len(codes))}
     for group in groups:
         if (group.attribute, group.group) in rows and (state := getattr(group, of)):
             members = rows[group.attribute, group.group]
