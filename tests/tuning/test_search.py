@@ -409,6 +409,11 @@ def test_the_plain_model_is_a_candidate_and_is_compared_on_the_same_patients(dat
         np.testing.assert_allclose(search.predict(data.X), plain.predict(data.X), atol=1e-6)
 
 
+def test_the_plain_models_row_is_not_rounded_to_the_grids_whole_numbers(data):
+    search = GridSearch(DROCox(), {"lr": [1, 2]}, cv=2, rule=BestScore(), refit=False, random_state=0)
+    assert search.fit(data.X, data.y).results_["lr"].tolist() == [1, 2, CoxPH().lr]
+
+
 def test_paired_differences_of_folds_have_the_standard_error_of_their_mean(data, groups):
     search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=3, random_state=0)
     search.fit(data.X, data.y, sensitive_features=groups["side"])

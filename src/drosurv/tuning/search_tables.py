@@ -69,7 +69,7 @@ def with_plain(table: pd.DataFrame, plain: pd.Series[Any], differences: pd.DataF
     own = own.drop(columns=[name for name in own if name not in joined])
     own.index = pd.Index([len(table)], name=table.index.name)
     own[[*differences]], own[PLAIN] = 0.0, True
-    return pd.concat([joined, own.astype(joined.dtypes[own.columns.tolist()])])
+    return pd.concat([joined, own.infer_objects()])
 
 
 def _paired_error(own: Any, reference: Any, metric: str) -> float:
