@@ -171,3 +171,12 @@ def test_survival_curves_alone_are_compared_without_a_reference(model, train, he
     assert "integrated_brier_score" in known
     assert "concordance_index" not in known
     assert "share_of_gain" not in table["metric"].tolist()
+
+
+def test_a_wrong_level_is_refused_before_any_work(held_out):
+    class Untouched:
+        def predict(self, X):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
+        compare({"a": Untouched()}, held_out.X, held_out.y, y_train=held_out.y, level=95)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
@@ -88,6 +88,7 @@ def compare(
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
+    require(0 < level < 1, "level", "lie between 0 and 1", level)
     if not models:
         raise ArgumentError(f"{Argument('models')} is empty: give at least one model by name.")
     first = next(iter(models.values()))
@@ -95,7 +96,9 @@ def compare(
     # One seed draws the same patients for every model, whatever it is made from.
     replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
     rows: list[dict[str, Any]] = []
+    # The first model is compared with nothing, nor are numbers that it does not have.
     baseline: dict[Key, Number] = {}
+    nothing = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
     with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
         for name, model in models.items():
@@ -122,9 +125,9 @@ def compare(
             ]
             if told:
                 undefined.append(f"{name}: {', '.join(told)}")
-            baseline = baseline or numbers
             for key, number in numbers.items():
                 interval = number.interval(level)
+                from_first = compare_draws(number, baseline.get(key, nothing), level)
                 rows.append(
                     {
                         "model": name,
@@ -134,9 +137,13 @@ def compare(
                         "value": number.estimate,
                         "low": interval.low,
                         "high": interval.high,
-                        **_difference(number, None if numbers is baseline else baseline.get(key), level),
+                        "difference": from_first.difference.estimate,
+                        "difference_low": from_first.difference.low,
+                        "difference_high": from_first.difference.high,
+                        "p_value": from_first.p_value,
                     }
                 )
+            baseline = baseline or numbers
     warn_of_undefined(undefined)
     return pd.DataFrame(rows)
 
@@ -165,15 +172,3 @@ def _numbers(
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
                 worst[key] = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
     return found, worst
-
-
-def _difference(number: Number, baseline: Number | None, level: float) -> dict[str, float]:
-    if baseline is None:
-        return dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"), float("nan"))
-    found = compare_draws(number, baseline, level)
-    return {
-        "difference": found.difference.estimate,
-        "difference_low": found.difference.low,
-        "difference_high": found.difference.high,
-        "p_value": found.p_value,
-    }
