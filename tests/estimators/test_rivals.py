@@ -64,6 +64,9 @@ def test_the_adversary_finds_the_region_of_high_loss():
     for _ in range(100):
         last = game(losses, mass)
     assert last.weights.sum() == pytest.approx(1.0)
+    # A patient far from all others overflows nothing.
+    far = Adversary(np.append(features[:-1], [[-1e5, 1e5]], axis=0), lr=0.1)
+    assert all(np.isfinite(far(losses, mass).weights).all() for _ in range(5))
     assert last.value[0] > first.value[0] + 0.1
     high = features[:, 0] > 1.0
     assert last.weights[0, high].mean() > 1.5 * last.weights[0, ~high].mean()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from drosurv.objectives.objective import Evaluation, Objective
 from drosurv.target import FloatArray
@@ -28,7 +29,7 @@ class Adversary(Objective):
         if len(self.w) != len(losses):
             self.w = np.zeros((len(losses), self.X.shape[1]))
             self._first = self._second = np.zeros_like(self.w)
-        a = 1.0 / (1.0 + np.exp(-self.w @ self.X.T))
+        a = expit(self.w @ self.X.T)
         mean = (a @ mass)[:, None]
         weights = 0.5 * mass * (1.0 + a / mean)
         value = (weights * losses).sum(axis=1)

@@ -87,8 +87,7 @@ class Shadows:
         self.without = [chain(folds != fold) for fold in range(n_folds)]
         forward = list(range(n_folds))
         self.orders = [forward, forward[::-1]]
-        # A chain on fewer than two folds of five finds nothing.
-        self.first = max(1, (n_folds + 1) // 2 - 1)
+        self.first = fewest_folds(n_folds)
         self.prefixes = {
             (which, m): chain(np.isin(folds, order[:m]))
             for which, order in enumerate(self.orders)
@@ -218,6 +217,11 @@ class Shadows:
         change = change + chain.r[out] - null
         ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
         return ratio
+
+
+def fewest_folds(n_folds: int) -> int:
+    """Folds that the shortest chain sees: on fewer than two of five it would find nothing."""
+    return max(1, (n_folds + 1) // 2 - 1)
 
 
 def z_of(values: FloatArray) -> float:

@@ -31,7 +31,7 @@ from drosurv.metrics import FollowUp
 from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar
-from drosurv.repairs.acceptance import Shadows
+from drosurv.repairs.acceptance import Shadows, fewest_folds
 from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.finding import Attempt, find_repairs
 from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
@@ -238,8 +238,8 @@ class RepairedCox(RepairedPredictions):
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
-        # The shortest chain sees two folds of five; the group and the rest each need their events there.
-        share = max(1, (self.folds + 1) // 2 - 1) / self.folds
+        # The group and the rest each need their events where the shortest chain looks.
+        share = fewest_folds(self.folds) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
         short = [
             f"{has:,} {what} are too few, it takes {needs:,}"
