@@ -101,6 +101,16 @@ class Baseline:
             hazard: FloatArray = np.exp(log_base + np.asarray(scores)[:, None])
         return hazard
 
+    def first_at(self, hazard: FloatArray, scores: FloatArray, stratum: IntArray | None = None) -> FloatArray:
+        """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does."""
+        # A curve that should just reach it must not miss it by rounding.
+        wanted = np.log(hazard) - scores - 1e-12
+        times, found = np.append(self.times, np.inf), np.empty(len(scores))
+        for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
+            own = slice(None) if stratum is None else stratum == k
+            found[own] = times[np.searchsorted(curve, wanted[own])]
+        return found
+
     def codes(self, labels: Any, n: int) -> IntArray:
         """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
         if labels is None:

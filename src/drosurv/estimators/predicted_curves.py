@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.baseline import Baseline, Curves, step_functions
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 # Survival curves of this many numbers are held at a time.
 _HELD = 4_000_000
@@ -23,11 +23,19 @@ def cumulative_hazards(
     baseline: Curves, scores: FloatArray, times: ArrayLike | None, strata: Any = None
 ) -> FloatArray:
     """Cumulative hazards (n, T) of patients; their strata are given where the model was fitted with strata."""
+    codes = _codes(baseline, strata, len(scores))
+    if isinstance(baseline, Baseline):
+        return baseline.cumulative_hazard(scores, times, codes)
+    return baseline.cumulative_hazard(scores, times)
+
+
+def _codes(baseline: Curves, strata: Any, n: int) -> IntArray | None:
+    """Number of each patient's stratum; None for a model without strata."""
     if isinstance(baseline, Baseline) and baseline.strata:
-        return baseline.cumulative_hazard(scores, times, baseline.codes(strata, len(scores)))
+        return baseline.codes(strata, n)
     if strata is not None:
         raise ArgumentError(f"the model was fitted without strata; leave {Argument('strata')} out.")
-    return baseline.cumulative_hazard(scores, times)
+    return None
 
 
 class PredictedTimes:
@@ -233,8 +241,22 @@ class PredictedCurves(PredictedTimes):
     def _hazard(
         self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
     ) -> FloatArray:
-        scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        scores = self._scores(X, offset)
         return cumulative_hazards(self._baseline, scores, times, strata)
+
+    def _scores(self, X: Any, offset: ArrayLike | None) -> FloatArray:
+        return self.predict(X) if offset is None else self.predict(X, offset=offset)
+
+    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
+        if not isinstance(self._baseline, Baseline):
+            return super()._reached(X, survival, given)
+        return self._baseline.first_at(-np.log(survival), *self._scores_and_strata(X, **given))
+
+    def _scores_and_strata(
+        self, X: Any, strata: Any = None, offset: ArrayLike | None = None
+    ) -> tuple[FloatArray, IntArray | None]:
+        scores = self._scores(X, offset)
+        return scores, _codes(self._baseline, strata, len(scores))
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)
