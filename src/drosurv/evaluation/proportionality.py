@@ -28,15 +28,11 @@ def hazards_statement(
     from drosurv.estimators import CoxPH
 
     final = final_step(model)
-    if (
-        X is None
-        or not hasattr(final, "check_proportional_hazards")
-        or np.ndim(getattr(final, "coef_", 0)) != 1
-    ):
+    is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
+    if X is None or not is_cox or np.ndim(getattr(final, "coef_", 0)) != 1:
         return ()
-    if final._own_curves or target.n_events < 10 * len(final.coef_):
-        return ()
-    if len(final.coef_) > _MOST_FEATURES or len(target) * len(final.coef_) ** 2 > _MOST_WORK:
+    d = len(final.coef_)
+    if d > _MOST_FEATURES or len(target) * d**2 > _MOST_WORK or target.n_events < 10 * d:
         return ()
     with warnings.catch_warnings(action="ignore"):
         # A fit of tensors keeps no residuals to test.
