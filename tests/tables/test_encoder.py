@@ -160,6 +160,8 @@ def test_numbers_beyond_floating_point_are_left_out(value):
 
 
 def test_the_report_names_every_column_and_what_filled_it(table):
+    with pytest.raises(ValueError, match=r"drop column 0 is not in the table\. Did you mean '0'\?"):
+        TableEncoder(drop=[0]).fit(pd.DataFrame({0: [1, 2, 3], 1: [3, 4, 6]}))
     told = TableEncoder(drop=["smoker"]).fit(table).describe().set_index("column")
     assert told.index.tolist() == ["age", "sex", "grade", "stage"]
     assert told.loc["age", "missing"] == 2

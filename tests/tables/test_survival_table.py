@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from drosurv.tables import SurvivalTable, TableNote, TargetColumns, patients_not_in, read_survival_table
+from drosurv.tuning.folds import parse_folds
 
 
 @pytest.fixture
@@ -102,10 +103,11 @@ def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
     table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who")
     assert list(table.X.columns) == ["age"]
     assert len(np.unique(table.patients)) == 120
-    parts = [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in table.folds(4, 0))]
+    folds = parse_folds(4, table.event, 0, table.patients)
+    parts = [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in folds)]
     for kept, away in parts:
         assert set(kept.frame["who"]).isdisjoint(away.frame["who"])
-    assert sorted(row for _, away in table.folds(4, 0) for row in away) == list(range(len(table)))
+    assert sorted(row for _, away in folds for row in away) == list(range(len(table)))
 
 
 def test_patients_with_ids_of_their_own_are_not_one_patient_because_all_else_is_the_same():

@@ -167,6 +167,7 @@ def _of_model(
     from drosurv.audit import audit as audited
     from drosurv.presentation.progress import bar
     from drosurv.tables import patients_not_in
+    from drosurv.tuning.folds import parse_folds
     from drosurv.workflows import OpenedModel
 
     frame = file.format.read(data)
@@ -186,7 +187,7 @@ def _of_model(
             )
         # The table is encoded anew in every fold, as it would be for new patients.
         recipe, features = opened.model, opened.readable(table.frame)
-        given["folds"] = table.folds(folds, shown["random_state"])
+        given["folds"] = parse_folds(folds, table.event, shown["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
         kept = patients_not_in(rows, table.frame, target.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -254,11 +253,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "features as input."
             )
         if hasattr(self, "feature_names_in_"):
-            warnings.warn(
+            warn_caller(
                 "X does not have valid feature names, but TableEncoder was fitted with feature names; columns are "
-                "taken in the order of the training table.",
-                UserWarning,
-                stacklevel=3,
+                "taken in the order of the training table."
             )
             return frame.set_axis(self.feature_names_in_, axis="columns")
         return frame

@@ -122,7 +122,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
 
     for column in columns:
         if column not in frame.columns:
-            near = get_close_matches(column, list(frame.columns), n=1)
+            near = get_close_matches(str(column), list(frame.columns), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
             raise ArgumentError(

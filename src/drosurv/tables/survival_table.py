@@ -88,6 +88,11 @@ class SurvivalTable:
         return None if self.columns.entry is None else to_floats(self.frame[self.columns.entry])
 
     @property
+    def event(self) -> BoolArray:
+        """Who had the event, of whatever cause, (n,)."""
+        return np.asarray(self.y[self.columns.event] > 0)
+
+    @property
     def groups(self) -> pd.DataFrame | None:
         """Labels of the groups wanted, (n, J); None if none was."""
         return self.sensitive_features if self.sensitive_features.shape[1] else None
@@ -145,7 +150,7 @@ class SurvivalTable:
         require(0 < share < 1, "share", "lie between 0 and 1", share)
         names, own = np.unique(self.patients, return_inverse=True)
         event = np.zeros(len(names), dtype=np.bool_)
-        np.logical_or.at(event, own, self.y[self.columns.event] > 0)
+        np.logical_or.at(event, own, self.event)
         try:
             _, away = train_test_split(
                 np.arange(len(names)), test_size=share, stratify=event, random_state=seed
@@ -156,16 +161,6 @@ class SurvivalTable:
             ) from error
         held = np.isin(own, away)
         return self.take(~held), self.take(held)
-
-    def folds(self, n_folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
-        """Rows to train on and rows to score, fold by fold, with equal event rates and patients kept together."""
-        from sklearn.model_selection import StratifiedGroupKFold
-
-        parts = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-        return [
-            (np.asarray(train), np.asarray(test))
-            for train, test in parts.split(self.X, self.y[self.columns.event], self.patients)
-        ]
 
 
 def read_survival_table(
@@ -252,7 +247,7 @@ def read_survival_table(
             f"{path} has no column to predict from besides {', '.join(map(repr, columns.names))} and those dropped: "
             "drop fewer, or add some."
         )
-    if not table.y[event].any():
+    if not table.event.any():
         raise ArgumentError(
             f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
             f"{Argument('event_value')} if another value means the event."
@@ -295,7 +290,7 @@ def _left(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
 def _warn_of_zero_times(table: SurvivalTable) -> None:
     zero = table.y[table.columns.time_name] == 0
     if zero.any():
-        n, events = int(zero.sum()), int((table.y[table.columns.event][zero] > 0).sum())
+        n, events = int(zero.sum()), int(table.event[zero].sum())
         first = row_number(table.frame.index, int(zero.argmax()))
         who = "1 patient has" if n == 1 else f"{n:,} patients have"
         with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"

@@ -238,7 +238,7 @@ class OpenedModel:
         patient = id or self.notes.get("observed", {}).get("id")
         if table.entry is not None and patient is not None and patient in table.frame.columns:
             table = _one_row_each(table, patient)
-        if not table.y[columns.event].any():
+        if not table.event.any():
             raise ArgumentError(
                 f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass "
                 f"{Argument('event_value')} if another value means the event, or more patients."

@@ -27,6 +27,7 @@ from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.values import labels
+from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.opened_model import fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
@@ -94,7 +95,7 @@ class Trained:
         """Levels in which nobody had the event, whose coefficients have no end."""
         if not hasattr(self.estimator, "coef_") or getattr(self.estimator, "l2", 0.0) > 0:
             return []
-        event = pd.Series(self.table.y[self.table.columns.event] != 0)
+        event = pd.Series(self.table.event)
         return [
             f"{column.name}={level} ({counted(len(rows), 'patient')})"
             for column in self.encoder.columns_
@@ -166,7 +167,7 @@ class Trained:
         elif _can_judge(table):
             words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
             recipe = Pipeline([("table", self.encoder), ("cox", self._plain_cox())])
-            parts = table.folds(_FOLDS, seed)
+            parts = parse_folds(_FOLDS, table.event, seed, table.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
                 other = cross_fitted_cox(recipe, table.X, table.y, {}, parts)
@@ -289,7 +290,7 @@ def readable_and_base(
 
 
 def _can_judge(table: SurvivalTable) -> bool:
-    return bool(len(table) >= _FEWEST_JUDGES and table.y[table.columns.event].sum() >= _EVENTS_PER_FEATURE)
+    return bool(len(table) >= _FEWEST_JUDGES and table.event.sum() >= _EVENTS_PER_FEATURE)
 
 
 def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
