@@ -225,3 +225,21 @@ def test_the_null_model_of_the_scored_patients_is_allowed_for(entry):
     allowed, seen = (likelihood_gain(null, y, curves, times) for null in (stands_in, y))
     assert found.value("likelihood_gain") == pytest.approx(allowed, abs=1e-9)
     assert allowed > seen + 0.5 * 20 / len(y) - 1e-9
+
+
+@pytest.mark.parametrize("n", [60, 600])
+def test_a_model_of_few_steps_is_not_said_to_see_no_hazard_between_them(n):
+    """From entry on, the steps of a curve and the events of the scored patients have nothing to do with each other."""
+    (X, y, entry, _), (X_train, y_train, entry_train, _) = TEST, patients(2, n)
+    model = CoxPH().fit(X_train, y_train, entry=entry_train)
+    found = evaluate(model, X, y, entry=entry, n_bootstrap=0).value("likelihood_gain")
+    # The same hazards, each spread evenly over the time since the last step.
+    knots = np.concatenate([[0.0], model.unique_times_])
+    hazard = -np.log(model.predict_survival_function(X, times=knots))
+    since, own = Surv.from_arrays(y["event"], y["time"] - entry), np.unique(y["time"] - entry)
+    spread = [
+        np.interp(late + own, knots, each) - np.interp(late, knots, each)
+        for late, each in zip(entry, hazard, strict=True)
+    ]
+    smooth = likelihood_gain(FollowUp.standing_in(parse_target(since)), since, np.exp(-np.array(spread)), own)
+    assert found == pytest.approx(smooth, abs=0.1)

@@ -12,7 +12,7 @@ from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 # Steps per interval from which the lag of a step function is negligible.
 _MANY_STEPS = 10
@@ -157,8 +157,6 @@ def likelihood_gains(
         # Nothing was said of later times, so nothing is judged there.
         edges = np.unique(np.minimum(edges, knots[-1]))
         target = Target(target.event & (target.time <= knots[-1]), np.minimum(target.time, knots[-1]))
-    # Each patient's interval: its two ends, and the own time.
-    right = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1)
 
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))
@@ -166,9 +164,15 @@ def likelihood_gains(
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
         at_edges[:, 0] = 0.0
+        if follow_up.stands_in:
+            kept = _wide_enough(edges, at_edges, target)
+            edges, at_edges = edges[kept], at_edges[:, kept]
+        # Each patient's interval: its two ends, and the own time.
+        right = _right_ends(edges, target.time)
         start, end = (np.take_along_axis(at_edges, k[:, None], axis=1)[:, 0] for k in (right - 1, right))
         own = hazard_of(curves.at_own(target.time))
     else:
+        right = _right_ends(edges, target.time)
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
         start, end, own = (
             _interpolated(knots, at_knots, at) for at in (edges[right - 1], edges[right], target.time)
@@ -208,6 +212,32 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
             "every training event happened at time 0: there is no interval to take a hazard on."
         )
     return edges
+
+
+def _right_ends(edges: FloatArray, time: FloatArray) -> IntArray:
+    """Which edge ends the interval of each time, (n,)."""
+    return np.clip(np.searchsorted(edges, time), 1, len(edges) - 1)
+
+
+def _wide_enough(edges: FloatArray, hazard: FloatArray, target: Target) -> IntArray:
+    """Which of m edges to keep, so that patients have some hazard, (n, m), in the interval of their event.
+
+    Edges at events of the scored patients themselves know nothing of the steps of a model, of which there may be few,
+    and which lie elsewhere for everyone where times count from entry. An interval without a step has no hazard at all:
+    as long as longer ones would have some, every second edge goes.
+    """
+    time, rows = target.time[target.event], np.flatnonzero(target.event)
+
+    def silent(kept: IntArray) -> int:
+        right = _right_ends(edges[kept], time)
+        return int((hazard[rows, kept[right]] == hazard[rows, kept[right - 1]]).sum())
+
+    last, step = len(edges) - 1, 1
+    kept = np.arange(len(edges))
+    while step < last and silent(kept) > silent(np.array([0, last])):
+        step *= 2
+        kept = np.union1d(np.arange(0, last, step), [last])
+    return kept
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
