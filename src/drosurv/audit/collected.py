@@ -160,6 +160,8 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
 def _subtitle(evidence: Evidence) -> str:
     told = f"{len(evidence.target):,} patients with {evidence.target.n_events:,} events"
     if evidence.attributes:
-        told += f", in groups by {listing([attribute_name(a.name) for a in evidence.attributes])}"
+        told += (
+            f", in groups by {listing([attribute_name(a.name, a.labels[0]) for a in evidence.attributes])}"
+        )
     trained = evidence.data.get("Patients trained on")
     return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")

@@ -59,8 +59,9 @@ class Row:
         """The group with its attribute, or "everybody"; of a gap, between whom it is."""
         if self.kind != "gap" or self.attribute == EVERYONE:
             return whose(self.attribute, self.group)
-        name = attribute_name(self.attribute)
-        return name if self.group == ALL else f"{name}: {label_name(self.attribute, self.group)}"
+        if self.group == ALL:
+            return attribute_name(self.attribute)
+        return f"{attribute_name(self.attribute, self.group)}: {label_name(self.attribute, self.group)}"
 
     @property
     def text(self) -> str:

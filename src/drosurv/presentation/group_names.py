@@ -8,17 +8,23 @@ from collections.abc import Sequence
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _CUT = re.compile(rf"(?P<column>.+?)\s*>\s*(?P<cut>{_NUMBER})")
 _SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
+# What a patient of a cut may be: on one side, of unknown value, or not told of.
+_OF_CUT = re.compile(rf"(?:{_SIDE.pattern}|missing)?")
 _WORDS = {">": "over {}", "<=": "{} or below", "<": "under {}", ">=": "{} or over"}
 # What stands between attributes, and between labels, of an intersection; and between the two groups of a gap.
 AND, VERSUS = " & ", " vs "
 
 
-def attribute_name(attribute: str) -> str:
+def attribute_name(attribute: str, group: str = "") -> str:
     """What an attribute is called: the column, where it is a cut of one.
 
-    >>> attribute_name("age>65"), attribute_name("sex"), attribute_name("sex & age>65")
-    ('age', 'sex', 'sex & age')
+    Where the group, or one of the two of a gap, is no side of the cut but answers it, the attribute is the question.
+
+    >>> attribute_name("age>65"), attribute_name("sex & age>65"), attribute_name("age>65", "True")
+    ('age', 'sex & age', 'age>65')
     """
+    if AND not in attribute and not all(map(_OF_CUT.fullmatch, group.split(VERSUS))):
+        return attribute
     cuts = ((part, _CUT.fullmatch(part)) for part in attribute.split(AND))
     return AND.join(part if cut is None else cut["column"] for part, cut in cuts)
 
@@ -41,13 +47,15 @@ def group_name(attribute: str, group: str) -> str:
 
     >>> group_name("age>65", ">65"), group_name("diabetes", "1"), group_name("sex & age>65", "f & <=65")
     ('age over 65', 'diabetes = 1', 'sex f & age 65 or below')
+    >>> group_name("age>65", "True")
+    'age>65 True'
     """
     names, labels = attribute.split(AND), group.split(AND)
     if len(names) == len(labels) > 1:
         return AND.join(map(group_name, names, labels))
     # A bare code would read as part of the name, or as a count.
     sign = "= " if re.fullmatch(_NUMBER, group) else ""
-    return f"{attribute_name(attribute)} {sign}{label_name(attribute, group)}"
+    return f"{attribute_name(attribute, group)} {sign}{label_name(attribute, group)}"
 
 
 def listing(names: Sequence[str], most: int = 8) -> str:

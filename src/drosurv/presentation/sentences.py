@@ -129,13 +129,12 @@ def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: 
     found = []
     for gap in gaps:
         if gap not in calm:
-            attribute, worst = attribute_name(gap.attribute), group_name(gap.attribute, gap.worst[0])
+            attribute, worst = _attribute(gap), group_name(gap.attribute, gap.worst[0])
             sentence = each.format(attribute=attribute, worst=worst, gap=gap_text(gap))
             found.append(Statement(code, f"{sentence} {chance_text(gap)}", gap.beyond_chance))
     if calm:
         told = [
-            f"{attribute_name(gap.attribute)} ({written(gap.size, 'points')} percentage points, "
-            f"{p_text(gap.p_value)})"
+            f"{_attribute(gap)} ({written(gap.size, 'points')} percentage points, {p_text(gap.p_value)})"
             for gap in calm
         ]
         text = (
@@ -143,6 +142,10 @@ def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: 
         )
         found.append(Statement(code, text))
     return found
+
+
+def _attribute(gap: GroupGap) -> str:
+    return attribute_name(gap.attribute, gap.worst[0])
 
 
 def gap_text(gap: GroupGap) -> str:
@@ -324,7 +327,7 @@ def _names(groups: list[tuple[str, str]]) -> str:
     each = list(dict.fromkeys(groups))
     under: dict[str, list[str]] = {}
     for attribute, group in each[:MOST_NAMED]:
-        named = under.setdefault(attribute_name(attribute), [])
+        named = under.setdefault(attribute_name(attribute, group), [])
         # The first says whose group it is.
         named.append(label_name(attribute, group) if named else group_name(attribute, group))
     more = [f"and {len(each) - MOST_NAMED} more"] if len(each) > MOST_NAMED else []

@@ -87,7 +87,9 @@ def _patients(evidence: Evidence) -> dict[str, str]:
         "Median time observed": moment(float(np.median(target.time)), evidence.time_unit),
         "Longest time observed": moment(float(target.time.max()), evidence.time_unit),
         **{
-            f"Groups by {attribute_name(a.name)}": ", ".join(label_name(a.name, label) for label in a.labels)
+            f"Groups by {attribute_name(a.name, a.labels[0])}": ", ".join(
+                label_name(a.name, label) for label in a.labels
+            )
             for a in evidence.attributes
         },
     }

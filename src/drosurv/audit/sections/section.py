@@ -64,7 +64,7 @@ def named(attribute: str, group: str) -> dict[str, Any]:
     """Attribute and group of a row in the words that readers see; everybody has no attribute."""
     if attribute == EVERYONE:
         return {"attribute": "", "group": "all patients"}
-    return {"attribute": attribute_name(attribute), "group": label_name(attribute, group)}
+    return {"attribute": attribute_name(attribute, group), "group": label_name(attribute, group)}
 
 
 def time_column(key: str, unit: str) -> Column:
