@@ -23,7 +23,7 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates than by default; nothing else is changed.
-FASTER = {"evaluate": ["--bootstrap", "20"], "audit": ["--bootstrap", "10", "--bootstrap-path", "2"]}
+FASTER = {"evaluate": ["--bootstrap", "20"], "audit": ["--bootstrap", "4", "--bootstrap-path", "2"]}
 
 
 def pages():

@@ -1,6 +1,7 @@
 """Every Python block of the README and of the documents runs as printed, page by page, top to bottom."""
 
 import re
+from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -25,8 +26,10 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_code_of_a_page_runs(page, capsys):
+def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
     mpl.use("agg")
+    # Fewer replicates than by default; nothing else is changed.
+    monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=20))
     names = {}
     for block in blocks(page):
         exec(compile(block, str(page), "exec"), names)

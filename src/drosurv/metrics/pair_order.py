@@ -31,12 +31,12 @@ class PairOrder(SortedPatients):
     @staticmethod
     def for_imparity(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Algorithm B.1: only equal scores are tied."""
-        return _lay_out(target.time, target.event, risk, 0.0, True)
+        return _lay_out(target.time, target.event, risk, 0.0)
 
     @staticmethod
     def for_harrell(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
-        return _lay_out(target.time, target.event, risk, HARRELL_TOLERANCE, False)
+        return _lay_out(target.time, target.event, risk, HARRELL_TOLERANCE)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
         """Counts by the order's rule, in the caller's row order, each pair counted for both its patients.
@@ -81,7 +81,7 @@ def imparity_sums(
 ) -> FloatArray:
     """Numerators and denominators of Algorithm B.1 summed by group, (2, n_groups), in one compiled call."""
     numerator, denominator = np.empty(len(risk)), np.empty(len(risk))
-    add_counts(_lay_out(time, event, risk, 0.0, True), weight, weight, numerator, denominator)
+    add_counts(_lay_out(time, event, risk, 0.0), weight, weight, numerator, denominator)
     sums = np.zeros((2, n_groups))
     for k in range(len(risk)):
         sums[0, codes[k]] += numerator[k]
@@ -90,10 +90,13 @@ def imparity_sums(
 
 
 @numba.njit(cache=True, nogil=True)
-def _lay_out(
-    time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float, simultaneous: bool
-) -> PairOrder:
-    """One compiled call, since a few hundred patients take less than several calls."""
+def _lay_out(time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float) -> PairOrder:
+    """Algorithm B.1's order where only equal scores are tied, else Harrell's.
+
+    One compiled call, since a few hundred patients take less than several calls.
+    """
+    # Not an argument: a constant True in a compiled call would compile everything here once more.
+    simultaneous = tolerance == 0.0
     n = len(risk)
     by_score = stable_order(risk)
     distinct = np.empty(n)

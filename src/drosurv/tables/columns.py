@@ -118,15 +118,17 @@ class CategoryColumn:
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
         """The features (n, levels - 1) of a column of another table; `unseen` is "reference" or "error"."""
-        new = self.unseen(column)
-        if len(new):
+        found = labels(column)
+        if not set(found.dropna().unique()) <= set(self.levels):
+            new = self.unseen(column)
             where = counted(int(new.sum()), "row")
             problem = f"column {self.name!r} holds {shown(new.index)} in {where}, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
             warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
-        found = labels(column).to_numpy(dtype=object)
-        indicators = (found[:, None] == np.array(self.others, dtype=object)[None, :]).astype(np.float64)
+        indicators = (
+            found.to_numpy(dtype=object)[:, None] == np.array(self.others, dtype=object)[None, :]
+        ).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
         return standard
 
