@@ -209,6 +209,18 @@ def test_rows_of_patients_whose_features_stay_are_the_patients(model):
         np.testing.assert_allclose(summed, weights, atol=1e-4)
 
 
+def test_patients_of_several_rows_are_counted_by_weight_as_their_events_are():
+    weight, twice = DATA["weight"].to_numpy(), np.r_[: len(X), : len(X)]
+    whole, cut = CoxPH().fit(X, Y, weight), DATA["time"] / 2 + 0.1
+    y = Surv.from_arrays(np.r_[np.zeros(len(X), bool), DATA["event"]], np.r_[cut, DATA["time"]])
+    entry = np.r_[np.full(len(X), -1.0), cut]
+    again = CoxPH().fit(X.iloc[twice], y, weight[twice], entry=entry, id=twice)
+    assert again.n_patients_ == pytest.approx(weight.sum())
+    assert again.n_events_ == pytest.approx(weight @ DATA["event"])
+    for name in ("times", "survival", "censoring", "event_percentiles"):
+        np.testing.assert_allclose(getattr(again.follow_up_, name), getattr(whole.follow_up_, name))
+
+
 def test_a_split_model_takes_late_entry_strata_and_offsets():
     given = {name: ALL[name] for name in ("entry", "strata", "offset")}
     model = DROCoxSplit(1.0, shuffle=False, tol=1e-12).fit(X, Y, **given)

@@ -11,6 +11,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import drosurv
 from drosurv import (
+    AcceleratedFailureTime,
     AdversarialReweighting,
     CoxPH,
     DiscreteTimeHazard,
@@ -180,6 +181,8 @@ def test_features_that_others_were_made_of_lend_them_neither_name_nor_unit():
     table = drosurv.summary(model)
     assert table.index.tolist() == [f"pca{k}" for k in range(len(FEATURES))]
     np.testing.assert_allclose(table["coef"], model[-1].coef_)
+    lasting = drosurv.summary(make_pipeline(StandardScaler(), AcceleratedFailureTime()).fit(X, Y))
+    assert lasting.index.tolist() == [*FEATURES, "(Intercept)", "Log(scale)"]
     # Some are left out, the others keep their units.
     chosen = make_pipeline(MaxAbsScaler(), VarianceThreshold(0.2), StandardScaler(), CoxPH(tol=1e-12))
     kept = drosurv.summary(chosen.fit(X, Y))

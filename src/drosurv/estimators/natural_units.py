@@ -69,8 +69,10 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     names, units = _units([step for step in model[:-1] if step != "passthrough"])
     table: CoxTable = last.summary(level=level, method=method, scale=units, **options)
     table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
-    if names is not None and len(names) == len(table) and not hasattr(last, "feature_names_in_"):
-        table.index = table.index.__class__(names, name=table.index.name)
+    if names is not None and not hasattr(last, "feature_names_in_"):
+        # Rows of the model itself, such as an intercept, come after those of the features.
+        rows = [*names, *table.index[len(names) :]]
+        table.index = table.index.__class__(rows, name=table.index.name)
     return table
 
 

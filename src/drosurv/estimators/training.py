@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp
-from drosurv.observation import Observation
+from drosurv.observation import Observation, ends_of_patients
 from drosurv.target import FloatArray, IntArray, Target
 
 
@@ -40,9 +40,18 @@ class Training:
     @property
     def n_patients(self) -> int | float:
         """Number of patients; one of weight 2 counts as two."""
-        if self.observation.patient is not None:
-            return len(np.unique(self.observation.patient))
-        return len(self.target) if self.weight is None else _whole(float(self.weight.sum()))
+        weight, patient = self._patient_weight, self.observation.patient
+        if weight is not None:
+            return _whole(float(weight.sum()))
+        return len(self.target) if patient is None else len(np.unique(patient))
+
+    @property
+    def _patient_weight(self) -> FloatArray | None:
+        """Weights of the patients; of several rows, that of the row in which the patient's observation ends."""
+        patient = self.observation.patient
+        if self.weight is None or patient is None:
+            return self.weight
+        return self.weight[ends_of_patients(patient, self.target)[1]]
 
     @property
     def n_events(self) -> int | float:
@@ -58,9 +67,8 @@ class Training:
     @cached_property
     def follow_up(self) -> FollowUp:
         """How long the patients were observed; models trained together share it."""
-        weight = self.weight if self.observation.patient is None else None
         seen = self.observation.patients(self.target)
-        return FollowUp.of(seen, weight, entry=seen.entry)
+        return FollowUp.of(seen, self._patient_weight, entry=seen.entry)
 
     def with_groups(self, sensitive_features: Any) -> Training:
         """The data with the groups of the caller's rows; several columns define them by their combinations."""

@@ -110,7 +110,9 @@ def _log_sums(
         if flat[b]:
             _add_flat(runs, risks[b], sums[b])
         else:
-            _add_in_levels(runs, risks[b], heights[b], levels[b], sums[b])
+            _raise_levels(runs, heights[b], levels[b])
+            one = np.ones((scores.shape[1], 1))
+            _add_features(one, runs, risks[b], heights[b], levels[b], sums[b].reshape(-1, 1))
         logarithms(sums[b], levels[b], out[b])
     return flat
 
@@ -131,29 +133,16 @@ def _add_flat(runs: Runs, risk: FloatArray, total: FloatArray) -> None:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _add_in_levels(
-    runs: Runs, risk: FloatArray, height: FloatArray, level: FloatArray, total: FloatArray
-) -> None:
-    """The same where every sum has a level of its own."""
+def _raise_levels(runs: Runs, height: FloatArray, level: FloatArray) -> None:
+    """Raise each slot's level to the highest of the patients at risk there."""
     members, at, first, last, step = runs
     for r in range(last.shape[0]):
-        p, k = first[r], at[first[r]]
-        held, high = 0.0, -np.inf
-        while True:
+        p, high = first[r], -np.inf
+        for k in range(at[first[r]], last[r] + step[r], step[r]):
             while p < first[r + 1] and at[p] == k:
-                j = members[p]
-                if height[j] > high:
-                    held *= math.exp(high - height[j])
-                    high = height[j]
-                held += risk[j] if height[j] == high else risk[j] * math.exp(height[j] - high)
+                high = max(high, height[members[p]])
                 p += 1
-            if high > level[k]:
-                total[k] *= math.exp(level[k] - high)
-                level[k] = high
-            total[k] += held if high == level[k] else held * math.exp(high - level[k])
-            if k == last[r]:
-                break
-            k += step[r]
+            level[k] = max(level[k], high)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -199,10 +188,10 @@ def _pull_in_levels(
     """The same where every sum has a level of its own."""
     members, at, first, last, step = runs
     for r in range(last.shape[0]):
-        p, k = first[r + 1] - 1, last[r]
+        p = first[r + 1] - 1
         # `mass` is sum_k c_k exp(low - L_k). All members of a slot lie at or below its level, and so below `low`.
         mass, low = 0.0, np.inf
-        while True:
+        for k in range(last[r], at[first[r]] - step[r], -step[r]):
             if level[k] < low:
                 mass = mass * math.exp(level[k] - low) if mass != 0.0 else 0.0
                 low = level[k]
@@ -212,9 +201,6 @@ def _pull_in_levels(
                 size = risk[j] if height[j] == low else risk[j] * math.exp(height[j] - low)
                 out[j] += size * mass
                 p -= 1
-            if k == at[first[r]]:
-                break
-            k -= step[r]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -230,9 +216,9 @@ def _add_features(
     members, at, first, last, step = runs
     held = np.empty(X.shape[1])
     for r in range(last.shape[0]):
-        p, k, high = first[r], at[first[r]], -np.inf
+        p, high = first[r], -np.inf
         held[:] = 0.0
-        while True:
+        for k in range(at[first[r]], last[r] + step[r], step[r]):
             while p < first[r + 1] and at[p] == k:
                 j = members[p]
                 if height[j] > high:
@@ -247,24 +233,17 @@ def _add_features(
             row = out[k]
             for i in range(held.shape[0]):
                 row[i] += size * held[i]
-            if k == last[r]:
-                break
-            k += step[r]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _sum_over_windows(
-    values: FloatArray,
-    runs: Runs,
-    out: FloatArray,
-) -> None:
+def _sum_over_windows(values: FloatArray, runs: Runs, out: FloatArray) -> None:
     """Kernel of :meth:`RiskWindows.over_windows`."""
     members, at, first, last, step = runs
     held = np.empty(values.shape[1])
     for r in range(last.shape[0]):
-        p, k = first[r + 1] - 1, last[r]
+        p = first[r + 1] - 1
         held[:] = 0.0
-        while True:
+        for k in range(last[r], at[first[r]] - step[r], -step[r]):
             row = values[k]
             for i in range(held.shape[0]):
                 held[i] += row[i]
@@ -273,6 +252,3 @@ def _sum_over_windows(
                 for i in range(held.shape[0]):
                     place[i] += held[i]
                 p -= 1
-            if k == at[first[r]]:
-                break
-            k -= step[r]
