@@ -60,7 +60,7 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
         super()._check_parameters()
         check_choice("sides", self.sides, ("both", "one"))
         n1: object = self.n1
-        if not (isinstance(n1, Real) and 0 < n1 < 1):
+        if not (isinstance(n1, Real) and 0 < float(n1) < 1):
             raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
     def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray]:
