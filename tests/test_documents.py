@@ -1,5 +1,6 @@
 """Every Python block of the README and of the documents runs as printed, page by page, top to bottom."""
 
+import json
 import re
 from functools import partial
 from importlib import import_module
@@ -107,6 +108,20 @@ def test_the_readme_has_the_numbers_of_the_planted_group(evidence):
     cox, repaired, told = (f"{numbers(measured[name])[0]:.2f}" for name in ("Cox", "repair", "told"))
     assert f"(gain {cox} over no model)" in readme
     assert f"({repaired} against {told})" in readme
+
+
+def test_what_is_written_by_hand_stays_when_the_evidence_of_repairs_is_rendered(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    made = import_module("studies.repair_document")
+    before = (ROOT / "docs" / "repair.md").read_text()
+    (tmp_path / "repair.md").write_text(before)
+    unit = {"part": "n", "setting": "small n", "variant": "", "seed": 0, "method": "repair"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**unit, "repairs": 0, "largest_e": 1.5}))
+    monkeypatch.setattr(made, "DOCS", tmp_path)
+    made.write(tmp_path)
+    after = (tmp_path / "repair.md").read_text()
+    assert "| small n | 1 | 0 | 0.0% | 1.5 |" in after
+    assert "\n\n## Tried\n" + before.partition("\n## Tried\n")[2] == after[after.index("\n\n## Tried") :]
 
 
 def test_the_reference_names_what_the_library_exports():
