@@ -104,19 +104,19 @@ def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, trai
 
 def test_a_gap_is_the_same_in_every_view(model, train, held_out):
     X, y, groups = held_out.X, held_out.y, held_out.sensitive_features["site"]
-    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=60, min_group=2)
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, min_group=2)
     said = Predictions(model.predict(X), model.predict_survival_function(X))
     names = ["concordance_index", "brier_skill", "likelihood_gain"]
     frame = SurvivalMetricFrame(
         metrics=names, y=y, risk=said, sensitive_features=groups, y_train=train.y, min_group=2
-    ).gaps(n_bootstrap=60)
+    ).gaps(n_bootstrap=20)
     table = result.to_frame().query("kind == 'gap'").set_index("metric")
     for _, row in frame.iterrows():
         assert row[SAME].tolist() == pytest.approx(table.loc[row["metric"], SAME].tolist(), nan_ok=True)
     assert frame["metric"].tolist() == names
 
     report = audit(
-        model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=60, search_rules=False
+        model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, search_rules=False
     )
     # The report keeps six digits.
     gap, row = report.parts["verdict"].facts["gaps"][0], table.loc["concordance_index"]

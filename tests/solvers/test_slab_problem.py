@@ -49,7 +49,7 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     return SlabProblem(slabs, D, rests, objective, l2=l2)
 
 
-@pytest.mark.parametrize("rows", [10_000, 37])
+@pytest.mark.parametrize("rows", [10_000, 97])
 @pytest.mark.parametrize("name", MODELS)
 def test_coefficients_are_those_of_one_place(name, rows):
     X, time, event, _ = patients()
