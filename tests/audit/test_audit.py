@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -353,3 +354,18 @@ def test_rules_speak_of_the_columns_given_for_readers(model, train, held_out):
     )
     assert report.tables["worst_off"].rows
     assert all(row["rule"].startswith("blood pressure") for row in report.tables["worst_off"].rows)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_tensors_are_audited_as_the_arrays_they_hold(train, held_out, device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device is there")
+    array = held_out.X.to_numpy(dtype=np.float64, copy=True)
+    model = CoxPH(device=device).fit(torch.tensor(train.X.to_numpy(dtype=np.float64), device=device), train.y)
+    options = {"sensitive_features": held_out.sensitive_features, "n_bootstrap": 0}
+    reports = [audit(model, X, held_out.y, **options) for X in (array, torch.as_tensor(array, device=device))]
+    values = [
+        [row["concordance_index"] for row in report.audited.tables["by_group"].rows] for report in reports
+    ]
+    assert len(values[0]) == 3
+    assert values[1] == pytest.approx(values[0])

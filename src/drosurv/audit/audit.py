@@ -24,12 +24,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
-from drosurv.evaluation.predictions import (
-    final_step,
-    prepared,
-    training_follow_up,
-    unwrapped,
-)
+from drosurv.evaluation.predictions import final_step, on_host, prepared, training_follow_up, unwrapped
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.target import has_causes, parse_target
@@ -270,7 +265,7 @@ def _taken(reference: Any, model: Any, X: Any) -> tuple[Any, Any] | None:
 
 def _columns(X: Any) -> Any:
     """The features that rules may speak about; None of bare predictions."""
-    return X if X is None or hasattr(X, "columns") else np.asarray(X)
+    return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
 
 
 def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
