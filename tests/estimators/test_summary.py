@@ -242,7 +242,9 @@ def test_the_change_is_for_those_whom_the_worst_case_weights():
     data = datasets.make_hidden_minority(n_samples=500, random_state=0)
     model = DROCox(0.2).fit(data.X, data.y)
     model.summary()
-    np.testing.assert_allclose(model._findings.worst_mean, model.worst_case_weights_ @ data.X.to_numpy())
+    np.testing.assert_allclose(
+        model._findings.plain.worst_mean, model.worst_case_weights_ @ data.X.to_numpy()
+    )
 
 
 def test_the_bootstrap_of_plain_cox_agrees_with_its_information():

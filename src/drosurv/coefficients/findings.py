@@ -17,6 +17,19 @@ _TOLD = 3
 
 
 @dataclass(frozen=True, eq=False)
+class BesidePlain:
+    """Plain Cox on the patients of a robust model: its coefficients (d,), and means and deviations of the features.
+
+    Means also under the worst-case weights; None for a model without a worst case.
+    """
+
+    coef: FloatArray
+    mean: FloatArray
+    deviation: FloatArray
+    worst_mean: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
 class Findings:
     """Numbers about the coefficients of one fit, on the units it was trained on; no number of a single patient.
 
@@ -24,9 +37,7 @@ class Findings:
     coefficients are kept by method ("information", "sandwich", "bootstrap"), as far as they were computed; `n_boot`
     refits are behind the last. Of plain Cox there are the log partial likelihoods without and with its features, how it
     treats tied event times (`ties`, empty where there are none), which coefficients (d,) the likelihood drives to
-    infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model there are plain Cox's
-    coefficients on the same patients, and means and deviations of the features, means also under its worst-case
-    weights.
+    infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model there is plain Cox.
     """
 
     n_patients: float
@@ -34,10 +45,7 @@ class Findings:
     covariances: dict[str, FloatArray]
     n_boot: int = 0
     log_likelihoods: tuple[float, float] | None = None
-    plain_coef: FloatArray | None = None
-    mean: FloatArray | None = None
-    deviation: FloatArray | None = None
-    worst_mean: FloatArray | None = None
+    plain: BesidePlain | None = None
     endless: BoolArray | None = None
     degrees: int | None = None
     ties: str = ""
@@ -71,7 +79,7 @@ def beside_plain(
     mean = share @ X
     deviation = np.sqrt(share @ (X - mean) ** 2)
     worst_mean = None if worst_case is None else worst_case @ X
-    return replace(findings, plain_coef=plain_coef, mean=mean, deviation=deviation, worst_mean=worst_mean)
+    return replace(findings, plain=BesidePlain(plain_coef, mean, deviation, worst_mean))
 
 
 def findings_table(
@@ -92,7 +100,7 @@ def findings_table(
     """
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
-    plain = None if findings.plain_coef is None else findings.plain_coef / scale
+    plain = findings.plain
     notes = [_origin(title, method, findings)]
     if np.isnan(error).any() and method is not None:
         lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
@@ -117,7 +125,7 @@ def findings_table(
         if method == "sandwich":
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
-        notes += _notes_beside_plain(title, names, coef / scale, plain, findings, scale, ratio)
+        notes += _notes_beside_plain(title, names, coef, plain, ratio)
     return cox_table(
         names,
         coef / scale,
@@ -125,7 +133,7 @@ def findings_table(
         level=level,
         caption=f"{title}: {findings.counted}, {findings.n_events:,g} events",
         notes=notes,
-        plain_coef=plain,
+        plain_coef=None if plain is None else plain.coef / scale,
         ratio=ratio,
     )
 
@@ -153,20 +161,11 @@ def _likelihood_ratio(null: float, fitted: float, d: int) -> str:
 
 
 def _notes_beside_plain(
-    title: str,
-    names: Sequence[str],
-    coef: FloatArray,
-    plain: FloatArray,
-    findings: Findings,
-    scale: FloatArray,
-    ratio: str,
+    title: str, names: Sequence[str], coef: FloatArray, plain: BesidePlain, ratio: str
 ) -> list[str]:
     """What such coefficients mean, which differ most from plain Cox, and whom the difference is for."""
-    mean, deviation = findings.mean, findings.deviation
-    assert mean is not None, "plain Cox's coefficients come with the features' means"
-    assert deviation is not None, "and their deviations"
+    mean, deviation, worst_mean = plain.mean, plain.deviation, plain.worst_mean
     # A penalty, a likelihood of its own and a new slope have no worst case; at alpha = 1 all patients weigh the same.
-    worst_mean = findings.worst_mean
     has_worst_case = worst_mean is not None and not np.allclose(worst_mean, mean, rtol=1e-6, atol=1e-9)
     aim = (
         f"These coefficients minimise the loss of the patients for whom {title} is worst, not the average loss."
@@ -178,7 +177,7 @@ def _notes_beside_plain(
         "ratio take plain Cox's."
     ]
     # Per standard deviation of the feature, so that years and indicators compare.
-    own, usual = coef * scale * deviation, plain * scale * deviation
+    own, usual = coef * deviation, plain.coef * deviation
     change = own - usual
     most = [j for j in np.argsort(-np.abs(change))[:_TOLD] if change[j] != 0]
     # Another ratio differs from a hazard ratio even where the models agree.
