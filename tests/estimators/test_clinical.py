@@ -322,7 +322,7 @@ def test_medians_quantiles_and_means_are_read_off_the_curves():
 
 
 @pytest.mark.parametrize("model", [CoxPH(), AcceleratedFailureTime(), DiscreteTimeHazard(random_state=0)])
-def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curves(model):
+def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curves(model, monkeypatch):
     model.fit(X, Y)
     after = np.linspace(0.0, 5.0, len(X))
     median = model.predict_median(X, conditional_after=after)
@@ -339,6 +339,10 @@ def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curve
     curves = model.predict_survival_function(some, times=grid, conditional_after=after[::50])
     found = model.predict_expectation(some, conditional_after=after[::50])
     np.testing.assert_allclose(found, curves.mean(axis=1) * end, rtol=3e-3)
+    # Of all patients, a few at a time, as of these.
+    monkeypatch.setattr(predicted_curves, "_TOGETHER", 30)
+    everybody = model.predict_expectation(X, conditional_after=after)
+    np.testing.assert_allclose(everybody[::50], found, rtol=1e-6)
 
 
 def test_a_time_survived_is_checked_and_everybody_may_have_their_own(monkeypatch):

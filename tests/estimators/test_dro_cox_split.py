@@ -134,3 +134,4 @@ def test_a_half_smaller_than_the_ball_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DROCoxSplit(0.112, n1=0.2, shuffle=False, l2=0.01).fit(X, y)
+        DROCoxSplit(0.5, n1=np.float32(0.5)).fit(X, y)

@@ -82,10 +82,13 @@ class Baseline:
     @staticmethod
     def through(at: FloatArray, log_jumps: FloatArray) -> Baseline:
         """From the logs of the jumps (K,) at event times (K,), from zero on."""
-        log_cumulative = np.logaddexp.accumulate(log_jumps)
+        return Baseline.from_zero(at, np.logaddexp.accumulate(log_jumps))
+
+    @staticmethod
+    def from_zero(at: FloatArray, log_cumulative: FloatArray) -> Baseline:
+        """From the log cumulative hazard (K,) at event times (K,), with zero before the first."""
         if at[0] > 0:
-            at = np.concatenate([[0.0], at])
-            log_cumulative = np.concatenate([[-np.inf], log_cumulative])
+            at, log_cumulative = np.append(0.0, at), np.append(-np.inf, log_cumulative)
         return Baseline(at, log_cumulative)
 
     def cumulative_hazard(

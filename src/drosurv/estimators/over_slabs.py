@@ -144,10 +144,7 @@ def train_over_slabs(
         slabs, problem.at.scores, problem.at.shift, cohort.n_events, cohort.scheme.ties, workers
     )
     # Scores of a fitted model are of features as they come; the baseline gives back what centring took.
-    log_hazard = np.log(hazard) - float(centre @ found.x)
-    if times[0] > 0:
-        times, log_hazard = np.concatenate([[0.0], times]), np.concatenate([[-np.inf], log_hazard])
-    estimator._baseline = Baseline(times, log_hazard)
+    estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ found.x))
     return problem
 
 

@@ -15,6 +15,8 @@ from drosurv.target import FloatArray, IntArray
 
 # Survival curves of this many numbers are held at a time.
 _HELD = 4_000_000
+# Patients whose own times are looked at together.
+_TOGETHER = 256
 # Points of Gauss and Legendre in (-1, 1), and their weights.
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
@@ -122,19 +124,27 @@ class PredictedTimes:
         if not 0 < until <= times[-1]:
             wanted = f"be above 0 and not after the last event time, {times[-1]}"
             raise ArgumentError.must("until", wanted, until)
-        after = given.get("conditional_after")
+        found, places = np.empty(len(X)), len(_POINTS) * len(times)
+        if np.ndim(given.get("conditional_after", 0.0)):
+            # A time of each patient is one more place for all others: few patients together have few.
+            places = max(places, _HELD // _TOGETHER)
+        for part, rows, own in _in_parts(X, given, places):
+            grid, widths = self._grid(until, own.get("conditional_after"))
+            found[part] = self.predict_survival_function(rows, times=grid, **own) @ widths
+        return found
+
+    def _grid(self, until: float, after: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        """Times (T,) and weights (T,) of an integral from zero to a horizon."""
+        times = self.unique_times_
         # A smooth curve bends where the patient is known to have come to.
         bends = times if self._in_steps or after is None else np.append(times, after)
         edges = np.concatenate([[0.0], np.unique(bends[(bends > 0) & (bends < until)]), [until]])
-        grid, widths = edges[:-1], np.diff(edges)
-        if not self._in_steps:
-            # It falls between its times, too, so that rectangles would be too large.
-            grid = (grid[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0).ravel()
-            widths = (widths[:, None] * _WEIGHTS / 2.0).ravel()
-        found = np.empty(len(X))
-        for part, rows, own in _in_parts(X, given, len(grid)):
-            found[part] = self.predict_survival_function(rows, times=grid, **own) @ widths
-        return found
+        starts, widths = edges[:-1], np.diff(edges)
+        if self._in_steps:
+            return starts, widths
+        # It falls between its times, too, so that rectangles would be too large.
+        grid = starts[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0
+        return grid.ravel(), (widths[:, None] * _WEIGHTS / 2.0).ravel()
 
     def _spent(self, X: Any, after: ArrayLike, given: dict[str, Any]) -> FloatArray:
         """Cumulative hazard (n,) that each patient is known to have survived."""
