@@ -165,7 +165,11 @@ def test_follow_up_ends_where_the_predictions_do():
             None,
             "missing for 1 patient, the first in row 2",
         ),
-        ([[0.9, 0.8], [0.9, 0.7]], [0.01, 0.02], "end at time 0.02, before the first event. Predict later"),
+        (
+            [[0.9, 0.8], [0.9, 0.7]],
+            [0.01, 0.02],
+            "predictions end at time 0.02, before the first event: predict later",
+        ),
         (None, None, "predictions or risk is needed"),
     ],
 )

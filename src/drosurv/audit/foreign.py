@@ -16,6 +16,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
 from drosurv.insight.curves import PredictionGrid
+from drosurv.insight.expected_events import reference_times
 from drosurv.metrics import FollowUp
 from drosurv.presentation import counted, moment
 from drosurv.target import FloatArray, Target, parse_target
@@ -164,8 +165,8 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     cut[time] = np.minimum(y[time], end)
     if not cut[event].any():
         raise ArgumentError(
-            f"{Argument('times')}: the predictions end at {moment(end, time_unit)}, before the first event. Predict "
-            "later times, and check that they count what the times of y count."
+            f"{Argument('predictions')} end at {moment(end, time_unit)}, before the first event: predict later times, "
+            "in the unit of the observed ones."
         )
     return cut, (
         f"The predictions end at {moment(end, time_unit)}. What happened later to "
@@ -175,8 +176,7 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
 
 def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
     """The predicted times nearest to the quartiles of the event times, so that no interpolation is judged."""
-    wanted = np.quantile(target.time[target.event], (0.25, 0.5, 0.75))
-    return np.unique(times[np.abs(times - wanted[:, None]).argmin(axis=1)])
+    return np.unique(times[np.abs(times - reference_times(target)[:, None]).argmin(axis=1)])
 
 
 def between_times(grid: PredictionGrid, target: Target, risk: Any = None) -> Predictions:
