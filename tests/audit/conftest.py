@@ -145,7 +145,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
                 ),
             ),
             by_model=tuple(tables["trade-off"] for tables in own),
-            facts={"attributes": [name]},
+            facts={"attributes": {name: name}},
         ),
         "accuracy": Part(by_model=tuple(tables["accuracy"] for tables in own)),
         "method": Part(

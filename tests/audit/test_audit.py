@@ -216,6 +216,29 @@ def test_predictions_need_no_features_and_any_attribute_has_a_name_of_its_own(tr
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_two_cuts_of_a_column_are_told_apart(train, held_out):
+    age = held_out.X["x1"]
+    groups = {f"x1>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (0, 1)}
+    model = CoxPH().fit(train.X, train.y)
+    options = {
+        "X_train": train.X,
+        "y_train": train.y,
+        "alpha_path": (),
+        "n_bootstrap": 0,
+        "search_rules": False,
+    }
+    found = audit(model, held_out.X, held_out.y, sensitive_features=groups, **options)
+    facts = {row["name"]: row["value"] for row in found.tables["data"].rows}
+    assert facts["Groups by x1>0"] == "0 or below, over 0"
+    assert facts["Groups by x1>1"] == "1 or below, over 1"
+    assert "in groups by x1>0 and x1>1." in found.subtitle
+    labels = [str(column.label) for column in found.tables["trade_off"].columns]
+    assert {"concordance imparity, x1>0", "concordance imparity, x1>1"} <= set(labels)
+    between = [row["between"] for row in found.audited.tables["shrinkage"].rows]
+    assert {"x1>0", "x1>1"} <= set(between)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
     y = Surv.from_arrays(train.y["event"], np.ceil(2 * train.y["time"]))
     model = CoxPH(ties="efron").fit(train.X, y)
@@ -258,7 +281,7 @@ def test_real_patients_with_text_columns_are_audited_by_age_and_gender():
             n_bootstrap=0,
             search_rules=False,
         )
-    assert report.parts["trade-off"].facts["attributes"] == ["age", "gender"]
+    assert report.parts["trade-off"].facts["attributes"] == {"age": "age", "gender": "gender"}
     assert [model.alpha for model in report.models] == [1.0, 0.3]
     assert report.audited.alpha == 0.3
 

@@ -12,7 +12,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.summary import judged_gaps
-from drosurv.presentation import Statement, Table, attribute_name, group_name, listing, written
+from drosurv.presentation import Statement, Table, group_name, listing, written
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,6 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
 def _subtitle(evidence: Evidence) -> str:
     told = f"{len(evidence.target):,} patients with {evidence.target.n_events:,} events"
     if evidence.attributes:
-        told += (
-            f", in groups by {listing([attribute_name(a.name, a.labels[0]) for a in evidence.attributes])}"
-        )
+        told += f", in groups by {listing(list(evidence.headings.values()))}"
     trained = evidence.data.get("Patients trained on")
     return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")

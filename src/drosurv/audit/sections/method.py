@@ -15,7 +15,6 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.presentation import (
     Column,
     Table,
-    attribute_name,
     first_upper,
     group_name,
     label_name,
@@ -87,7 +86,7 @@ def _patients(evidence: Evidence) -> dict[str, str]:
         "Median time observed": moment(float(np.median(target.time)), evidence.time_unit),
         "Longest time observed": moment(float(target.time.max()), evidence.time_unit),
         **{
-            f"Groups by {attribute_name(a.name, a.labels[0])}": ", ".join(
+            f"Groups by {evidence.headings[a.name]}": ", ".join(
                 label_name(a.name, label) for label in a.labels
             )
             for a in evidence.attributes

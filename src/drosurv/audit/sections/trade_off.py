@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.presentation import Column, Table, attribute_name, first_upper, plain, plain_rows, sentences
+from drosurv.presentation import Column, Table, first_upper, plain, plain_rows, sentences
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")
@@ -35,18 +35,18 @@ def disparity_of(attribute: str) -> Column:
 
 def collect(evidence: Evidence) -> Part:
     """One row per model, the shrinking reference, and each model's disparities beside it."""
-    names, reference = [attribute.name for attribute in evidence.attributes], evidence.reference_name
+    called, reference = evidence.headings, evidence.reference_name
     rows = tuple(map(_row, evidence.stops, evidence.results))
-    gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {attribute_name(name)}") for name in names]
+    gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {own}") for name, own in called.items()]
     kept = [KEPT] if any(KEPT.key in row for row in rows) else []
     columns = (Column("model", "Model"), C_INDEX, *gaps, *kept)
     return Part(
         tables=(
             Table("trade_off", "The models beside each other", columns, rows),
-            *_control(evidence.audited, names, reference),
+            *_control(evidence.audited, called, reference),
         ),
-        by_model=tuple((shrinkage_table(result, reference),) for result in evidence.results),
-        facts={"attributes": names},
+        by_model=tuple((shrinkage_table(result, called, reference),) for result in evidence.results),
+        facts={"attributes": called},
     )
 
 
@@ -66,13 +66,13 @@ def _row(stop: Stop, result: EvaluationResult) -> Row:
     return found
 
 
-def _control(result: EvaluationResult, attributes: Sequence[str], reference: str) -> list[Table]:
+def _control(result: EvaluationResult, called: Mapping[str, str], reference: str) -> list[Table]:
     """What multiplying the reference's scores by factors does to its information and its disparities."""
     if result.control is None:
         return []
     disparities = [
-        Column(disparity_of(name).key, f"group disparity, {attribute_name(name)}", "value")
-        for name in attributes
+        Column(disparity_of(name).key, f"group disparity, {own}", "value")
+        for name, own in called.items()
         if disparity_of(name).key in result.control.curve
     ]
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
@@ -80,7 +80,7 @@ def _control(result: EvaluationResult, attributes: Sequence[str], reference: str
     return [Table.of("control", caption, columns, result.control.curve)]
 
 
-def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
+def shrinkage_table(result: EvaluationResult, called: Mapping[str, str], reference: str) -> Table:
     """The model's disparities beside the reference's, as it is and shrunk to the same information."""
     columns = (
         Column("metric", "Disparity of risk"),
@@ -97,7 +97,7 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
         rows.append(
             {
                 "metric": CATALOGUE[row["metric"]].label,
-                "between": BETWEEN.get(row["metric"], attribute_name(row["attribute"])),
+                "between": BETWEEN.get(row["metric"]) or called[row["attribute"]],
                 **{
                     name: None if row[name] is None else plain(scale * row[name])
                     for name in ("model", "reference", "shrunken")
@@ -116,8 +116,7 @@ def draw(part: Part) -> list[Chart]:
     """
     models, control = part.tables[0].rows, part.table("control")
     charts = []
-    for name in part.facts["attributes"]:
-        called = attribute_name(name)
+    for name, called in part.facts["attributes"].items():
         told = f"{called}: information kept, and disparity of risk"
         shrunk = () if control is None else control.rows
         charts.append(_chart(models, gap_of(name), C_INDEX, f"{called}: ranking, and its gap", ()))
