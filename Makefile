@@ -2,8 +2,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := $(VENV)/peers
-# Byte code is not made here, on one core and for all of torch, but where a module is first imported.
-PIP    := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 
@@ -48,19 +46,22 @@ dist: $(VENV)/test-ready
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+# Byte code is made afterwards, by all cores; pip would use one. A few files are no Python, or that of a newer version.
+define install
+$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable ".$(1)"
+$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
+endef
+
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable .
+	$(call install,)
 	touch $@
 
-# Byte code by all cores: made at import, it would turn other packages' syntax warnings into errors of the tests.
-# They also hold a few files that are no Python, or that of a newer version.
 $(VENV)/test-ready: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable ".[test]"
-	$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
+	$(call install,[test])
 	touch $(VENV)/installed $@
 
 $(VENV)/docs-ready: $(VENV)/installed
-	$(PIP) --editable ".[docs]"
+	$(call install,[docs])
 	touch $@
 
 $(PEERS)/ready: $(VENV)/test-ready
