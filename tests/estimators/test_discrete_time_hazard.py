@@ -6,6 +6,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from drosurv import DiscreteTimeHazard, Surv, datasets
+from drosurv.losses import DiscreteHazard
+from drosurv.target import Target
 
 DATA = datasets.make_hidden_minority(n_samples=300, random_state=0)
 X, Y = DATA.X.to_numpy(), DATA.y
@@ -46,6 +48,17 @@ def test_with_the_other_link_it_is_the_binary_regression_of_that_link():
     found = np.concatenate([model.coef_, model.levels_])
     assert loss(found) <= best.fun + 1e-9
     np.testing.assert_allclose(found, best.x, atol=1e-4)
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog"])
+def test_derivatives_of_scores_of_any_size_are_numbers(link):
+    loss = DiscreteHazard(Target(np.array([True, False]), np.array([1.0, 2.0])), 1, link)
+    for score in (-1000.0, 1000.0):
+        # Of the one who had the event: certain of it, nothing is lost and nothing is to be gained.
+        (lost, _), slope = loss(np.array([[score, 0.0]]), np.zeros((1, 1)))[0], loss.pullback(np.eye(1, 2))[0]
+        assert lost == pytest.approx(0.0 if score > 0 else 1000.0)
+        np.testing.assert_allclose(slope, [[0.0 if score > 0 else -1.0, 0.0]], atol=1e-12)
+        np.testing.assert_allclose(loss.curvature(np.eye(1, 2)), 0.0, atol=1e-12)
 
 
 def test_the_median_lies_where_the_curve_passes_one_half():

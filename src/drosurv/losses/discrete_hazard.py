@@ -115,8 +115,11 @@ def _cloglog(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray,
     # With u = exp(eta): survivors add u, events -log(1 - exp(-u)).
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = np.exp(eta)
-        gone = -np.log(-np.expm1(-u))
-        ratio = np.where(u > 0, u / np.expm1(u), 1.0)
+        # Of the smallest u it is -log u.
+        gone = np.where(u > 0, -np.log(-np.expm1(-u)), -eta)
+        # Beyond this ratio and bend are nothing, where infinite numbers would make them no numbers.
+        held = np.minimum(u, 700.0)
+        ratio = np.where(u > 0, held / np.expm1(held), 1.0)
         # The second derivative of -log(1 - exp(-u)) in eta: r (u - 1 + r), r = u / (e^u - 1).
-        bend = ratio * (u - 1.0 + ratio)
+        bend = ratio * (held - 1.0 + ratio)
     return np.where(died, gone, u), np.where(died, -ratio, u), np.where(died, np.maximum(bend, 0.0), u)
