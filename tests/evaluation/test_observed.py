@@ -227,19 +227,30 @@ def test_the_null_model_of_the_scored_patients_is_allowed_for(entry):
     assert allowed > seen + 0.5 * 20 / len(y) - 1e-9
 
 
-@pytest.mark.parametrize("n", [60, 600])
-def test_a_model_of_few_steps_is_not_said_to_see_no_hazard_between_them(n):
-    """From entry on, the steps of a curve and the events of the scored patients have nothing to do with each other."""
-    (X, y, entry, _), (X_train, y_train, entry_train, _) = TEST, patients(2, n)
-    model = CoxPH().fit(X_train, y_train, entry=entry_train)
-    found = evaluate(model, X, y, entry=entry, n_bootstrap=0).value("likelihood_gain")
-    # The same hazards, each spread evenly over the time since the last step.
-    knots = np.concatenate([[0.0], model.unique_times_])
-    hazard = -np.log(model.predict_survival_function(X, times=knots))
-    since, own = Surv.from_arrays(y["event"], y["time"] - entry), np.unique(y["time"] - entry)
-    spread = [
-        np.interp(late + own, knots, each) - np.interp(late, knots, each)
-        for late, each in zip(entry, hazard, strict=True)
+def spread(knots, hazard, since, own):
+    """A cumulative hazard at times since then, where each step is spread evenly over the time since the last one."""
+    steps = np.concatenate([[True], np.diff(hazard) > 0])
+    return np.diff(np.interp(since + np.concatenate([[0.0], own]), knots[steps], hazard[steps]), prepend=0.0)[
+        1:
     ]
-    smooth = likelihood_gain(FollowUp.standing_in(parse_target(since)), since, np.exp(-np.array(spread)), own)
-    assert found == pytest.approx(smooth, abs=0.1)
+
+
+@pytest.mark.parametrize(("n", "n_strata"), [(60, 0), (600, 0), (300, 4)])
+def test_a_model_of_few_steps_is_not_said_to_see_no_hazard_between_them(n, n_strata):
+    """The steps of a curve from entry on, or of a stratum, and the events of all have nothing to do with each other."""
+    (X, y, entry, _), (X_train, y_train, entry_train, _) = TEST, patients(2, n)
+    since = Surv.from_arrays(y["event"], y["time"] - entry)
+    if n_strata:
+        given, entry, since, null = {"strata": np.arange(len(X)) % n_strata}, np.zeros(len(X)), y, y_train
+        model = CoxPH().fit(X_train, y_train, strata=np.arange(n) % n_strata)
+    else:
+        given, null = {"entry": entry}, FollowUp.standing_in(parse_target(since))
+        model = CoxPH().fit(X_train, y_train, entry=entry_train)
+    found = evaluate(model, X, y, n_bootstrap=0, **given).value("likelihood_gain")
+    told = {name: value for name, value in given.items() if name == "strata"}
+    knots, own = np.concatenate([[0.0], model.unique_times_]), np.unique(since["time"])
+    hazard = -np.log(model.predict_survival_function(X, times=knots, **told))
+    smooth = [spread(knots, each, late, own) for late, each in zip(entry, hazard, strict=True)]
+    assert found == pytest.approx(
+        likelihood_gain(null, since, np.exp(-np.cumsum(smooth, axis=1)), own), abs=0.1
+    )

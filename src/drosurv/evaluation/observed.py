@@ -103,14 +103,15 @@ class TimeScale(NamedTuple):
 
     def seen(self, survival: FloatArray, risk: FloatArray | None = None) -> Seen:
         """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard."""
-        notes = self.notes
+        notes, follow_up = self.notes, self.follow_up
         if risk is None:
+            follow_up = replace(follow_up, other_times=True)
             here = survival[:, np.searchsorted(self.times, self.horizon)]
             risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
             ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
             notes = (*notes, ranked)
         predictions = Predictions(risk, survival, self.times)
-        return Seen(predictions, self.target.to_structured(), self.follow_up, notes)
+        return Seen(predictions, self.target.to_structured(), follow_up, notes)
 
 
 def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) -> TimeScale:

@@ -20,7 +20,8 @@ class FollowUp:
     censoring weights and the null model need without carrying its patients: the distinct training times (m,),
     ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
     by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
-    patients themselves, because nothing is known of those that the model was trained on.
+    patients themselves, because nothing is known of those that the model was trained on. Curves step at `other_times`
+    for each patient where they belong to strata or count from entry, and not at these.
     """
 
     times: FloatArray
@@ -28,6 +29,7 @@ class FollowUp:
     survival: FloatArray
     event_percentiles: FloatArray
     stands_in: bool = False
+    other_times: bool = False
 
     @classmethod
     def standing_in(cls, target: Target) -> FollowUp:

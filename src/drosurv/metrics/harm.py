@@ -164,7 +164,7 @@ def likelihood_gains(
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
         at_edges[:, 0] = 0.0
-        if follow_up.stands_in:
+        if follow_up.other_times:
             kept = _wide_enough(edges, at_edges, target)
             edges, at_edges = edges[kept], at_edges[:, kept]
         # Each patient's interval: its two ends, and the own time.
@@ -222,9 +222,9 @@ def _right_ends(edges: FloatArray, time: FloatArray) -> IntArray:
 def _wide_enough(edges: FloatArray, hazard: FloatArray, target: Target) -> IntArray:
     """Which of m edges to keep, so that patients have some hazard, (n, m), in the interval of their event.
 
-    Edges at events of the scored patients themselves know nothing of the steps of a model, of which there may be few,
-    and which lie elsewhere for everyone where times count from entry. An interval without a step has no hazard at all:
-    as long as longer ones would have some, every second edge goes.
+    Edges at events of many patients know nothing of the steps of a stratum's curve, of which there may be few, or of
+    one that counts from entry. An interval without a step has no hazard at all: as long as longer ones would have some,
+    every second edge goes.
     """
     time, rows = target.time[target.event], np.flatnonzero(target.event)
 
@@ -245,9 +245,10 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
 
     A step function lags behind what it stands for by up to one step. That is harmless where the curve has
     steps as often as the null model, which lags as much, or has many; an interval without a step has no
-    hazard at all.
+    hazard at all. Times at which curves with steps of their own are read are no steps: for those, intervals are made
+    wide enough.
     """
-    if jumps is None or not (jumps > 0).any():
+    if jumps is None or not (jumps > 0).any() or follow_up.other_times:
         return None
     knots = np.concatenate(([0.0], jumps[jumps > 0]))
     inside = np.histogram(knots[1:], edges)[0]
