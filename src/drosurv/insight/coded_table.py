@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError, require
+from drosurv.evaluation.predictions import on_host
 from drosurv.groups import in_pandas
 from drosurv.insight.rules import Comparison, Condition, Rule
 from drosurv.target import BoolArray, FloatArray
@@ -134,7 +135,7 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     Columns of an array, and those with numbers for names, have the names given, or are called x1, x2, ...
     """
     X = in_pandas(X)
-    values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    values = X if isinstance(X, pd.DataFrame) else np.asarray(on_host(X))
     require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
     table = pd.DataFrame(values).reset_index(drop=True)
     known = names is not None and len(names) == table.shape[1]
