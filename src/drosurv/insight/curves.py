@@ -96,8 +96,8 @@ class PredictionGrid:
         if rising.any():
             row, column = (int(place) for place in np.argwhere(rising)[0])
             raise _wrong(
-                f": survival cannot rise with time, but does for {counted(rising.any(axis=1).sum(), 'patient')}, the "
-                f"first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+                f": survival cannot rise with time, but does for {counted(int(rising.any(axis=1).sum()), 'patient')}, "
+                f"the first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
                 f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
             )
         hazard = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
