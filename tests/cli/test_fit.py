@@ -173,8 +173,16 @@ def test_plain_cox_kept_at_few_times_is_still_plain_cox(
     drosurv, data, target, tmp_path, patients, monkeypatch
 ):
     monkeypatch.setattr(training, "_CURVE_TIMES", 40)
-    drosurv.ok("fit", data, *target, "--model", "DROCox", "-o", tmp_path / "m")
-    opened = OpenedModel.open(tmp_path / "m")
+    for model in ("CoxPH", "DROCox"):
+        drosurv.ok("fit", data, *target, "--model", model, "-o", tmp_path / model)
+    itself = OpenedModel.open(tmp_path / "CoxPH")
+    X, times = itself.features(patients), itself.estimator.unique_times_
+    np.testing.assert_allclose(
+        itself.plain_cox().predict_survival_function(X, times),
+        itself.estimator.predict_survival_function(X, times=times),
+        rtol=1e-12,
+    )
+    opened = OpenedModel.open(tmp_path / "DROCox")
     X, y = opened.features(patients), TargetColumns("days", "status", "dead").parse(patients)
     plain, kept = CoxPH().fit(X, y), opened.plain_cox()
     times = plain.unique_times_

@@ -123,17 +123,20 @@ class OpenedModel:
             return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
-        # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which any
-        # comparison of many patients would show: between kept times, it rises by the same at each event time.
-        followed, kept = self.estimator.follow_up_, baseline["times"]
-        events = followed.times[np.diff(followed.survival, prepend=1.0) < 0]
-        times = np.union1d(kept, events)
-        hazard = np.interp(
-            np.arange(len(times)), np.searchsorted(times, kept), baseline["cumulative_hazard"], left=0.0
-        )
+        if is_plain_cox(self.estimator) and np.array_equal(coefficients, self.estimator.coef_):
+            # The model itself.
+            own = self.estimator.cum_baseline_hazard_
+            times, hazard, log_risk = own.x, own.y, 0.0
+        else:
+            # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which
+            # any comparison of many patients would show: between kept times, it rises by the same at each event time.
+            followed, kept, log_risk = self.estimator.follow_up_, baseline["times"], baseline["log_risk"]
+            times = np.union1d(kept, followed.times[np.diff(followed.survival, prepend=1.0) < 0])
+            known = np.searchsorted(times, kept)
+            hazard = np.interp(np.arange(len(times)), known, baseline["cumulative_hazard"], left=0.0)
         with np.errstate(divide="ignore"):
             steps = Baseline(times, np.log(hazard))
-        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], steps)
+        return PlainCoxCurves(np.array(coefficients), log_risk, steps)
 
     def predictions(
         self,
