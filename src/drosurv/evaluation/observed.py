@@ -199,9 +199,9 @@ def survival_from_entry(
     model: Any, X: Any, entry: FloatArray | None, told: dict[str, Any], times: FloatArray
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
-    # Curves change at these times only, so that they are known at all others too.
     # Once, and not for every part of the patients.
     X = in_pandas(X)
+    # Curves change at these times only, so that they are known at all others too.
     jumps = times if entry is None else np.asarray(final_step(model).unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, HELD // len(jumps))):

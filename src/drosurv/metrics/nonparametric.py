@@ -40,7 +40,8 @@ class KaplanMeier:
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> KaplanMeier:
         """The curve of n patients with weights and entry times, each (n,)."""
-        return cls.both(target, weight, entry=entry)[0]
+        times, at_risk, (died,) = _counts(target, [target.event], weight, entry)
+        return cls._through(times, at_risk, died)
 
     @classmethod
     def both(
