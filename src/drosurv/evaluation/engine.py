@@ -150,7 +150,7 @@ class Panel:
         # are told of together, by group.
         (own,) = in_parallel(lambda _: self._values(np.ones(n), resampled=False), 1, 1)
         draws, weights = np.empty((replicates, len(own))), np.empty((replicates, n), dtype=np.uint16)
-        for row, (times, found) in enumerate(in_parallel(draw, replicates, threads)):
+        for row, (times, found) in enumerate(in_parallel(draw, replicates, threads, n)):
             weights[row], draws[row] = times, found
             advance()
         numbers = {}

@@ -124,7 +124,8 @@ def evaluate(
     random_state : int, Generator or None
         Seed of the resampling.
     threads : int, optional
-        Replicates computed at once; by default one per processor core. The result does not depend on it.
+        Replicates computed at once; by default one per processor core, one alone for few patients. The result does not
+        depend on it.
     progress : bool, optional
         Whether a progress bar may appear when it takes long; by default in a terminal.
 

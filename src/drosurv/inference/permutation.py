@@ -51,7 +51,8 @@ def permutation_test(
     random_state : int, Generator or None
         Seed of the permutations.
     threads : int, optional
-        Permutations computed at once; by default one per processor core. The result does not depend on it.
+        Permutations computed at once; by default one per processor core, one alone for few patients. The result does
+        not depend on it.
 
     Returns
     -------
@@ -78,7 +79,8 @@ def permutation_test(
         codes = replicate_rng(streams, k).permutation(groups.codes)
         return statistic(Groups(codes, groups.labels, groups.name))
 
-    permuted: FloatArray = np.fromiter(in_parallel(permute, permutations, threads), float, permutations)
+    found = in_parallel(permute, permutations, threads, len(groups.codes))
+    permuted: FloatArray = np.fromiter(found, float, permutations)
     known = permuted[~np.isnan(permuted)]
     # Sums taken in another order may differ in the last digits from the value they equal.
     at_least = 1 + int((known >= observed - 1e-12 * abs(observed)).sum())

@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 import joblib
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.parallel import LokyBackend, get_active_backend
 from sklearn.exceptions import UndefinedMetricWarning
 
 T = TypeVar("T")
 _PORTIONS = 8
+# The numbers of fewer patients take so little time that threads would mostly wait for each other.
+_WORTH_SHARING = 2_500
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
@@ -33,13 +36,21 @@ def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(streams.entropy, spawn_key=key)))
 
 
-def in_parallel(work: Callable[[int], T], count: int, threads: int | None) -> Iterator[T]:
+def in_parallel(
+    work: Callable[[int], T], count: int, threads: int | None, patients: int = _WORTH_SHARING
+) -> Iterator[T]:
     """What ``work`` gives for 0 ... count - 1, in order; undefined values there are counted, not warned of.
 
-    In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster.
+    In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster; for
+    so few patients that it does not pay, only where one of these is asked for.
     """
     numbers = range(count)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        backend, asked = get_active_backend()
+        # What joblib has where nobody has configured it.
+        by_default = asked is None and isinstance(backend, LokyBackend)
+        if threads is None and patients < _WORTH_SHARING and by_default:
+            threads = 1
         n_threads = 1 if threads == 1 or count < 2 else joblib.effective_n_jobs(threads or -1)
         if n_threads == 1:
             yield from map(work, numbers)
