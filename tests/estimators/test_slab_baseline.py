@@ -6,7 +6,7 @@ import pytest
 from drosurv.estimators import slab_baseline
 from drosurv.metrics import FollowUp
 from drosurv.solvers.device_slabs import device_slabs
-from drosurv.solvers.slab import Scheme
+from drosurv.solvers.slab import Scheme, Slab
 from drosurv.solvers.slab_problem import Here
 from drosurv.target import Target
 
@@ -63,3 +63,15 @@ def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
     # Every tenth event: percentiles lie within ten ranks.
     ranks = np.searchsorted(np.sort(target.time[target.event]), thinned.event_percentiles)
     assert np.abs(ranks - np.linspace(0, target.n_events - 1, 101)).max() <= 11
+
+
+def test_what_is_thinned_keeps_nothing_of_the_others_alive():
+    # Views of each slab's curves held those of all patients: half a gigabyte of thirty million.
+    rng = np.random.default_rng(2)
+    time = -np.sort(-rng.exponential(size=N))
+    slab = Slab(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N))
+    followed = slab_baseline._followed(slab, 0.0, every=10)
+    steps = slab_baseline._steps(slab, np.zeros(N), 0.0, 0.0, "efron", every=10)
+    for values in (*followed, *steps):
+        assert len(values) <= N / 10
+        assert values.base is None

@@ -140,6 +140,7 @@ class ParquetParts:
 
     def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
         """The checked rows of part k, some at a time: row groups may be large."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path, group = self.parts[k]
@@ -150,3 +151,5 @@ class ParquetParts:
         for batch in file.iter_batches(_BATCH, [group], wanted, use_threads=False):
             yield read_rows(batch.to_pandas(), columns, name, start)
             start += len(batch)
+        # Arrow would keep what it has read into until the program ends.
+        pa.default_memory_pool().release_unused()
