@@ -236,11 +236,18 @@ def test_a_perfect_model_of_a_leak_is_saved_only_by_force(fit, gbsg2, tmp_path, 
     leaking = gbsg2[["age", "days", "relapse"]].assign(note=columns[leak])
     result = fit(leaking, how="__call__")
     assert result.exit_code == 2
-    assert "the model is not saved: column 'note' gives the outcome away" in result.stderr
-    assert "Name it in --drop, or pass --force" in result.stderr
+    assert "the model is not saved: column 'note' may give the outcome away" in result.stderr
+    assert "Name in --drop what is not known beforehand, or pass --force" in result.stderr
     assert not (tmp_path / "m").exists()
     fit(leaking, "--force")
     assert (tmp_path / "m").exists()
+
+
+def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2):
+    # Not the first alone: who drops that one has the true culprit still in the table.
+    leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
+    result = fit(gbsg2[["age", "days", "relapse"]].assign(**leaks), how="__call__")
+    assert "not saved: column 'months' and column 'cause' may give the outcome away" in result.stderr
 
 
 def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):

@@ -145,6 +145,8 @@ def test_an_unknown_column_is_named_with_its_nearest_neighbour():
         TargetColumns("futim", "death").parse(frame)
     with pytest.raises(ValueError, match="time and event are both column 'death'"):
         TargetColumns("death", "death").parse(frame)
+    with pytest.raises(ValueError, match="end and event are both column 'death'"):
+        TargetColumns(None, "death", start="futime", end="death").parse(frame)
     with pytest.raises(ValueError, match=r"event column 'xyz' is not in the table. It has: futime, death"):
         TargetColumns("futime", "xyz").parse(frame)
 

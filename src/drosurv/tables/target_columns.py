@@ -90,15 +90,17 @@ class TargetColumns:
 
     def require(self, frame: pd.DataFrame) -> None:
         """Raise if a column is not in the table."""
+        taken: dict[str, str] = {}
         for argument in ("time", "start", "end", "entry", "event"):
-            if (name := getattr(self, argument)) is not None:
-                require_columns(frame, [name], argument)
-        if len(set(self.names)) < len(self.names):
-            twice = f"both column {self.event!r}: name the column of each"
-            other = "taken from one column twice: name each once"
-            raise ArgumentError(
-                f"{Argument('time')} and {Argument('event')} are {twice if self.time == self.event else other}."
-            )
+            if (name := getattr(self, argument)) is None:
+                continue
+            require_columns(frame, [name], argument)
+            if name in taken:
+                raise ArgumentError(
+                    f"{Argument(taken[name])} and {Argument(argument)} are both column {name!r}: name the column of "
+                    "each."
+                )
+            taken[name] = argument
         if holds_dates(frame[self.event]):
             raise ArgumentError(
                 f"{Argument('event')} column {self.event!r} holds dates, and not whether the event happened: name a "

@@ -75,9 +75,9 @@ class Trained:
         leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
         if leaks and not force:
             raise ArgumentError(
-                f"the model is not saved: column {next(iter(leaks))!r} gives the outcome away, and with it patients "
-                f"are told apart perfectly. Name it in {Argument('drop')}, or pass {Argument('force')} if it is known "
-                "beforehand."
+                f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
+                f"and patients are told apart perfectly. Name in {Argument('drop')} what is not known beforehand, or "
+                f"pass {Argument('force')} if all of it is."
             )
         # A repaired model holds what it was repaired from.
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
