@@ -24,9 +24,10 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import standardised_features
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
-from drosurv.evaluation.predictions import final_step, on_host, prepared, training_follow_up, unwrapped
+from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.presentation import first_upper, written
+from drosurv.solvers.arrays import on_host
 from drosurv.target import has_causes, parse_target
 
 

@@ -19,12 +19,13 @@ from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.survival_model import SurvivalModel
-from drosurv.estimators.tensors import checked_tensor, is_tensor, on_processor, tensor_scores
+from drosurv.estimators.tensors import checked_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
 from drosurv.networks import network_scores, network_state
 from drosurv.observation import with_offset
 from drosurv.solvers import Solution
+from drosurv.solvers.arrays import is_tensor
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
 

@@ -15,11 +15,11 @@ from drosurv.estimators.device import resolve_device, solves_there
 from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.slab_baseline import baseline, follow_up
-from drosurv.estimators.tensors import checked_tensor, is_tensor
+from drosurv.estimators.tensors import checked_tensor
 from drosurv.estimators.training import Training
 from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import minimise
-from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.arrays import in_numpy, is_tensor
 from drosurv.solvers.device_slabs import device_slabs
 from drosurv.solvers.slab import Scheme
 from drosurv.solvers.slab_problem import Here, SlabProblem, Workers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ from drosurv.target import FloatArray
 
 # Rows that are scored at once, in double precision.
 _ROWS = 1 << 20
-
-
-def is_tensor(X: Any) -> bool:
-    """Whether the features are a tensor; torch need not be there."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
 
 
 def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.evaluation.predictions import on_host
 from drosurv.metrics import FollowUp
+from drosurv.solvers.arrays import on_host
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 

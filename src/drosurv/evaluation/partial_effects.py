@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.predictions import final_step, on_host, unwrapped
+from drosurv.evaluation.predictions import final_step, unwrapped
 from drosurv.groups import in_pandas
 from drosurv.presentation import axes_or_new, written
+from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.tensors import is_tensor
 from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.solvers.arrays import is_tensor
 from drosurv.target import FloatArray, IntArray, Target
 
 # Rows whose own times are read together: the survival of m patients at m times costs m * m.
@@ -242,11 +242,6 @@ def take(X: Any, rows: Any) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if is_tensor(X) else np.asarray(X)[rows]
-
-
-def on_host(X: Any) -> Any:
-    """A tensor as an array in the memory of the processor; anything else as it is."""
-    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:

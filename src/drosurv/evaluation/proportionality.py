@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.evaluation.predictions import final_step, on_host, prepared
+from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.presentation import Statement
+from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import enter
 from drosurv.target import Target
 

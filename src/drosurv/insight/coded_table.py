@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError, require
-from drosurv.evaluation.predictions import on_host
 from drosurv.groups import in_pandas
 from drosurv.insight.rules import Comparison, Condition, Rule
+from drosurv.solvers.arrays import on_host
 from drosurv.target import BoolArray, FloatArray
 
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)

@@ -12,6 +12,12 @@ import numpy as np
 Array = Any
 
 
+def is_tensor(array: Any) -> bool:
+    """Whether something is a tensor; torch need not be there."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
 def is_numpy(array: Array) -> bool:
     """Whether the array is NumPy's, or a number of one."""
     return isinstance(array, (np.ndarray, np.generic))
@@ -51,9 +57,9 @@ def vector_beside(X: Array, vector: Any) -> Array:
     return torch.as_tensor(vector, dtype=X.dtype, device=X.device)
 
 
-def on_host(array: Array) -> Any:
-    """The array in NumPy."""
-    return array if is_numpy(array) else array.cpu().numpy()
+def on_host(array: Any) -> Any:
+    """A tensor as an array of NumPy, in the memory of the processor; anything else as it is."""
+    return array.detach().cpu().numpy() if is_tensor(array) else array
 
 
 def in_numpy(array: Array) -> Any:
