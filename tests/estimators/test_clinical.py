@@ -345,6 +345,29 @@ def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curve
     np.testing.assert_allclose(everybody[::50], found, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("model", "risk"),
+    [
+        (CoxPH(), 10.0),
+        (AcceleratedFailureTime(), 10.0),
+        (AcceleratedFailureTime("lognormal"), 60.0),
+        (AcceleratedFailureTime("loglogistic"), 2000.0),
+        (DiscreteTimeHazard(link="cloglog", random_state=0), 10.0),
+    ],
+)
+def test_medians_of_those_who_survived_what_hardly_anybody_would(model, risk):
+    model.fit(X, Y)
+    step = risk * getattr(model, "scale_", -1.0)
+    far = pd.DataFrame([-step * model.coef_ / (model.coef_ @ model.coef_)], columns=X.columns)
+    after = 2.5
+    median = model.predict_median(far, conditional_after=after)[0]
+    at = [after, np.nextafter(median, 0.0), median]
+    spent, before, then = model.predict_cumulative_hazard_function(far, times=at)[0]
+    assert spent > 1000.0
+    assert before - spent < np.log(2) + 1e-6
+    assert then - spent > np.log(2) - 1e-6
+
+
 def test_a_time_survived_is_checked_and_everybody_may_have_their_own(monkeypatch):
     model = CoxPH().fit(X, Y)
     for wrong in (-1.0, np.nan, [1.0, 2.0, 3.0]):

@@ -87,6 +87,13 @@ def test_one_interval_is_a_model_too():
         # With a level of its own: who has no features to speak of has a chance of an event, too.
         assert model.predict(DATA.X - DATA.X).max() > 0.6
         assert model.score(DATA.X, DATA.y) > 0.6
+    # The chance of none is also known where it is small.
+    weight, bias = (np.asarray(p.detach()) for p in model.network_.parameters())
+    far = DATA.X * 50 / np.linalg.norm(weight)
+    logits = far.to_numpy() @ weight[0] + bias
+    assert logits.max() > 50
+    hazard = model.predict_cumulative_hazard_function(far, times=[1e9])[:, 0]
+    np.testing.assert_allclose(hazard, np.logaddexp(0.0, logits), rtol=1e-4, atol=1e-15)
 
 
 def test_batches_without_one_of_the_halves_are_borne():

@@ -167,7 +167,7 @@ def test_scaled_features_have_the_table_of_their_natural_units():
     [
         [MinMaxScaler()],
         [MaxAbsScaler(), RobustScaler()],
-        [StandardScaler(), "passthrough", SimpleImputer(), MinMaxScaler((-1, 3))],
+        [StandardScaler(), "passthrough", SimpleImputer(), None, MinMaxScaler((-1, 3))],
     ],
 )
 def test_every_scaler_is_undone_whichever_way_it_scales(scalers):
@@ -183,6 +183,7 @@ def test_features_that_others_were_made_of_lend_them_neither_name_nor_unit():
     np.testing.assert_allclose(table["coef"], model[-1].coef_)
     lasting = drosurv.summary(make_pipeline(StandardScaler(), AcceleratedFailureTime()).fit(X, Y))
     assert lasting.index.tolist() == [*FEATURES, "(Intercept)", "Log(scale)"]
+    assert "intercept is that of a patient whose scaled features are zero" in lasting.notes[0]
     # Some are left out, the others keep their units.
     chosen = make_pipeline(MaxAbsScaler(), VarianceThreshold(0.2), StandardScaler(), CoxPH(tol=1e-12))
     kept = drosurv.summary(chosen.fit(X, Y))

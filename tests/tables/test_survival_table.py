@@ -183,6 +183,11 @@ def test_patients_are_known_whatever_type_their_id_has(kind):
     ]
 
 
+def test_patients_without_an_id_are_nobody_of_another_table():
+    frame, others = (pd.DataFrame({"id": ids}) for ids in (["a", "b", None], ["b", None]))
+    assert patients_not_in(frame, others, "id").tolist() == [True, False, True]
+
+
 def test_a_text_that_is_missing_is_the_same_in_every_spelling_of_missing():
     frame = pd.DataFrame({"age": [50, 60, 70], "sex": pd.Series(["f", np.nan, "m"], dtype=object)})
     others = pd.DataFrame({"age": [50.0, 60.0], "sex": pd.Series(["f ", None], dtype=object)})

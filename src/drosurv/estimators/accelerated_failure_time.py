@@ -97,8 +97,8 @@ class AcceleratedFailureTime(RobustEstimator):
         # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
 
-    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
-        return np.exp(self.scale_ * log_time_at(self.distribution, survival) - self.predict(X, **given))
+    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
+        return np.exp(self.scale_ * log_time_at(self.distribution, hazard) - self.predict(X, **given))
 
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""
@@ -145,13 +145,14 @@ class AcceleratedFailureTime(RobustEstimator):
             if used == "sandwich"
             else "Standard errors from the observed information."
         )
+        zero = "" if scale is None else " The intercept is that of a patient whose scaled features are zero."
         return cox_table(
             [*self._feature_names(), "(Intercept)", "Log(scale)"],
             values / units,
             self._errors[_METHODS.index(used)] / units,
             level=level,
             caption=f"{self._title()}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
-            notes=[f"Effects on log time: a positive one means later. {origin}"],
+            notes=[f"Effects on log time: a positive one means later. {origin}{zero}"],
             ratio="time ratio",
         )
 

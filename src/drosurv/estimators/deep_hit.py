@@ -102,15 +102,13 @@ class DeepHit(RobustEstimator):
         super()._describe(fitted)
         self._n_outputs = fitted.recipe.loss.n_outputs
 
-    def _gone(self, X: Any) -> FloatArray:
-        """Cumulative masses (n, K + 1) at zero and at the intervals' ends."""
-        features = self._new_features(X)
-        logits = network_scores(self.network_, features, self._n_outputs).reshape(len(features), -1)
-        return _cumulative_mass(logits)
+    def _survival(self, X: Any) -> FloatArray:
+        """Survival (n, K + 1) at zero and at the intervals' ends."""
+        return _survival(network_scores(self.network_, self._new_features(X), self._n_outputs))
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
-        risk: FloatArray = self._gone(X)[:, 1:].mean(axis=1)
+        risk: FloatArray = 1.0 - self._survival(X)[:, 1:].mean(axis=1)
         return with_offset(risk, offset, fitted_with=self._has_offset)
 
     def _hazard(
@@ -119,9 +117,8 @@ class DeepHit(RobustEstimator):
         if strata is not None or offset is not None:
             # Which says that the model has none.
             return super()._hazard(X, times, strata, offset)
-        ends, survived = self._baseline.times, 1.0 - self._gone(X)
-        hazard = -np.log(np.maximum(survived, np.finfo(np.float64).tiny))
-        return hazard if times is None else along(ends, hazard, checked_times(times))
+        hazard = -np.log(self._survival(X))
+        return hazard if times is None else along(self._baseline.times, hazard, checked_times(times))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +138,16 @@ class MassCurves:
         return hazard if times is None else along(self.times, hazard, checked_times(times))
 
 
-def _cumulative_mass(logits: FloatArray) -> FloatArray:
-    """Cumulative masses (n, K + 1) of logits (n, K), what lies beyond having logit zero."""
-    top = np.maximum(logits.max(axis=1, keepdims=True), 0.0)
-    risen = np.exp(logits - top)
-    mass = risen / (risen.sum(axis=1, keepdims=True) + np.exp(-top))
-    return np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, axis=1)], axis=1)
+def _survival(logits: FloatArray) -> FloatArray:
+    """Survival (n, K + 1) of logits (n, K), or (n,) of a single interval; what lies beyond has logit zero."""
+    logits = np.column_stack([logits, np.zeros(len(logits))])
+    mass = np.exp(logits - logits.max(axis=1, keepdims=True))
+    # From the far end, so that small survival is not lost.
+    left: FloatArray = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum(left / left[:, :1], np.finfo(np.float64).tiny)
 
 
 def _curves(loss: DeepHitLoss, training: Training, scores: FloatArray, extra: FloatArray) -> MassCurves:
-    survived = 1.0 - training.mass @ _cumulative_mass(scores.reshape(len(scores), -1))
     ends = interval_ends(loss.intervals.cut_points, training.target.time)
-    return MassCurves(ends, -np.log(np.maximum(survived, np.finfo(np.float64).tiny)))
+    survival = training.mass @ _survival(scores)
+    return MassCurves(ends, -np.log(survival / survival[0]))

@@ -66,7 +66,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     if not hasattr(model, "steps"):
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
-    names, units = _units([step for step in model[:-1] if step != "passthrough"])
+    names, units = _units([step for step in model[:-1] if step not in (None, "passthrough")])
     table: CoxTable = last.summary(level=level, method=method, scale=units, **options)
     table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
     if names is not None and not hasattr(last, "feature_names_in_"):

@@ -82,31 +82,30 @@ class PredictedTimes:
             Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
         """
         require(0 < q < 1, "q", "lie between 0 and 1", q)
-        after, survival = given.pop("conditional_after", None), np.full(len(X), 1.0 - q)
+        # Not survival, of which nothing is left where a patient at high risk has come far.
+        after, hazard = given.pop("conditional_after", None), np.full(len(X), -np.log1p(-q))
         if after is not None:
-            survival *= np.exp(-self._spent(X, after, given))
-        return self._reached(X, survival, given)
+            hazard += self._spent(X, after, given)
+        return self._reached(X, hazard, given)
 
-    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
-        """First times (n,) at which each patient's curve is at a survival (n,) or below."""
+    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
+        """First times (n,) at which each patient has come to a cumulative hazard (n,); infinity for who never does."""
         times, found = self.unique_times_, np.empty(len(X))
         for part, rows, own in _in_parts(X, given, len(times)):
-            curves = self.predict_survival_function(rows, times=times, **own)
-            found[part] = self._first(survival[part, None], times, curves)
+            curves = self.predict_cumulative_hazard_function(rows, times=times, **own)
+            found[part] = self._first(hazard[part], times, curves)
         return found
 
-    def _first(self, survival: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
+    def _first(self, hazard: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
         # A curve that should just reach it must not miss it by rounding.
-        reached = curves <= survival * (1.0 + 1e-12)
+        reached = curves >= hazard[:, None] * (1.0 - 1e-12)
         ever, first = reached.any(axis=1), reached.argmax(axis=1)
         found: FloatArray = times[first]
         if self._hazard_grows_evenly:
             rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
+            low, high = curves[rows, before], curves[rows, first]
             with np.errstate(divide="ignore", invalid="ignore"):
-                low, high, wanted = (
-                    -np.log(at) for at in (curves[rows, before], curves[rows, first], survival[:, 0])
-                )
-                share = np.nan_to_num((wanted - low) / (high - low), nan=1.0)
+                share = np.nan_to_num((hazard - low) / (high - low), nan=1.0)
             found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
         return np.where(ever, found, np.inf)
 
@@ -257,10 +256,10 @@ class PredictedCurves(PredictedTimes):
     def _scores(self, X: Any, offset: ArrayLike | None) -> FloatArray:
         return self.predict(X) if offset is None else self.predict(X, offset=offset)
 
-    def _reached(self, X: Any, survival: FloatArray, given: dict[str, Any]) -> FloatArray:
+    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
         if not isinstance(self._baseline, Baseline):
-            return super()._reached(X, survival, given)
-        return self._baseline.first_at(-np.log(survival), *self._scores_and_strata(X, **given))
+            return super()._reached(X, hazard, given)
+        return self._baseline.first_at(hazard, *self._scores_and_strata(X, **given))
 
     def _scores_and_strata(
         self, X: Any, strata: Any = None, offset: ArrayLike | None = None

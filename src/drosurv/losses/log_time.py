@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import log_ndtr, logit, ndtri
+from scipy.special import expit, log_ndtr, ndtri_exp
 
 from drosurv.errors import ArgumentError
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
@@ -120,12 +120,11 @@ def log_survival(distribution: str, z: FloatArray) -> FloatArray:
     return -_TERMS[distribution](z, 0.0)[0]
 
 
-def log_time_at(distribution: str, survival: FloatArray) -> FloatArray:
-    """The z with S(z) = survival."""
-    if distribution == "weibull":
-        return np.log(-np.log(survival))
-    at: FloatArray = -(ndtri if distribution == "lognormal" else logit)(survival)
-    return at
+def log_time_at(distribution: str, hazard: FloatArray) -> FloatArray:
+    """The z with -log S(z) = hazard."""
+    if distribution == "lognormal":
+        return np.asarray(-ndtri_exp(-hazard))
+    return np.log(hazard) if distribution == "weibull" else hazard + np.log(-np.expm1(-hazard))
 
 
 # Each gives -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.
@@ -145,7 +144,7 @@ def _lognormal(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, Fl
 
 
 def _loglogistic(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    gone = 1.0 / (1.0 + np.exp(-z))
+    gone = expit(z)
     value = (1.0 + event) * np.logaddexp(0.0, z) - event * z
     return value, (1.0 + event) * gone - event, (1.0 + event) * gone * (1.0 - gone)
 

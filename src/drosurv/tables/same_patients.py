@@ -50,7 +50,7 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
     """Which rows of a table are of patients who are not in another, by their `id` or else by the columns they share."""
     shared = [name for name in frame.columns if name in others.columns]
     if id is not None and id in shared:
-        away = ~labels(frame[id]).isin(set(labels(others[id])))
+        away = ~labels(frame[id]).isin(set(labels(others[id]).dropna()))
     elif shared:
         away = ~row_marks(frame[shared]).isin(set(row_marks(others[shared])))
     else:
