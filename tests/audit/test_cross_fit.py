@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import CoxPH, NullModel, Surv
 from drosurv.audit import audit
-from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
+from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, cross_fitted_from_entry, fold_parts
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.observed import curve_times
 from drosurv.evaluation.patients import Scoring
@@ -50,6 +50,15 @@ def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients)
         curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
         expected[test] = likelihood_gains(y[train], y[test], curves)
     np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, expected, atol=1e-9)
+
+
+def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
+    X, y, strata = patients.X, patients.y, np.arange(200) % 5
+    seen = cross_fitted_from_entry(CoxPH(), X, y, {"strata": strata}, fold_parts(y["event"], 4, 0))
+    gains = Scoring(seen.predictions, None, parse_target(y), y_train=seen.follow_up).gains
+    # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
+    assert gains.min() > -8
+    assert gains.mean() > 0
 
 
 def test_folds_hold_events_evenly_and_every_patient_once(patients):

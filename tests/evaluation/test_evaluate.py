@@ -19,6 +19,7 @@ from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning,
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics import FollowUp
 from drosurv.presentation import progress
+from drosurv.target import Surv
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +284,13 @@ def test_a_models_own_follow_up_stands_in_for_training_targets(model, train, hel
     np.testing.assert_allclose(plain.to_frame()["value"], kept.to_frame()["value"], rtol=1e-9)
     with_X = quick(model, train, held_out, y_train=model.follow_up_, X_train=train.X)
     assert any("y_train and numeric X_train to fit plain Cox on" in note for note in with_X.notes)
+
+
+def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
+    y, y_test = (Surv.from_arrays(own["event"], np.ceil(own["time"] / 4)) for own in (train.y, held_out.y))
+    cox = CoxPH(ties="efron").fit(train.X, y)
+    found = evaluate(cox, held_out.X, y_test, y_train=y, X_train=train.X, n_bootstrap=0)
+    assert found.value("share_of_gain") == pytest.approx(1, abs=1e-6)
 
 
 def test_a_reference_may_be_any_model_or_scores(model, train, held_out):

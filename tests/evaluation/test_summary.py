@@ -6,11 +6,13 @@ import pytest
 
 from drosurv.audit.sections.accuracy import fairness_table
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.inference import holm, widening
+from drosurv.presentation import literal
 
 NAN = float("nan")
 
@@ -243,6 +245,41 @@ def test_a_difference_that_no_reader_sees_is_none_however_many_the_patients():
     assert found.text == "At time 200, predicted survival is 0.1 percentage points too high for sex m."
     (calm,) = told(result_of(rows[0]), "calibration")
     assert "agrees" in calm.text
+
+
+def test_a_gain_that_no_reader_sees_is_none():
+    def gain(value):
+        return row("sex", "f", "likelihood_gain", "group", value, value - 1e-4, value + 1e-4)
+
+    for value, said in (
+        (-3e-4, "cannot be ruled out for sex f"),
+        (3e-4, "cannot be ruled out for sex f"),
+        (-6e-4, "Worse served than by no model at all: sex f (log likelihood 0.0006 lower per patient)"),
+        (6e-4, "Every group is better served"),
+    ):
+        (found,) = told(result_of(gain(value)), "harm")
+        assert said in found.text
+    causes = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 9, "events": 99}
+    seen = pd.DataFrame([causes | {"observed": 0.2, "low": 0.1999, "high": 0.2001}] * 2)
+    judged = judged_by_cause(seen.assign(predicted=[0.2003, 0.2007]), 0.95)
+    assert judged["off"].tolist() == [False, True]
+
+
+def test_where_no_group_differs_none_is_called_lowest():
+    rows = gap_of("sex", {"f": 0.7, "m": 0.68}, 0.4), gap_of("site", {"a": 0.7, "b": 0.7}, 1.0)
+    assert told(result_of(*rows[0], *rows[1]), "gap") == []
+
+
+def test_two_cuts_of_a_column_and_answers_are_told_apart():
+    cuts = (gap_of(f"age>{cut}", {f">{cut}": 0.7, f"<={cut}": 0.6}, 0.5) for cut in (50, 65))
+    asked = gap_of("CD4>200", {"yes": 0.8, "no": 0.6, "missing": 0.65}, 0.5)
+    result = result_of(*(row for rows in (*cuts, asked) for row in rows))
+    (found,) = told(result, "gap")
+    assert "age>50 (10.0 percentage points, p = 1.000) and age>65 (10.0" in found.text
+    markdown = result.to_markdown()
+    assert [line for line in markdown.split("\n") if line.startswith("## By")] == [
+        f"## By {literal(name)}" for name in ("age>50", "age>65", "CD4>200")
+    ]
 
 
 def test_predictions_off_for_all_together_are_not_said_to_agree():

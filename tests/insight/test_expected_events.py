@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
@@ -162,3 +163,12 @@ def test_a_model_without_curves_is_named():
         predicted_curves(svm, DATA.X.to_numpy(), 300)
     with pytest.raises(ValueError, match="a pair"):
         expected_of_frozen((1, 2, 3), None, TARGET, TIMES)
+
+
+def test_a_frozen_model_need_not_know_how_to_be_fitted(model):
+    class Vendor(BaseEstimator):
+        def predict_survival_function(self, X):
+            return model.predict_survival_function(X)
+
+    found, wanted = (expected_of_frozen(one, DATA.X, TARGET, TIMES) for one in (Vendor(), model))
+    np.testing.assert_allclose(found.hazard, wanted.hazard)

@@ -18,7 +18,7 @@ from drosurv.presentation.sentences import small_group_statements
         ("CD4>200", "1", "CD4>200", "CD4>200 = 1"),
         ("sex", "f", "sex", "sex f"),
         ("sex & age>65", "f & >65", "sex & age", "sex f & age over 65"),
-        ("sex & age>65", "f & True", "sex & age", "sex f & age>65 True"),
+        ("sex & age>65", "f & True", "sex & age>65", "sex f & age>65 True"),
     ],
 )
 def test_a_cut_is_called_by_its_column_and_a_question_stays_whole(attribute, group, heading, name):

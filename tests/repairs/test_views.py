@@ -12,7 +12,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.insight import Estimate
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.repairs.chain import Correction
-from drosurv.repairs.hazard_ratio_table import linear_effects
+from drosurv.repairs.hazard_ratio_table import hazard_ratio_table, linear_effects
 from drosurv.repairs.repair import calibration_slope
 from drosurv.repairs.words import NEEDED_GAIN, changes, detectable, in_words, status
 from drosurv.tables import TableEncoder
@@ -147,6 +147,29 @@ def test_columns_of_an_array_are_called_as_in_rules():
     found, plain = linear_effects(scaled), linear_effects(CoxPH().fit(data.X.to_numpy(), data.y))
     assert list(found) == list(plain) == ["x1", "x2", "x3", "x4", "x5"]
     assert found == pytest.approx(plain, abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_effects_of_truths_and_of_codes_are_those_of_the_encoders_columns(planted, share):
+    model, data = planted
+    rng, n = np.random.default_rng(0), len(data.y)
+    flag, stage = rng.random(n) < share, rng.integers(1, 4, n)
+    X = data.X[["x1"]].assign(sex=rng.choice(["f", "m"], n), flag=flag, stage=stage)
+    base = make_pipeline(TableEncoder(categorical=["stage"]), CoxPH()).fit(X, data.y)
+    columns = EffectColumns.learn(X, base.predict(X))
+    own = np.array([0.1, 0.0, 0.0, 0.0, 0.2, 0.3])
+    assert [column.name for column in columns.columns[-2:]] == ["flag", "stage"]
+    found = replace(model.repairs_[0], correction=Correction(np.zeros(6), own), strength=1.0)
+    rows = hazard_ratio_table(base, columns, [found]).rows
+    everyone, there = (
+        {row["effect"]: row["hazard_ratio"] for row in rows if (row["who"] == "everyone") == whole}
+        for whole in (True, False)
+    )
+    level = "flag is True" if share < 0.5 else "flag is False"
+    change = there[level] / everyone[level]
+    assert (change if share < 0.5 else 1 / change) == pytest.approx(np.exp(0.4))
+    assert {"stage", level} < set(there)
+    assert "flag" not in there
 
 
 def test_a_column_of_two_values_is_spoken_of_by_their_difference(planted):

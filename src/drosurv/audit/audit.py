@@ -15,14 +15,13 @@ from drosurv.audit.cross_fit import (
     cross_fitted_cox,
     cross_fitted_from_entry,
     fold_parts,
-    plain_cox,
 )
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.features import standardised_features
+from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
 from drosurv.evaluation.proportionality import hazards_statement

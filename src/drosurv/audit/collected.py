@@ -160,6 +160,6 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
 def _subtitle(evidence: Evidence) -> str:
     told = f"{len(evidence.target):,} patients with {evidence.target.n_events:,} events"
     if evidence.attributes:
-        told += f", in groups by {listing(list(evidence.headings.values()))}"
+        told += f", in groups by {listing(list(evidence.audited.headings.values()))}"
     trained = evidence.data.get("Patients trained on")
     return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")

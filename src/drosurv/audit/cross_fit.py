@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators import CoxPH
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.features import standardised_features
+from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.predictions import (
     final_step,
@@ -86,7 +85,7 @@ def cross_fitted_from_entry(recipe: Any, X: Any, y: Any, given: Mapping[str, Any
         check_takes(model, told)
         entry = None if scale.entry is None else scale.entry[test]
         survival[test] = survival_from_entry(model, take(X, test), entry, told, scale.times)
-        trained_on.append((test, FollowUp.of(scale.target.take(train))))
+        trained_on.append((test, replace(FollowUp.of(scale.target.take(train)), other_times=True)))
     seen = scale.seen(survival)
     return seen._replace(predictions=replace(seen.predictions, trained_on=trained_on))
 
@@ -103,11 +102,6 @@ def cross_fitted_cox(
     if standardised_features(seen, None).test is None:
         return None
     return cross_fitted_from_entry(plain, X, y, given, parts).predictions
-
-
-def plain_cox(model: Any) -> CoxPH:
-    """Plain Cox with ties as in the model: else it would be found to differ from itself."""
-    return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 
 def _trained(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,6 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, parse_attrib
 from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
 from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import concordance_index
-from drosurv.presentation import attribute_name
 from drosurv.repairs import RepairedCox, repair
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -96,13 +94,6 @@ class Evidence:
         """The groups that are shown."""
         shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
-
-    @property
-    def headings(self) -> dict[str, str]:
-        """What each attribute is called: its column; the cut itself where a column has several."""
-        short = {own.name: attribute_name(own.name, own.labels[0]) for own in self.attributes}
-        shared = Counter(short.values())
-        return {name: called if shared[called] == 1 else name for name, called in short.items()}
 
     @property
     def _judged(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from drosurv.insight import Rule
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
-    attribute_name,
     first_upper,
     group_name,
     listing,
@@ -122,7 +121,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
         [] if searched is None else [group.rule for group in searched.groups],
         [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
         [
-            f"{attribute_name(attribute.name)} {'/'.join(family)}"
+            f"{result.headings[attribute.name]} {'/'.join(family)}"
             for attribute in evidence.attributes
             for family in spellings(attribute.labels)
         ],

@@ -13,6 +13,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.features import plain_cox
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.inference import Draws, Interval, differences_together
 from drosurv.inference.resampling import seed_sequence
@@ -197,10 +198,7 @@ def against_plain(
     >>> found.dominated, found.slope_is_far
     (True, True)
     """
-    from drosurv.estimators import CoxPH
-
-    # Plain Cox treats ties as the model does.
-    plain = CoxPH(ties=getattr(final_step(model), "ties", "breslow")).fit(prepared(model, X_train), y_train)
+    plain = plain_cox(model).fit(prepared(model, X_train), y_train)
     return beside(
         (model, X),
         (plain, prepared(model, X)),

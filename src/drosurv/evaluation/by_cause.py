@@ -20,6 +20,7 @@ from drosurv.groups import Missing
 from drosurv.inference import widening
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.observation import entry_times
+from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
 
 # A group of fewer patients, or with fewer events of a cause, says little of it.
@@ -121,14 +122,15 @@ def evaluate_by_cause(
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
-    It is off if it lies outside of an interval so much wider that those of all rows hold together.
+    It is off if it lies outside of an interval so much wider that those of all rows hold together, and to the eye.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
     enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
     judged = table[at & enough & (table["events"] >= _FEWEST_EVENTS)]
     wider = widening(level, len(judged))
     low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))
-    return judged.assign(off=(judged["predicted"] < low) | (judged["predicted"] > high))
+    seen = (judged["predicted"] - judged["observed"]).abs() >= sentences.LEAST_DIFFERENCE
+    return judged.assign(off=seen & ((judged["predicted"] < low) | (judged["predicted"] > high)))
 
 
 def _incidence(

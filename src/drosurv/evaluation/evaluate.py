@@ -258,7 +258,7 @@ def prepare(
     features = standardised_features(X, X_train)
     why_no_reference = ""
     if reference is None:
-        reference, why_no_reference = plain_cox_risk(features, y_train)
+        reference, why_no_reference = plain_cox_risk(model, features, y_train)
     else:
         reference = predict_risk(reference, X, len(target), name="reference")
     scoring = Scoring(model, X, target, y_train, reference=reference, features=features.test, **how)

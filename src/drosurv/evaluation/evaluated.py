@@ -12,7 +12,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.patients import middle
 from drosurv.evaluation.rows import JUDGED_GAPS, Kind, Row
-from drosurv.presentation import Statement, plain
+from drosurv.presentation import Statement, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 
@@ -68,6 +68,14 @@ class Evaluated:
     def attributes(self) -> tuple[str, ...]:
         """Attributes that groups are shown of."""
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.kind == "group"))
+
+    @property
+    def headings(self) -> dict[str, str]:
+        """What each of these attributes is called."""
+        groups: dict[str, list[str]] = {}
+        for row in self.select(kind="group"):
+            groups.setdefault(row.attribute, []).append(row.group)
+        return headings(groups)
 
     @property
     def small_groups(self) -> tuple[tuple[str, str], ...]:

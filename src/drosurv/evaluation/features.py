@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators import CoxPH
+from drosurv.evaluation.predictions import final_step
 from drosurv.metrics import FollowUp
 from drosurv.solvers.arrays import on_host
 from drosurv.standardise import standardise
@@ -49,21 +51,24 @@ def standardised_features(X: Any, X_train: Any) -> Features:
     return Features(scaled_test, scaled_train)
 
 
-def plain_cox_risk(features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
-    """Risk scores of plain Cox on the scored patients; or None, and a note that says why."""
+def plain_cox(model: Any) -> CoxPH:
+    """Plain Cox with ties as in the model: else it would be found to differ from itself."""
+    return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
+
+
+def plain_cox_risk(model: Any, features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
+    """Risk scores of the model's plain Cox on the scored patients; or None, and a note that says why."""
     if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
             "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric X_train to fit "
             "plain Cox on."
         )
-    from drosurv.estimators import CoxPH
-
     if len(features.train) != len(y_train):
         raise ArgumentError(
             f"{Argument('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
         )
-    return CoxPH().fit(features.train, y_train).predict(features.test), ""
+    return plain_cox(model).fit(features.train, y_train).predict(features.test), ""
 
 
 def _in_order_of(X: Any, X_train: Any) -> Any:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Evaluated
-from drosurv.presentation import Column, Table, attribute_name, label_name, literal, plain_rows, written
+from drosurv.presentation import Column, Table, label_name, literal, plain_rows, written
 
 _ENDS = ("low", "high")
 
@@ -25,16 +25,16 @@ def document(result: Evaluated, sentences: Sequence[str]) -> str:
         "## Overall",
         _overall(result),
     ]
-    for attribute in result.attributes:
+    for attribute, called in result.headings.items():
         parts += [
-            f"## By {literal(attribute_name(attribute))}",
+            f"## By {literal(called)}",
             _groups(result, attribute),
             _gaps(result, attribute),
         ]
     if len(result.calibration):
         parts += ["## Calibration", _calibration(result.calibration)]
     if result.control is not None:
-        parts += ["## Shrinkage control", _control(result.control, settings.reference)]
+        parts += ["## Shrinkage control", _control(result.control, result.headings, settings.reference)]
     how = (
         f"{100 * settings.level:g} % intervals from {settings.n_bootstrap:,} bootstrap replicates"
         if settings.n_bootstrap
@@ -99,10 +99,10 @@ def _calibration(calibration: pd.DataFrame) -> str:
     return _table(columns, rows)
 
 
-def _control(control: ShrinkageControl, reference: str) -> str:
+def _control(control: ShrinkageControl, called: Mapping[str, str], reference: str) -> str:
     rows = plain_rows(control.at_equal_gain)
     for row in rows:
-        of = "" if row["attribute"] == EVERYONE else f" ({attribute_name(row['attribute'])})"
+        of = f" ({called[row['attribute']]})" if row["attribute"] in called else ""
         row["disparity"] = CATALOGUE[row["metric"]].label + of
     columns = [
         Column("disparity", "disparity"),

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import disparity_column
 from drosurv.evaluation.evaluated import Evaluated
-from drosurv.presentation import attribute_name, axes_or_new
+from drosurv.presentation import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,9 +126,8 @@ def control_plot(
     where = result.value("share_of_gain"), float(beside[attribute, metric])
     ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
-    ax.set_ylabel(
-        CATALOGUE[metric].label + ("" if attribute == EVERYONE else f" ({attribute_name(attribute)})")
-    )
+    called = result.headings.get(attribute)
+    ax.set_ylabel(CATALOGUE[metric].label + (f" ({called})" if called else ""))
     ax.legend(frameon=False)
     return ax
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.estimators import CoxPH
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.presentation import Statement
 from drosurv.solvers.arrays import on_host
@@ -26,8 +27,6 @@ def hazards_statement(
     Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
     overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
     """
-    from drosurv.estimators import CoxPH
-
     final = final_step(model)
     is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
     if X is None or not is_cox or np.ndim(getattr(final, "coef_", 0)) != 1:

@@ -37,7 +37,7 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     if isinstance(model, tuple):
         times, survival = _pair(model)
         return parse_survival(survival, n, times)
-    if isinstance(model, BaseEstimator):
+    if isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
     curves = predict_curves(model, X, n)
     if curves is not None:

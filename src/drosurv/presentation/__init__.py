@@ -7,6 +7,7 @@ from drosurv.presentation.group_names import (
     attribute_name,
     first_upper,
     group_name,
+    headings,
     label_name,
     listing,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "counted",
     "first_upper",
     "group_name",
+    "headings",
     "in_years",
     "label_name",
     "listing",

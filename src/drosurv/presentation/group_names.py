@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _CUT = re.compile(rf"(?P<column>.+?)\s*>\s*(?P<cut>{_NUMBER})")
@@ -18,15 +19,31 @@ AND, VERSUS = " & ", " vs "
 def attribute_name(attribute: str, group: str = "") -> str:
     """What an attribute is called: the column, where it is a cut of one.
 
-    Where the group, or one of the two of a gap, is no side of the cut but answers it, the attribute is the question.
+    Where the group, or one of those of a gap, is no side of the cut but answers it, the attribute is the question.
 
     >>> attribute_name("age>65"), attribute_name("sex & age>65"), attribute_name("age>65", "True")
     ('age', 'sex & age', 'age>65')
     """
-    if AND not in attribute and not all(map(_OF_CUT.fullmatch, group.split(VERSUS))):
-        return attribute
-    cuts = ((part, _CUT.fullmatch(part)) for part in attribute.split(AND))
-    return AND.join(part if cut is None else cut["column"] for part, cut in cuts)
+    groups = [label.split(AND) for label in group.split(VERSUS)]
+    names = []
+    for place, part in enumerate(attribute.split(AND)):
+        cut = _CUT.fullmatch(part)
+        sides = all(_OF_CUT.fullmatch(labels[place]) for labels in groups if place < len(labels))
+        names.append(cut["column"] if cut and sides else part)
+    return AND.join(names)
+
+
+def headings(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What attributes are called above their groups: the column; the cut itself where a column has several.
+
+    >>> headings({"age>65": [">65", "<=65"], "sex": ["f", "m"]}), headings({"age>65": [">65"], "age>80": [">80"]})
+    ({'age>65': 'age', 'sex': 'sex'}, {'age>65': 'age>65', 'age>80': 'age>80'})
+    """
+    short = {
+        attribute: attribute_name(attribute, VERSUS.join(labels)) for attribute, labels in groups.items()
+    }
+    shared = Counter(short.values())
+    return {attribute: name if shared[name] == 1 else attribute for attribute, name in short.items()}
 
 
 def label_name(attribute: str, group: str) -> str:

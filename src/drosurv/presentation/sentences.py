@@ -1,8 +1,8 @@
 """The one engine of sentences: who is served worst, by how much, is it noise, is anybody harmed.
 
 It takes plain records, so that an evaluation, the report and the command line say the same words of the same numbers.
-Records carry the interval and the p-value of a number alone and, where several were looked at, those that allow for
-all of them. A sentence decides by the second pair, shows it, and names the p-value of the number on its own beside it.
+Where several numbers were looked at, the intervals and p-values of records allow for all of them. A sentence decides by
+these, shows them, and names the p-value of a gap on its own beside it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
-from drosurv.presentation.group_names import attribute_name, first_upper, group_name, label_name, listing
+from drosurv.presentation.group_names import (
+    attribute_name,
+    first_upper,
+    group_name,
+    headings,
+    label_name,
+    listing,
+)
 from drosurv.presentation.numbers import counted, interval_text, p_text, written
 
 # Below this share of the reference's information, fairness was paid for with silence.
@@ -119,22 +126,24 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     """Concordance imparity by attribute: pairs with patients of any group."""
     each = "Against patients of all groups, {worst} is ranked least well: concordance imparity {gap}."
     together = "Against patients of all groups, the differences in ranking (concordance imparity) by"
-    return _each_or_together("imparity", [gap for gap in gaps if gap.size > 0], each, together)
+    return _each_or_together("imparity", gaps, each, together)
 
 
 def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: str) -> list[Statement]:
     """A sentence for each gap, but one for all that may be chance: they are no news one by one."""
+    gaps = [gap for gap in gaps if gap.size > 0]
     calm = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p_value)]
     calm = calm if len(calm) > 1 else []
+    called = headings({gap.attribute: [gap.worst[0], gap.best[0]] for gap in gaps})
     found = []
     for gap in gaps:
         if gap not in calm:
-            attribute, worst = _attribute(gap), group_name(gap.attribute, gap.worst[0])
-            sentence = each.format(attribute=attribute, worst=worst, gap=gap_text(gap))
+            worst = group_name(gap.attribute, gap.worst[0])
+            sentence = each.format(attribute=called[gap.attribute], worst=worst, gap=gap_text(gap))
             found.append(Statement(code, f"{sentence} {chance_text(gap)}", gap.beyond_chance))
     if calm:
         told = [
-            f"{_attribute(gap)} ({written(gap.size, 'points')} percentage points, {p_text(gap.p_value)})"
+            f"{called[gap.attribute]} ({written(gap.size, 'points')} percentage points, {p_text(gap.p_value)})"
             for gap in calm
         ]
         text = (
@@ -142,10 +151,6 @@ def _each_or_together(code: str, gaps: Sequence[GroupGap], each: str, together: 
         )
         found.append(Statement(code, text))
     return found
-
-
-def _attribute(gap: GroupGap) -> str:
-    return attribute_name(gap.attribute, gap.worst[0])
 
 
 def gap_text(gap: GroupGap) -> str:
@@ -176,9 +181,8 @@ def by_group(numbers: Iterable[GroupNumber]) -> dict[tuple[str, str], list[Group
 
 def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:
     """How a group stands by its gains over no model: worse or better if any of them shows it beyond chance."""
-    if any(number.high < 0 for number in numbers):
-        return "worse"
-    return "better" if any(number.low > 0 for number in numbers) else "not shown"
+    ends = [number.high for number in numbers if number.is_off]
+    return "not shown" if not ends else "worse" if min(ends) < 0 else "better"
 
 
 def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[Statement]:
@@ -186,7 +190,7 @@ def harm_statements(gains: Sequence[GroupNumber], *, some_small: bool) -> list[S
     groups = by_group(gains)
     if not groups:
         return []
-    harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.high < 0])]
+    harmed = [own for numbers in groups.values() if (own := [n for n in numbers if n.is_off and n.high < 0])]
     if harmed:
         named = listing([f"{own[0].who} ({', '.join(map(_loss, own))})" for own in harmed], MOST_NAMED)
         return [Statement("harm", f"Worse served than by no model at all: {named}.", True)]

@@ -49,9 +49,9 @@ def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repa
         there = _changed(own, columns, [*for_all, effects])
         rows.append(_row(repair.who, "being there, for an average patient", effects[0], 0.0))
         rows += [
-            _row(repair.who, name, value, everyone[name])
+            _row(repair.who, name, value, everyone.get(name, 0.0))
             for name, value in there.items()
-            if abs(value - everyone[name]) >= LEAST_SHOWN
+            if abs(value - everyone.get(name, 0.0)) >= LEAST_SHOWN
         ]
     notes = (
         "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
@@ -100,5 +100,12 @@ def _changed(
     found = {name: value * (1 + stretch / risk.scale) for name, value in coefficients.items()}
     for column, effect in features:
         if effect != 0:
-            found[column.label] = found.get(column.label, 0.0) + float(effect / column.scale)
+            name, sign = _coefficient(column.label, found)
+            found[name] = found.get(name, 0.0) + sign * float(effect / column.scale)
     return found
+
+
+def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
+    """Which coefficient a column's effect changes, and its sign: a table encoder tells one of truth and falsehood."""
+    possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
+    return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))

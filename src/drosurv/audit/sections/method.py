@@ -86,7 +86,7 @@ def _patients(evidence: Evidence) -> dict[str, str]:
         "Median time observed": moment(float(np.median(target.time)), evidence.time_unit),
         "Longest time observed": moment(float(target.time.max()), evidence.time_unit),
         **{
-            f"Groups by {evidence.headings[a.name]}": ", ".join(
+            f"Groups by {evidence.audited.headings[a.name]}": ", ".join(
                 label_name(a.name, label) for label in a.labels
             )
             for a in evidence.attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ def disparity_of(attribute: str) -> Column:
 
 def collect(evidence: Evidence) -> Part:
     """One row per model, the shrinking reference, and each model's disparities beside it."""
-    called, reference = evidence.headings, evidence.reference_name
+    called, reference = evidence.audited.headings, evidence.reference_name
     rows = tuple(map(_row, evidence.stops, evidence.results))
     gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {own}") for name, own in called.items()]
     kept = [KEPT] if any(KEPT.key in row for row in rows) else []
@@ -43,9 +43,9 @@ def collect(evidence: Evidence) -> Part:
     return Part(
         tables=(
             Table("trade_off", "The models beside each other", columns, rows),
-            *_control(evidence.audited, called, reference),
+            *_control(evidence.audited, reference),
         ),
-        by_model=tuple((shrinkage_table(result, called, reference),) for result in evidence.results),
+        by_model=tuple((shrinkage_table(result, reference),) for result in evidence.results),
         facts={"attributes": called},
     )
 
@@ -66,13 +66,13 @@ def _row(stop: Stop, result: EvaluationResult) -> Row:
     return found
 
 
-def _control(result: EvaluationResult, called: Mapping[str, str], reference: str) -> list[Table]:
+def _control(result: EvaluationResult, reference: str) -> list[Table]:
     """What multiplying the reference's scores by factors does to its information and its disparities."""
     if result.control is None:
         return []
     disparities = [
         Column(disparity_of(name).key, f"group disparity, {own}", "value")
-        for name, own in called.items()
+        for name, own in result.headings.items()
         if disparity_of(name).key in result.control.curve
     ]
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
@@ -80,7 +80,7 @@ def _control(result: EvaluationResult, called: Mapping[str, str], reference: str
     return [Table.of("control", caption, columns, result.control.curve)]
 
 
-def shrinkage_table(result: EvaluationResult, called: Mapping[str, str], reference: str) -> Table:
+def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
     """The model's disparities beside the reference's, as it is and shrunk to the same information."""
     columns = (
         Column("metric", "Disparity of risk"),
@@ -97,7 +97,7 @@ def shrinkage_table(result: EvaluationResult, called: Mapping[str, str], referen
         rows.append(
             {
                 "metric": CATALOGUE[row["metric"]].label,
-                "between": BETWEEN.get(row["metric"]) or called[row["attribute"]],
+                "between": BETWEEN.get(row["metric"]) or result.headings[row["attribute"]],
                 **{
                     name: None if row[name] is None else plain(scale * row[name])
                     for name in ("model", "reference", "shrunken")
