@@ -111,6 +111,16 @@ def test_markdown_names_both_p_values_of_a_gap(full):
     assert f"| c-index | {row.group} | {tested}" in full.to_markdown()
 
 
+def test_two_cuts_of_one_column_have_two_headings(model, train, held_out):
+    age = np.arange(len(held_out.y))
+    cuts = {f"age>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (80, 120)}
+    found = evaluate(
+        model, held_out.X, held_out.y, y_train=train.y, sensitive_features=cuts, n_bootstrap=0
+    ).to_markdown()
+    assert "## By age>80" in found.replace("\\", "")
+    assert "## By age>120" in found.replace("\\", "")
+
+
 def test_names_are_shown_as_they_are(model, train, held_out, axes):
     hostile = held_out.sensitive_features["site"].map({"a": "*<b>$1$|", "b": "_x_"}).rename("# [s](t)")
     shown = evaluate(

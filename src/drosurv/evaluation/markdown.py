@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
-from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Evaluated
-from drosurv.presentation import Column, Table, label_name, literal, plain_rows, written
+from drosurv.evaluation.shown_tables import calibration_table, shrinkage_table
+from drosurv.presentation import Column, Table, label_name, literal, written
 
 _ENDS = ("low", "high")
 
@@ -31,10 +28,11 @@ def document(result: Evaluated, sentences: Sequence[str]) -> str:
             _groups(result, attribute),
             _gaps(result, attribute),
         ]
-    if len(result.calibration):
-        parts += ["## Calibration", _calibration(result.calibration)]
-    if result.control is not None:
-        parts += ["## Shrinkage control", _control(result.control, result.headings, settings.reference)]
+    horizons = ", ".join(written(time, "time") for time in settings.horizons)
+    if calibration := calibration_table(result, "", f"times {horizons}"):
+        parts += ["## Calibration", calibration.to_markdown().rstrip()]
+    if shrinkage := shrinkage_table(result, settings.reference):
+        parts += ["## Shrinkage control", shrinkage.to_markdown().rstrip()]
     how = (
         f"{100 * settings.level:g} % intervals from {settings.n_bootstrap:,} bootstrap replicates"
         if settings.n_bootstrap
@@ -42,7 +40,7 @@ def document(result: Evaluated, sentences: Sequence[str]) -> str:
     )
     parts.append(
         f"_{how}; {settings.n_permutations:,} permutations; disparities in the {settings.convention} convention; "
-        f"calibration at {', '.join(written(t, 'time') for t in settings.horizons)}._"
+        f"calibration at {horizons}._"
     )
     return "\n\n".join(parts) + "\n"
 
@@ -80,35 +78,6 @@ def _gaps(result: Evaluated, attribute: str) -> str:
         Column("p_value", "p, on its own", "p_value"),
         Column("p_adjusted", "p, all attributes allowed for", "p_value"),
         Column("test", "test"),
-    ]
-    return _table(columns, rows)
-
-
-def _calibration(calibration: pd.DataFrame) -> str:
-    rows = plain_rows(calibration)
-    for row in rows:
-        row["who"] = whose(row["attribute"], row["group"])
-    columns = [
-        Column("who", "who"),
-        Column("horizon", "time", "time"),
-        Column("predicted", "predicted", "value"),
-        Column("observed", "observed", "value", _ENDS),
-        Column.measured("difference", "difference"),
-        Column("at_risk", "at risk", "count"),
-    ]
-    return _table(columns, rows)
-
-
-def _control(control: ShrinkageControl, called: Mapping[str, str], reference: str) -> str:
-    rows = plain_rows(control.at_equal_gain)
-    for row in rows:
-        of = f" ({called[row['attribute']]})" if row["attribute"] in called else ""
-        row["disparity"] = CATALOGUE[row["metric"]].label + of
-    columns = [
-        Column("disparity", "disparity"),
-        Column("model", "model", "value"),
-        Column("reference", reference, "value"),
-        Column("shrunken", f"{reference} x {control.factor:.2f} (equal gain)", "value"),
     ]
     return _table(columns, rows)
 

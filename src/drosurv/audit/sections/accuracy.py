@@ -10,15 +10,11 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import JUDGED_GAPS, Row
+from drosurv.evaluation.shown_tables import BETWEEN, per_pair
 from drosurv.inference import is_beyond_chance
 from drosurv.presentation import Column, Table, plain
 
 ENDS = ("low", "high")
-# What disparities of everybody are between.
-BETWEEN = {
-    "intersectional_disparity": "intersections of all groups",
-    "individual_disparity": "patients, per pair",
-}
 
 
 def collect(evidence: Evidence) -> Part:
@@ -60,11 +56,6 @@ def fairness_table(result: EvaluationResult) -> Table:
     )
     caption = "Differences between groups and between patients; 0 is none"
     return Table("fairness", caption, columns, tuple(rows))
-
-
-def per_pair(metric: str, n: int) -> float:
-    """What F_I, printed as a sum, is multiplied by: only those who know how many pairs there are can read a sum."""
-    return 2 / (n * (n - 1)) if metric == "individual_disparity" and n > 1 else 1.0
 
 
 def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:

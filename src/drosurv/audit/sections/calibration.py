@@ -8,48 +8,24 @@ from typing import Any
 from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.charts.forest import Forest, forests
 from drosurv.audit.evidence import FEWEST, Evidence
-from drosurv.audit.sections.section import Part, Section, named, time_column
+from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.shown_tables import OBSERVED, calibration_table, named, survival_columns, time_column
 from drosurv.presentation import Column, Table, group_name, moment, plain_rows, written
 
-_OBSERVED = Column("observed", "Observed", "share", ("low", "high"))
-_DIFFERENCE = Column.measured("difference", "Predicted less observed, points", "signed_points")
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
 
 
 def collect(evidence: Evidence) -> Part:
     """Curves and differences of every model."""
-    tables = tuple((survival_table(r, evidence), calibration_table(r, evidence)) for r in evidence.results)
-    return Part(by_model=tables, facts={"time_unit": evidence.time_unit})
+    unit = evidence.time_unit
+    at = f"{'' if evidence.horizons is None else 'predicted times near '}quartiles of event times"
+    tables = tuple((survival_table(r, unit), calibration_table(r, unit, at)) for r in evidence.results)
+    return Part(by_model=tables, facts={"time_unit": unit})
 
 
-def _columns(time: str, evidence: Evidence, *more: Column) -> tuple[Column, ...]:
-    return (
-        Column("group", "Group"),
-        Column("attribute", "Attribute"),
-        time_column(time, evidence.time_unit),
-        Column("predicted", "Predicted", "share"),
-        _OBSERVED,
-        *more,
-        Column("at_risk", "At risk", "count"),
-    )
-
-
-def calibration_table(result: EvaluationResult, evidence: Evidence) -> Table:
-    """Predicted against observed survival at the horizons."""
-
-    def told(row: dict[str, Any]) -> dict[str, Any]:
-        key = row["attribute"], row["group"]
-        return row | named(*key) | {"note": "small group" if key in result.small_groups else ""}
-
-    at = "" if evidence.horizons is None else "predicted times near "
-    caption = f"Predicted less observed survival, in percentage points, at {at}quartiles of event times"
-    rows = tuple(map(told, plain_rows(result.calibration)))
-    return Table("calibration", caption, _columns("horizon", evidence, _DIFFERENCE), rows)
-
-
-def survival_table(result: EvaluationResult, evidence: Evidence) -> Table:
+def survival_table(result: EvaluationResult, time_unit: str) -> Table:
     """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed.
 
     The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
@@ -60,7 +36,7 @@ def survival_table(result: EvaluationResult, evidence: Evidence) -> Table:
         for row in plain_rows(result.survival)
     )
     caption = "Mean predicted survival and Kaplan-Meier over time"
-    return Table("survival", caption, _columns("time", evidence), rows)
+    return Table("survival", caption, survival_columns(time_column("time", time_unit)), rows)
 
 
 def draw(part: Part) -> list[tuple[tuple[Chart, ...], Forest]]:
@@ -117,7 +93,7 @@ def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> C
 
 def _reading(row: dict[str, Any], unit: str) -> str:
     predicted = written(row["predicted"], "share")
-    return f"{moment(row['time'], unit)}: predicted {predicted}, observed {_OBSERVED.cell(row)}"
+    return f"{moment(row['time'], unit)}: predicted {predicted}, observed {OBSERVED.cell(row)}"
 
 
 SECTION = Section(

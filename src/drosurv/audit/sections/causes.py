@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from drosurv.audit.evidence import FEWEST, Evidence
-from drosurv.audit.sections.section import Part, Section, named, time_column
+from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.evaluation.shown_tables import named, time_column
 from drosurv.presentation import Column, Statement, Table, moment, plain_rows, written
 
 

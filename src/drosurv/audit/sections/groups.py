@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from drosurv.audit.charts.forest import Forest, forests
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section, named
+from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.shown_tables import named
 from drosurv.evaluation.summary import judged_gaps
 from drosurv.presentation import Column, Table
 

@@ -10,8 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
-from drosurv.evaluation.attributes import EVERYONE
-from drosurv.presentation import Column, Statement, Table, attribute_name, label_name
+from drosurv.presentation import Statement, Table
 
 
 @dataclass(frozen=True)
@@ -58,18 +57,6 @@ class Section:
     intro: str = ""
     template: str = "{{ m.findings(part) }}"
     draw: Callable[[Part], Any] = lambda part: None
-
-
-def named(attribute: str, group: str) -> dict[str, Any]:
-    """Attribute and group of a row in the words that readers see; everybody has no attribute."""
-    if attribute == EVERYONE:
-        return {"attribute": "", "group": "all patients"}
-    return {"attribute": attribute_name(attribute, group), "group": label_name(attribute, group)}
-
-
-def time_column(key: str, unit: str) -> Column:
-    """A column of times, with their unit where somebody said it."""
-    return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
 @cache

@@ -8,12 +8,11 @@ from typing import Any
 
 from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.accuracy import BETWEEN, per_pair
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.presentation import Column, Table, first_upper, plain, plain_rows, sentences
+from drosurv.evaluation.shown_tables import shrinkage_table
+from drosurv.presentation import Column, Table, plain
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")
@@ -78,35 +77,6 @@ def _control(result: EvaluationResult, reference: str) -> list[Table]:
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
     caption = f"Scores of {reference}, all multiplied by a factor"
     return [Table.of("control", caption, columns, result.control.curve)]
-
-
-def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
-    """The model's disparities beside the reference's, as it is and shrunk to the same information."""
-    columns = (
-        Column("metric", "Disparity of risk"),
-        Column("between", "Between"),
-        Column("model", "This model", "value"),
-        Column("reference", first_upper(reference), "value"),
-        Column("shrunken", "The same, shrunk", "value"),
-        Column("reading", "Reading"),
-    )
-    rows = []
-    for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
-        scale = per_pair(row["metric"], result.rows[0].n)
-        lower = sentences.is_lower(row["model"], row["shrunken"])
-        rows.append(
-            {
-                "metric": CATALOGUE[row["metric"]].label,
-                "between": BETWEEN.get(row["metric"]) or result.headings[row["attribute"]],
-                **{
-                    name: None if row[name] is None else plain(scale * row[name])
-                    for name in ("model", "reference", "shrunken")
-                },
-                "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
-            }
-        )
-    caption = f"Would {reference} look as fair, had it only shrunk its scores until it says as little?"
-    return Table("shrinkage", caption, columns, tuple(rows))
 
 
 def draw(part: Part) -> list[Chart]:
