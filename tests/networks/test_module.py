@@ -83,6 +83,7 @@ def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
         def __init__(self):
             super().__init__()
             self.used, self.unused = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+            self.empty = torch.nn.Parameter(torch.zeros(0))
 
         def forward(self, x):
             return self.used(x)

@@ -197,6 +197,12 @@ def test_rules_speak_of_the_features_given():
     median = model.predict_median(data.X, features=table)
     curves = model.predict_survival_function(data.X, features=table)
     assert median.tolist() == [min(curve.x[curve.y <= 0.5], default=np.inf) for curve in curves]
+    # The mean of those who have survived a time is the area under what is then left of the curve.
+    mean = model.predict_expectation(data.X, features=table, conditional_after=0.4)
+    for i in (0, 50, 100):
+        at = np.append(0.0, curves[i].x)
+        left = np.minimum(curves[i](at[:-1]) / curves[i](0.4), 1.0)
+        assert mean[i] == pytest.approx(left @ np.diff(at))
     with pytest.raises(ValueError, match=r"features must hold the columns \['age'\]"):
         model.predict(data.X)
     with pytest.raises(ValueError, match="age"):

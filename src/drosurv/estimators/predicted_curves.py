@@ -45,7 +45,6 @@ class PredictedTimes:
 
     # Whether between times of the curves the cumulative hazard grows evenly.
     _hazard_grows_evenly = False
-    predict_survival_function: Callable[..., NDArray[Any]]
     predict_cumulative_hazard_function: Callable[..., NDArray[Any]]
 
     @property
@@ -61,7 +60,8 @@ class PredictedTimes:
     def predict_median(self, X: Any, **given: Any) -> FloatArray:
         """Times (n,) by which half of such patients have had the event; infinity where the curve ends above that.
 
-        What else is given goes on to :meth:`predict_survival_function`, here and in the methods below.
+        What else is given goes on to :meth:`predict_cumulative_hazard_function`, here and in the methods below, but for
+        ``conditional_after``, the times that patients are known to have survived.
 
         Examples
         --------
@@ -83,10 +83,8 @@ class PredictedTimes:
         """
         require(0 < q < 1, "q", "lie between 0 and 1", q)
         # Not survival, of which nothing is left where a patient at high risk has come far.
-        after, hazard = given.pop("conditional_after", None), np.full(len(X), -np.log1p(-q))
-        if after is not None:
-            hazard += self._spent(X, after, given)
-        return self._reached(X, hazard, given)
+        spent = self._spent(X, given.pop("conditional_after", None), given)
+        return self._reached(X, spent - np.log1p(-q), given)
 
     def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
         """First times (n,) at which each patient has come to a cumulative hazard (n,); infinity for who never does."""
@@ -124,12 +122,15 @@ class PredictedTimes:
             wanted = f"be above 0 and not after the last event time, {times[-1]}"
             raise ArgumentError.must("until", wanted, until)
         found, places = np.empty(len(X)), len(_POINTS) * len(times)
-        if np.ndim(given.get("conditional_after", 0.0)):
+        after = given.pop("conditional_after", None)
+        spent = self._spent(X, after, given)
+        if np.ndim(after):
             # A time of each patient is one more place for all others: few patients together have few.
             places = max(places, _HELD // _TOGETHER)
         for part, rows, own in _in_parts(X, given, places):
-            grid, widths = self._grid(until, own.get("conditional_after"))
-            found[part] = self.predict_survival_function(rows, times=grid, **own) @ widths
+            grid, widths = self._grid(until, _rows(after, part) if np.ndim(after) else after)
+            hazard = self.predict_cumulative_hazard_function(rows, times=grid, **own)
+            found[part] = np.exp(-np.maximum(hazard - spent[part, None], 0.0)) @ widths
         return found
 
     def _grid(self, until: float, after: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
@@ -145,8 +146,10 @@ class PredictedTimes:
         grid = starts[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0
         return grid.ravel(), (widths[:, None] * _WEIGHTS / 2.0).ravel()
 
-    def _spent(self, X: Any, after: ArrayLike, given: dict[str, Any]) -> FloatArray:
-        """Cumulative hazard (n,) that each patient is known to have survived."""
+    def _spent(self, X: Any, after: ArrayLike | None, given: dict[str, Any]) -> FloatArray:
+        """Cumulative hazard (n,) that each patient is known to have survived; none without a time."""
+        if after is None:
+            return np.zeros(len(X))
         known, spent = np.asarray(after, dtype=np.float64), np.empty(len(X))
         if known.shape not in ((), (len(X),)) or not (np.isfinite(known) & (known >= 0)).all():
             wanted = f"be a finite time >= 0, or one for each of {len(X)} patients"

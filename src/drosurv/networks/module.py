@@ -82,8 +82,8 @@ class ModuleBatch:
 
     What is trained is one tensor (B, P), so that a solver takes one step and not one for each parameter: on an
     accelerator those are many small launches, which take longer than their arithmetic. Parameters that ask for no
-    gradient stay as they are. Scores come out as tensors of the device; with None as NumPy
-    arrays, for criteria on the CPU. More than one output of each patient give scores (B, n, K).
+    gradient stay as they are. Scores come out as tensors of the device; with None as NumPy arrays, for criteria on the
+    CPU. More than one output of each patient give scores (B, n, K).
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ModuleBatch:
 
         parts = torch.split(joined, [shape.numel() for shape in self._shapes.values()], dim=1)
         named = zip(self._shapes.items(), parts, strict=True)
-        return {name: part.view(-1, *shape) for (name, shape), part in named}
+        return {name: part.view(len(joined), *shape) for (name, shape), part in named}
 
     def _forward(self, state: dict[str, Tensor]) -> Tensor:
         import torch
