@@ -13,6 +13,7 @@ import drosurv
 from drosurv import (
     AcceleratedFailureTime,
     AdversarialReweighting,
+    CauseSpecificCox,
     CoxPH,
     DiscreteTimeHazard,
     DROCox,
@@ -189,6 +190,19 @@ def test_features_that_others_were_made_of_lend_them_neither_name_nor_unit():
     kept = drosurv.summary(chosen.fit(X, Y))
     plain = CoxPH(tol=1e-12).fit(X[["sex"]], Y).summary()
     pd.testing.assert_frame_equal(pd.DataFrame(kept), pd.DataFrame(plain), rtol=1e-6, atol=1e-9)
+
+
+def test_notes_call_the_features_of_a_pipeline_by_their_names():
+    twice = X.assign(again=2 * X[FEATURES[0]])
+    dependent = drosurv.summary(make_pipeline(StandardScaler(), CoxPH()).fit(twice, Y))
+    assert any(note.startswith(f"{FEATURES[0]}, again: no standard error") for note in dependent.notes)
+    robust = drosurv.summary(make_pipeline(StandardScaler(), DROCox(0.5)).fit(X, Y))
+    changed = next(note for note in robust.notes if note.startswith("Changed most"))
+    assert sum(f"{name} (hazard ratio" in changed for name in FEATURES) >= min(3, len(FEATURES))
+    causes = Surv.competing(np.where(Y["event"], 1 + np.arange(len(Y)) % 2, 0), Y["time"])
+    for alpha in (0.9, 1.0):
+        model = make_pipeline(StandardScaler(), CauseSpecificCox(alpha)).fit(twice, causes)
+        assert drosurv.summary(model, cause=2).index.tolist() == [*FEATURES, "again"]
 
 
 def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():

@@ -78,7 +78,10 @@ class ProportionalHazardsTest:
                 "such a feature, or read its hazard ratio as an average over time."
             )
         if np.isnan(self.p[-1]):
-            return "Proportional hazards cannot be tested: patients at risk together differ in no feature."
+            return (
+                "Proportional hazards cannot be tested: all events happen at one time, or patients at risk together "
+                "differ in no feature."
+            )
         if self.p[-1] < level:
             return (
                 f"All features together say that hazards are not proportional ({p_text(self.p[-1])}); no single one "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +48,7 @@ class CauseInference(SurvivalModel):
         n_jobs: int | None = None,
         verbose: bool = False,
         scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
     ) -> CoxTable:
         """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
 
@@ -57,7 +58,7 @@ class CauseInference(SurvivalModel):
         row = self._row(cause)
         how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
         if self.alpha == 1.0:
-            table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale)
+            table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
             table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
@@ -69,12 +70,11 @@ class CauseInference(SurvivalModel):
                 draws = np.split(self._bootstrap(**how, threads=n_jobs), len(known), axis=1)
                 pairs = zip(known, draws, strict=True)
                 known = self._findings = [own.with_bootstrap(refits) for own, refits in pairs]
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            numbered = [f"x{j}" for j in range(self.n_features_in_)]
+            called = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
             used = "bootstrap" if "bootstrap" in known[row].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"
-            table = findings_table(
-                title, list(map(str, names)), self.coef_[row], known[row], used, level, scale
-            )
+            table = findings_table(title, called, self.coef_[row], known[row], used, level, scale)
         table.caption = f"Cause {cause}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table

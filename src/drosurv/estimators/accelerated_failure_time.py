@@ -104,7 +104,12 @@ class AcceleratedFailureTime(RobustEstimator):
         """Nothing: the table of this model needs no training data."""
 
     def summary(  # type: ignore[override]
-        self, level: float = 0.95, method: str = "auto", *, scale: FloatArray | None = None
+        self,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
     ) -> CoxTable:
         """The table of a plain linear model, as R's ``survreg`` prints it: effects on log time, intercept, log(scale).
 
@@ -117,7 +122,7 @@ class AcceleratedFailureTime(RobustEstimator):
         method : {"auto", "information", "sandwich"}
             The observed information; or the sandwich, which allows for a wrong model, sampling weights and clusters.
             "auto" is the sandwich for clusters of several rows, as in R.
-        scale : (d,) array, optional
+        scale, names : (d,) arrays, optional
             As in :meth:`drosurv.CoxPH.summary`.
 
         Examples
@@ -147,7 +152,7 @@ class AcceleratedFailureTime(RobustEstimator):
         )
         zero = "" if scale is None else " The intercept is that of a patient whose scaled features are zero."
         return cox_table(
-            [*self._feature_names(), "(Intercept)", "Log(scale)"],
+            [*(names or self._feature_names()), "(Intercept)", "Log(scale)"],
             values / units,
             self._errors[_METHODS.index(used)] / units,
             level=level,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,7 @@ class CoefficientInference(SurvivalEstimator):
         n_jobs: int | None = None,
         verbose: bool | None = None,
         scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
     ) -> CoxTable:
         """The Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
 
@@ -99,6 +100,8 @@ class CoefficientInference(SurvivalEstimator):
         scale : (d,) array, optional
             What the features were divided by before training, for a table on their natural units;
             :func:`drosurv.summary` finds it in a Pipeline.
+        names : sequence of str, optional
+            What the features are called, where the model was not told; from a Pipeline, too.
 
         Examples
         --------
@@ -117,7 +120,14 @@ class CoefficientInference(SurvivalEstimator):
             self._findings = self._known().with_bootstrap(self._bootstrap(**how))
         used = self._tell(method)
         table = findings_table(
-            self._title(), self._feature_names(), self.coef_, self._known(), used, level, scale, self._ratio
+            self._title(),
+            names or self._feature_names(),
+            self.coef_,
+            self._known(),
+            used,
+            level,
+            scale,
+            self._ratio,
         )
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table

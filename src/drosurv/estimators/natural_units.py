@@ -67,12 +67,10 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
     names, units = _units([step for step in model[:-1] if step not in (None, "passthrough")])
-    table: CoxTable = last.summary(level=level, method=method, scale=units, **options)
+    if hasattr(last, "feature_names_in_"):
+        names = None
+    table: CoxTable = last.summary(level=level, method=method, scale=units, names=names, **options)
     table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
-    if names is not None and not hasattr(last, "feature_names_in_"):
-        # Rows of the model itself, such as an intercept, come after those of the features.
-        rows = [*names, *table.index[len(names) :]]
-        table.index = table.index.__class__(rows, name=table.index.name)
     return table
 
 
