@@ -90,7 +90,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"alpha_path": [0.5]}, "entry is not known of the training patients"),
+        ({"alpha_path": [0.5]}, "trained without entry: leave out alpha_path and X_train"),
         ({"folds": 3, "id": True}, "folds have no definition beside rows of one patient"),
     ],
 )

@@ -84,6 +84,9 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
         report,
     )
     assert "judged from their entry on" in report.read_text()
+    table.head(90).to_csv(tmp_path / "some.csv", index=False)
+    refused = drosurv("audit", tmp_path / "model", tmp_path / "some.csv", "--train", data[0], "-o", report)
+    assert "would be trained without entry: leave out --alphas and --train" in refused.stderr
     folds = ("audit", tmp_path / "model", data[0], "--groups", "sex", "--folds", "3")
     if name == "cox":
         drosurv.ok(*folds, "--bootstrap", "10", "--no-rules", "-o", report)
@@ -120,6 +123,7 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
         [row["coef"] for row in rows[:2]], wanted.summary(1)["coef"] / encoded[0].scale_
     )
     assert "By cause, at " in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
+    assert "an event of any cause" in drosurv.ok("certify", model, file, "--horizon", "5").stdout
     drosurv.ok(
         "audit", model, file, "--groups", "sex", "--bootstrap", "10", "--no-rules", "-o", tmp_path / "r.md"
     )

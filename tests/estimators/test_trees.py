@@ -127,6 +127,14 @@ def test_days_and_years_give_the_same_robust_fit(cls, parameters, network):
     np.testing.assert_allclose(*risks, atol=1e-5)
 
 
+@pytest.mark.parametrize(("n", "rare"), [(26, 9), (200, 12)])
+def test_groups_of_fewer_than_twenty_patients_are_told_apart(n, rare):
+    flag = (np.arange(n) < rare).astype(float)
+    y = Surv.from_arrays(np.ones(n, bool), np.random.default_rng(0).exponential(np.exp(3 * flag)))
+    risk = CoxPH(network="trees", max_iter=20).fit(flag[:, None], y).predict(np.array([[1.0], [0.0]]))
+    assert risk[1] > risk[0]
+
+
 def test_deep_hit_has_no_trees_and_says_so():
     with pytest.raises(ValueError, match="network must be 'mlp', 'linear' or a callable for DeepHit"):
         DeepHit(network="trees").fit(X, Y)

@@ -136,6 +136,9 @@ def test_columns_that_say_nothing_are_left_out_and_told(table):
     assert told.loc["row", "done"] == "not used: it numbers the rows"
     assert told.loc["half", "done"] == "not used: its only value is '1'"
     pd.testing.assert_frame_equal(encoder.transform(table), TableEncoder().fit_transform(table))
+    # Nor is it used where rows were kept away, or shuffled.
+    some = TableEncoder().fit(extended.sample(30, random_state=0)).describe().set_index("column")
+    assert some.loc["row", "done"] == "not used: it numbers the rows"
 
 
 def test_a_count_of_rows_is_known_by_its_rise_when_rows_are_missing():

@@ -157,10 +157,9 @@ def audit(
         )
     if given or has_causes(y):
         if alpha_path or X_train is not None:
-            raise ValueError(
-                f"{next(iter(given), 'y with causes')} is not known of the training patients, on whom the slider and "
-                "plain Cox would be trained: leave out alpha_path and X_train, and pass a model fitted with it as "
-                "reference."
+            raise ArgumentError(
+                f"the models of the slider, and plain Cox beside them, would be trained without "
+                f"{next(iter(given), 'causes')}: leave out {Argument('alpha_path')} and {Argument('X_train')}."
             )
         if folds is not None and (once or has_causes(y)):
             what = "rows of one patient" if once else "causes"

@@ -76,6 +76,8 @@ def certify(
     at = moment(horizon, unit)
     nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
     print_frame(curves.iloc[sorted(set(nearest))], f"Brier loss at {at} of the worst group, by its size")
+    if table.columns.causes:
+        typer.echo("The event is an event of any cause.")
     typer.echo(
         f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:g} %.\n"
         "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"

@@ -149,7 +149,7 @@ def seen_from_entry(
     survival = survival_from_entry(model, X, scale.entry, told, scale.times)
     by_hazard = entry is not None or "strata" in told or causes
     seen = scale.seen(survival, None if by_hazard else np.asarray(model.predict(X, **told), np.float64))
-    any_cause = "the event is an event of any cause; evaluate_by_cause tells the causes apart."
+    any_cause = "the event is an event of any cause; the table by cause tells them apart."
     return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
 
 

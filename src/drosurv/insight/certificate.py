@@ -16,7 +16,7 @@ from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
 from drosurv.presentation import Column, Table, axes_or_new, moment, written
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, Target, of_any_cause, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def certify(
     X : array or DataFrame, (n, d)
         Features, as the model takes them, of patients it was not trained on.
     y : structured array, (n,)
-        Events and times of the same patients.
+        Events and times of the same patients; any cause is the event where there are several.
     horizon : float
         Time at which predictions are judged.
     y_train : structured array or FollowUp, optional
@@ -89,7 +89,7 @@ def certify(
     >>> round(certificate.smallest_alpha(0.35), 2)
     0.62
     """
-    target = parse_target(y)
+    target = parse_target(of_any_cause(y))
     require(0.5 <= confidence < 1, "confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(

@@ -76,7 +76,8 @@ class Growth:
             self._row = np.cumsum(self._copies) - self._copies
         # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
         self._total = float(len(X)) if weight is None else float(weight.sum())
-        self._data = self._library.Dataset(codes[self._patient])
+        # Also for the data, which make the bins: else LightGBM leaves out what divides off fewer than 20 patients.
+        self._data = self._library.Dataset(codes[self._patient], params=settings)
         self._booster = self._library.Booster(settings, self._data)
         self.extra: FloatArray = criterion.loss.start.copy()
         self.history: list[float] = []
@@ -108,7 +109,7 @@ class Growth:
     def watch(self, X: FloatArray) -> Callable[[], FloatArray]:
         """A function that gives the scores (m,) of other patients so far; call it before the first round."""
         codes = binned(X, self._edges)
-        self._booster.add_valid(self._library.Dataset(codes, reference=self._data), "watched")
+        self._booster.add_valid(self._data.create_valid(codes, params=self._data.params), "watched")
         return lambda: _scores_of(self._booster.eval_valid)
 
     def trees(self) -> Trees:

@@ -63,4 +63,4 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
 
 
 def _counts(column: pd.Series[Any]) -> bool:
-    return holds_numbers(column) and not column.isna().any() and counts_rows(floats(column))
+    return holds_numbers(column) and not column.isna().any() and counts_rows(column)

@@ -101,9 +101,13 @@ def floats(column: pd.Series[Any]) -> FloatArray:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def counts_rows(values: FloatArray) -> bool:
-    """Whether numbers (n,) count the rows; patients kept away may have left gaps."""
-    steps, n = np.diff(values), len(values)
+def counts_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column of numbers counts the rows; patients kept away may have left gaps."""
+    values, n = floats(column), len(column)
     if not (values == np.floor(values)).all():
         return False
-    return bool((n >= _FEWEST_COUNTED and (steps == 1).all()) or (n >= _FEWEST_SORTED and (steps > 0).all()))
+    steps = np.diff(values)
+    # Rows keep their number when others are left out.
+    of_rows = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
+    counted = (steps == 1).all() or (steps == of_rows).all()
+    return bool((n >= _FEWEST_COUNTED and counted) or (n >= _FEWEST_SORTED and (steps > 0).all()))
