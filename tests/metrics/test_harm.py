@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
@@ -199,3 +201,24 @@ def test_a_null_model_of_the_scored_patients_does_not_make_the_truth_look_harmfu
     # Half a unit for each of 20 intervals; the standard error is 0.4.
     assert np.mean(seen) < -9
     assert abs(np.mean(allowed)) < 1.5
+
+
+def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
+    rng = np.random.default_rng(0)
+    y_train = Surv.from_arrays(np.ones(400, dtype=bool), rng.exponential(size=400))
+    null = FollowUp.parse(y_train)
+    edges = np.r_[0.0, np.percentile(y_train["time"], np.arange(5, 101, 5))]
+    # Steps in the third and in the tenth interval, or in all of them.
+    few = np.where(edges >= edges[10], 2.0, np.where(edges >= edges[3], 0.5, 0.0))
+    hazards = np.array([few, few, few, 1.3 * edges])
+    y = Surv.from_arrays([True, True, True, True], [edges[1] / 2, edges[5], edges[15], edges[5]])
+    rates = [0.5 / edges[3], 1.5 / (edges[-1] - edges[3]), 1.5 / (edges[-1] - edges[3]), 1.3]
+    wanted = []
+    for rate, time, place, hazard in zip(rates, y["time"], (1, 5, 15, 5), hazards, strict=True):
+        start, end = null.cumulative_hazard_at(edges[[place - 1, place]]) * [place > 1, 1]
+        by_null = null.cumulative_hazard_at(np.array([time]))[0] - np.log(
+            (end - start) / np.diff(edges)[place - 1]
+        )
+        wanted.append(by_null - hazard[edges <= time][-1] + np.log(rate))
+    found = likelihood_gains(replace(null, other_times=True), y, np.exp(-hazards), edges)
+    np.testing.assert_allclose(found, wanted)

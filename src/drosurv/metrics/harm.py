@@ -161,30 +161,28 @@ def likelihood_gains(
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))
 
+    # Each patient's interval: its two ends, and the own time.
+    right = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1)
+    first, last = right - 1, right
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
         at_edges[:, 0] = 0.0
         if follow_up.other_times:
-            kept = _wide_enough(edges, at_edges, target)
-            edges, at_edges = edges[kept], at_edges[:, kept]
-        # Each patient's interval: its two ends, and the own time.
-        right = _right_ends(edges, target.time)
-        start, end = (np.take_along_axis(at_edges, k[:, None], axis=1)[:, 0] for k in (right - 1, right))
+            first, last = _between_steps(at_edges, right)
+        start, end = (np.take_along_axis(at_edges, k[:, None], axis=1)[:, 0] for k in (first, last))
         own = hazard_of(curves.at_own(target.time))
     else:
-        right = _right_ends(edges, target.time)
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
         start, end, own = (
-            _interpolated(knots, at_knots, at) for at in (edges[right - 1], edges[right], target.time)
+            _interpolated(knots, at_knots, at) for at in (edges[first], edges[last], target.time)
         )
     null_start, null_end = (follow_up.cumulative_hazard_at(edges[k]) for k in (right - 1, right))
     null_start[right == 1] = 0.0
     null_own = follow_up.cumulative_hazard_at(target.time)
-    last = follow_up.times[-1:]
-    smallest = hazard_floor * float(follow_up.cumulative_hazard_at(last)[0] / last[0])
-    length = edges[right] - edges[right - 1]
-    log_ratio = np.log(np.maximum((end - start) / length, smallest)) - np.log(
-        np.maximum((null_end - null_start) / length, smallest)
+    latest = follow_up.times[-1:]
+    smallest = hazard_floor * float(follow_up.cumulative_hazard_at(latest)[0] / latest[0])
+    log_ratio = np.log(np.maximum((end - start) / (edges[last] - edges[first]), smallest)) - np.log(
+        np.maximum((null_end - null_start) / (edges[right] - edges[right - 1]), smallest)
     )
     if follow_up.stands_in:
         # Having seen what it is scored on, the null model gains half a unit of log likelihood per interval: of d events
@@ -214,30 +212,20 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
     return edges
 
 
-def _right_ends(edges: FloatArray, time: FloatArray) -> IntArray:
-    """Which edge ends the interval of each time, (n,)."""
-    return np.clip(np.searchsorted(edges, time), 1, len(edges) - 1)
-
-
-def _wide_enough(edges: FloatArray, hazard: FloatArray, target: Target) -> IntArray:
-    """Which of m edges to keep, so that patients have some hazard, (n, m), in the interval of their event.
+def _between_steps(hazard: FloatArray, right: IntArray) -> tuple[IntArray, IntArray]:
+    """First and last edge of an interval around each patient's own, which ends at edge `right` (n,), that has a step.
 
     Edges at events of many patients know nothing of the steps of a stratum's curve, of which there may be few, or of
-    one that counts from entry. An interval without a step has no hazard at all: as long as longer ones would have some,
-    every second edge goes.
+    one that counts from entry; hazards are (n, m) at the edges. An interval without a step has no hazard at all: it is
+    joined to the next one with a step, whose hazard is spread over both, and after the last step to that one.
     """
-    time, rows = target.time[target.event], np.flatnonzero(target.event)
-
-    def silent(kept: IntArray) -> int:
-        right = _right_ends(edges[kept], time)
-        return int((hazard[rows, kept[right]] == hazard[rows, kept[right - 1]]).sum())
-
-    last, step = len(edges) - 1, 1
-    kept = np.arange(len(edges))
-    while step < last and silent(kept) > silent(np.array([0, last])):
-        step *= 2
-        kept = np.union1d(np.arange(0, last, step), [last])
-    return kept
+    rows, last = np.arange(len(hazard)), hazard.shape[1] - 1
+    kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
+    kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
+    kept[:, last] = True
+    before = np.maximum.accumulate(np.where(kept, np.arange(last + 1), 0), axis=1)
+    after = np.minimum.accumulate(np.where(kept, np.arange(last + 1), last)[:, ::-1], axis=1)[:, ::-1]
+    return before[rows, right - 1], after[rows, right]
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
@@ -245,8 +233,7 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
 
     A step function lags behind what it stands for by up to one step. That is harmless where the curve has
     steps as often as the null model, which lags as much, or has many; an interval without a step has no
-    hazard at all. Times at which curves with steps of their own are read are no steps: for those, intervals are made
-    wide enough.
+    hazard at all. Times at which curves with steps of their own are read are no steps: for those, intervals are joined.
     """
     if jumps is None or not (jumps > 0).any() or follow_up.other_times:
         return None
