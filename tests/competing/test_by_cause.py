@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.audit import audit
+from drosurv.audit.sections import causes
 from drosurv.competing import evaluate_by_cause
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
@@ -145,6 +148,16 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     assert ranked.endswith("Whether it is chance was not tested.")
     with pytest.raises(ValueError, match="folds have no definition beside causes: audit a model"):
         audit(model, X, y, sensitive_features=group, folds=3)
+
+
+def test_sentences_claim_nothing_beyond_follow_up_and_of_no_other_group_where_there_is_none(evaluated):
+    model, X, cause, time, *_ = evaluated
+    cut = np.quantile(time, 0.4)
+    short = Surv.competing(np.where(time > cut, 0, cause), np.minimum(time, cut))
+    for y, horizon, ends in ((short, 2 * cut, []), (Surv.competing(cause, time), 1.0, [" % had it."] * 2)):
+        found = evaluate_by_cause(model, X, y, [horizon])
+        said = causes.collect(SimpleNamespace(also={"causes": found}, time_unit="", level=0.95)).statements
+        assert [s.text[-10:] for s in said if s.code == "cause_censored"] == ends
 
 
 def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):

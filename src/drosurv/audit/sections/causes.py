@@ -56,13 +56,16 @@ def _said(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
                 concern=True,
             )
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
-        most = plain_rows(rows.loc[[rows["overstated"].idxmax()]])[0]
-        yield Statement(
-            "cause_censored",
-            f"Cause {cause}: counting the other causes as censored would claim "
-            f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
-            f"{written(most['observed'], 'share')} had it: no other group is misinformed as much.",
-        )
+        # Where follow-up is too short to tell, nothing is claimed.
+        *others, most = [None, *plain_rows(rows[rows["overstated"].notna()].sort_values("overstated"))]
+        if most is not None:
+            yield Statement(
+                "cause_censored",
+                f"Cause {cause}: counting the other causes as censored would claim "
+                f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
+                f"{written(most['observed'], 'share')} had it"
+                f"{': no other group is misinformed as much' if len(others) > 1 else ''}.",
+            )
 
 
 def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
