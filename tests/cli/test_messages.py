@@ -86,6 +86,7 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
         (Argument("missing"), "--missing"),
         (Argument("missing", ["age=999", "x"]), "--missing 'age=999,x'"),
         (Argument("missing", ["crp=<0,5"]), """--missing '"crp=<0,5"'"""),
+        (Argument("missing", ['a="n', "b"]), """--missing '"a=""n",b'"""),
         (Argument("hold_out_share"), "--hold-out-share"),
         (Argument("share"), "--hold-out-share"),
         (Argument("n_jobs"), "--jobs"),

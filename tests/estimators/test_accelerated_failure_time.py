@@ -10,6 +10,8 @@ from sksurv.datasets import load_gbsg2
 import drosurv
 from drosurv import AcceleratedFailureTime, Surv, datasets
 from drosurv.errors import ArgumentError
+from drosurv.losses.log_time import LogTime
+from drosurv.target import Target
 
 COLUMNS = ["age", "tsize", "pnodes", "progrec", "estrec"]
 # R 4.2, survival 3.5, on GBSG2: intercept, coefficients, scale of
@@ -200,6 +202,15 @@ def test_curves_are_those_of_the_distribution(gbsg2):
     upper = model.predict_quantile(X, 0.75)
     np.testing.assert_allclose(upper, np.exp(norm.ppf(0.75, location, model.scale_)))
     assert (model.predict_survival_function(X, times=[0.0]) == 1.0).all()
+
+
+@pytest.mark.parametrize(("score", "slopes"), [(-1000.0, [-1.0, 0.0]), (1000.0, [1.0, 1.0])])
+def test_derivatives_of_scores_of_any_size_are_numbers(score, slopes):
+    # Far below, an event comes too early and censoring tells nothing; far above, both come too late.
+    loss = LogTime(Target(np.array([True, False]), np.array([1.0, 2.0])), "loglogistic")
+    loss(np.full((1, 2), score), np.array([[0.0, 1.0]]))
+    np.testing.assert_allclose(loss.pullback(np.ones((1, 2)))[0], [slopes], atol=1e-12)
+    np.testing.assert_allclose(loss.curvature(np.ones((1, 2))), 0.0, atol=1e-12)
 
 
 def test_a_patient_of_weight_two_is_two_patients():

@@ -205,7 +205,8 @@ def option_words(name: str, value: Any) -> list[str]:
 
 def quoted(entry: str) -> str:
     """An entry of a list as :func:`listed` reads it back."""
-    return f'"{entry}"' if "," in entry else entry
+    written = entry.replace('"', '""')
+    return f'"{written}"' if written != entry or "," in entry else entry
 
 
 def listed(values: list[str] | None) -> Names:
