@@ -202,6 +202,9 @@ def test_curves_are_those_of_the_distribution(gbsg2):
     upper = model.predict_quantile(X, 0.75)
     np.testing.assert_allclose(upper, np.exp(norm.ppf(0.75, location, model.scale_)))
     assert (model.predict_survival_function(X, times=[0.0]) == 1.0).all()
+    np.testing.assert_array_equal(model.predict_median(X, strata=None), model.predict_median(X))
+    with pytest.raises(ArgumentError, match="fitted without strata"):
+        model.predict_median(X, strata=np.zeros(len(X)))
 
 
 @pytest.mark.parametrize(("score", "slopes"), [(-1000.0, [-1.0, 0.0]), (1000.0, [1.0, 1.0])])

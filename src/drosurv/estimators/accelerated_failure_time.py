@@ -97,9 +97,6 @@ class AcceleratedFailureTime(RobustEstimator):
         # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
 
-    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
-        return np.exp(self.scale_ * log_time_at(self.distribution, hazard) - self.predict(X, **given))
-
     def _keep(self, training: Training) -> None:
         """Nothing: the table of this model needs no training data."""
 
@@ -177,6 +174,10 @@ class LogTimeCurves:
             z = (np.log(at) + np.asarray(scores)[:, None]) / self.scale
             hazard = -log_survival(self.distribution, z)
         return np.where(at > 0, hazard, 0.0)
+
+    def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
+        """Times (n,) at which patients come to a cumulative hazard (n,)."""
+        return np.exp(self.scale * log_time_at(self.distribution, hazard) - scores)
 
 
 def _standard_errors(fitted: Fitted) -> FloatArray:

@@ -260,15 +260,17 @@ class PredictedCurves(PredictedTimes):
         return self.predict(X) if offset is None else self.predict(X, offset=offset)
 
     def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
-        if not isinstance(self._baseline, Baseline):
+        first_at = getattr(self._baseline, "first_at", None)
+        if first_at is None:
             return super()._reached(X, hazard, given)
-        return self._baseline.first_at(hazard, *self._scores_and_strata(X, **given))
+        found: FloatArray = first_at(hazard, *self._scores_and_strata(X, **given))
+        return found
 
-    def _scores_and_strata(
-        self, X: Any, strata: Any = None, offset: ArrayLike | None = None
-    ) -> tuple[FloatArray, IntArray | None]:
+    def _scores_and_strata(self, X: Any, strata: Any = None, offset: ArrayLike | None = None) -> list[Any]:
+        """Scores, and the patients' strata where the model has any."""
         scores = self._scores(X, offset)
-        return scores, _codes(self._baseline, strata, len(scores))
+        codes = _codes(self._baseline, strata, len(scores))
+        return [scores] if codes is None else [scores, codes]
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)
