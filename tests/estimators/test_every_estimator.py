@@ -77,8 +77,9 @@ def test_every_parameter_is_documented(cls):
 
 
 def test_before_fit_it_says_so(cls):
-    with pytest.raises(NotFittedError):
-        quick(cls).predict(X)
+    for name in ("predict", "predict_survival_function", "predict_median", "predict_expectation"):
+        with pytest.raises(NotFittedError):
+            getattr(quick(cls), name)(X)
 
 
 def test_risks_and_curves_have_their_shapes(cls):

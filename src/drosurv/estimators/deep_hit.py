@@ -104,7 +104,8 @@ class DeepHit(RobustEstimator):
 
     def _survival(self, X: Any) -> FloatArray:
         """Survival (n, K + 1) at zero and at the intervals' ends."""
-        return _survival(network_scores(self.network_, self._new_features(X), self._n_outputs))
+        features = self._new_features(X)
+        return _survival(network_scores(self.network_, features, self._n_outputs))
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.baseline import Baseline, Curves, step_functions
@@ -81,6 +82,7 @@ class PredictedTimes:
         q : float
             Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
         """
+        check_is_fitted(self)
         require(0 < q < 1, "q", "lie between 0 and 1", q)
         # Not survival, of which nothing is left where a patient at high risk has come far.
         spent = self._spent(X, given.pop("conditional_after", None), given)
@@ -185,6 +187,7 @@ class PredictedCurves(PredictedTimes):
     @property
     def unique_times_(self) -> FloatArray:
         """Times of the baseline, (K,)."""
+        check_is_fitted(self)
         return self._baseline.times
 
     @property
