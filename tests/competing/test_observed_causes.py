@@ -102,7 +102,8 @@ def own_hazards(model, cuts):
         last = DATA[DATA["cause"] == cause].groupby("stratum")["time"].max()
         for k, own in enumerate(of_cause):
             ends = np.concatenate([[0.0], own, [last.iloc[k]]])
-            hazard = baseline.cumulative_hazard(np.zeros(1), ends, np.array([k]))[0]
+            own_curves = baseline.of_patients([baseline.strata[k]], 1)
+            hazard = own_curves.cumulative_hazard(np.zeros(1), ends)[0]
             psi[-1].append(np.log(np.diff(hazard) / np.diff(ends)))
     return psi
 

@@ -19,7 +19,6 @@ from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.parameters import check_count, check_number
-from drosurv.estimators.predicted_curves import cumulative_hazards
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
@@ -284,5 +283,6 @@ class CauseSpecificCox(CauseInference):
         for start in range(0, len(features), size):
             part = slice(start, start + size)
             labels = None if strata is None else np.asarray(strata)[part]
-            pairs = zip(baselines, scores, strict=True)
-            yield np.stack([cumulative_hazards(base, own[part], times, labels) for base, own in pairs])
+            curves = [base.of_patients(labels, len(features[part])) for base in baselines]
+            pairs = zip(curves, scores, strict=True)
+            yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])

@@ -15,7 +15,7 @@ from drosurv.coefficients import CoxTable, cox_table
 from drosurv.coefficients.information import inverse
 from drosurv.coefficients.residuals import squares
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import checked_times
+from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
@@ -160,7 +160,7 @@ class AcceleratedFailureTime(RobustEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class LogTimeCurves:
+class LogTimeCurves(Curves):
     """Survival curves S((log t - mu) / scale), at the times (K,) of events in training unless others are asked for."""
 
     distribution: str
@@ -176,8 +176,8 @@ class LogTimeCurves:
         return np.where(at > 0, hazard, 0.0)
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """Times (n,) at which patients come to a cumulative hazard (n,)."""
-        return np.exp(self.scale * log_time_at(self.distribution, hazard) - scores)
+        """Times (n,) at which patients have come to a cumulative hazard (n,)."""
+        return np.asarray(np.exp(self.scale * log_time_at(self.distribution, hazard) - scores))
 
 
 def _standard_errors(fitted: Fitted) -> FloatArray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,15 +16,50 @@ from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, Stratif
 from drosurv.target import FloatArray, IntArray, Target
 
 
-class Curves(Protocol):
-    """What a model's survival curves are read from: a dataclass, so that it can be saved."""
+class Curves(ABC):
+    """What a model's survival curves are read from; a subclass is a dataclass, so that it can be saved.
 
-    @property
-    def times(self) -> FloatArray:
-        """Times (K,) at which curves are given unless others are asked for."""
+    `times` (K,) are those at which curves are given unless others are asked for, `strata` the labels of those that have
+    curves of their own. Curves `in_steps` change at their times only.
+    """
 
+    times: FloatArray
+    strata: tuple[Any, ...] = ()
+    in_steps: ClassVar[bool] = False
+
+    @abstractmethod
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+
+    def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
+        """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does.
+
+        Between its own times the cumulative hazard is taken to grow evenly; a formula is better where there is one.
+        """
+        return first_along(self.times, self.cumulative_hazard(scores), hazard)
+
+    def of_patients(self, strata: Any, n: int) -> Curves:
+        """The curves of n patients by the labels (n,) of their strata, None for a model without any."""
+        if strata is not None:
+            raise ArgumentError(f"the model was fitted without strata; leave {Argument('strata')} out.")
+        return self
+
+    def at_zero(self) -> FloatArray:
+        """Cumulative hazards (1, K) of a patient of score zero, or (S, K) of one in each stratum."""
+        return self.cumulative_hazard(np.zeros(1))
+
+
+def first_along(times: FloatArray, curves: FloatArray, hazard: FloatArray) -> FloatArray:
+    """Times (n,) at which curves (n, K), straight lines between the times (K,), come to a hazard (n,)."""
+    # A curve that should just reach it must not miss it by rounding.
+    reached = curves >= hazard[:, None] * (1.0 - 1e-12)
+    first, rows = reached.argmax(axis=1), np.arange(len(curves))
+    before = np.maximum(first - 1, 0)
+    low, high = curves[rows, before], curves[rows, first]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip(np.nan_to_num((hazard - low) / (high - low), nan=1.0), 0.0, 1.0)
+    found = times[before] + share * (times[first] - times[before])
+    return np.where(reached.any(axis=1), found, np.inf)
 
 
 class HeldStepFunction(StepFunction):
@@ -59,16 +95,20 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Baseline:
+class Baseline(Curves):
     """Cumulative baseline hazard on a grid of times, in logs; one for each stratum where there are strata.
 
     `times` (K,) are zero (unless someone had the event then) and each time of an event. `log_cumulative` (K,), or (S,
-    K) of the S `strata`, is minus infinity where the hazard is still zero, and NaN for a stratum without events.
+    K) of the S `strata`, is minus infinity where the hazard is still zero, and NaN for a stratum without events. Then
+    `stratum` (n,) is the number of each patient's.
     """
 
     times: FloatArray
     log_cumulative: FloatArray
     strata: tuple[Any, ...] = ()
+    stratum: IntArray | None = None
+
+    in_steps = True
 
     @staticmethod
     def breslow(target: Target, scores: FloatArray, weight: FloatArray | None = None) -> Baseline:
@@ -91,37 +131,37 @@ class Baseline:
             at, log_cumulative = np.append(0.0, at), np.append(-np.inf, log_cumulative)
         return Baseline(at, log_cumulative)
 
-    def cumulative_hazard(
-        self, scores: FloatArray, times: ArrayLike | None = None, stratum: IntArray | None = None
-    ) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores and strata, at the given or its own times."""
+    def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
+        """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
         log_base = self.log_cumulative
         if times is not None:
             place = np.searchsorted(self.times, checked_times(times), side="right") - 1
             log_base = np.where(place >= 0, log_base[..., np.maximum(place, 0)], -np.inf)
-        log_base = log_base if stratum is None else log_base[stratum]
+        log_base = log_base if self.stratum is None else log_base[self.stratum]
         with np.errstate(over="ignore"):
             hazard: FloatArray = np.exp(log_base + np.asarray(scores)[:, None])
         return hazard
 
-    def first_at(self, hazard: FloatArray, scores: FloatArray, stratum: IntArray | None = None) -> FloatArray:
+    def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does."""
         # A curve that should just reach it must not miss it by rounding.
         wanted = np.log(hazard) - scores - 1e-12
         times, found = np.append(self.times, np.inf), np.empty(len(scores))
         for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
-            own = slice(None) if stratum is None else stratum == k
+            own = slice(None) if self.stratum is None else self.stratum == k
             found[own] = times[np.searchsorted(curve, wanted[own])]
         return found
 
-    def codes(self, labels: Any, n: int) -> IntArray:
-        """Number (n,) of each patient's stratum; a label that has no baseline hazard is an error."""
-        if labels is None:
+    def of_patients(self, strata: Any, n: int) -> Curves:
+        """The curves of n patients by the labels (n,) of their strata; one that has no baseline hazard is an error."""
+        if not self.strata:
+            return super().of_patients(strata, n)
+        if strata is None:
             raise ArgumentError(
                 f"the model was fitted with strata {list(self.strata)}: give {Argument('strata')}, one for each "
                 "patient."
             )
-        given = np.asarray(labels, dtype=object)
+        given = np.asarray(strata, dtype=object)
         require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
         place = {label: k for k, label in enumerate(self.strata)}
         unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
@@ -134,7 +174,12 @@ class Baseline:
             raise ValueError(
                 f"no curve can be predicted for stratum {given[silent[0]]!r}: it had no event in training."
             )
-        return found
+        return replace(self, stratum=found)
+
+    def at_zero(self) -> FloatArray:
+        """Cumulative hazards (1, K) of a patient of score zero, or (S, K) of one in each stratum."""
+        with np.errstate(over="ignore"):
+            return np.exp(np.atleast_2d(self.log_cumulative))
 
 
 def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:

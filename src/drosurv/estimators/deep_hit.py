@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import Argument, ArgumentError, require
-from drosurv.estimators.baseline import checked_times
+from drosurv.estimators.baseline import Curves, checked_times, first_along
 from drosurv.estimators.discrete_time_hazard import along, interval_ends
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.halves import halves
@@ -65,7 +65,6 @@ class DeepHit(RobustEstimator):
 
     _no_ties = "a likelihood on intervals"
     _own_curves = "has probabilities of its own on intervals"
-    _hazard_grows_evenly = True
     _convex = False
     # The plain model compares everybody with everybody, the robust ones halves.
     _batched = ("lr",)
@@ -121,9 +120,12 @@ class DeepHit(RobustEstimator):
         hazard = -np.log(self._survival(X))
         return hazard if times is None else along(self._baseline.times, hazard, checked_times(times))
 
+    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
+        return first_along(self._baseline.times, self._hazard(X, None, **given), hazard)
+
 
 @dataclass(frozen=True, eq=False)
-class MassCurves:
+class MassCurves(Curves):
     """The average training patient's curve; every other patient's is the network's own.
 
     `times` (K + 1,) are zero and the ends of the intervals, `hazard` is the cumulative one of the average survival

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.baseline import checked_times
+from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.parameters import check_choice, check_count
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
@@ -65,7 +65,6 @@ class DiscreteTimeHazard(RobustEstimator):
     _observes = ("entry", "clusters")
     _no_ties = "a likelihood on intervals"
     _own_curves = "has hazards of its own on intervals"
-    _hazard_grows_evenly = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -96,7 +95,7 @@ class DiscreteTimeHazard(RobustEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalCurves:
+class IntervalCurves(Curves):
     """Survival curves of hazards on intervals; inside an interval the cumulative hazard grows evenly.
 
     `times` (K + 1,) are zero and the ends of the intervals, `levels` (K,) hazards on the link scale at score zero.

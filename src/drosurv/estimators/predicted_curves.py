@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError, require
-from drosurv.estimators.baseline import Baseline, Curves, step_functions
-from drosurv.target import FloatArray, IntArray
+from drosurv.errors import ArgumentError, require
+from drosurv.estimators.baseline import Curves, step_functions
+from drosurv.target import FloatArray
 
 # Survival curves of this many numbers are held at a time.
 _HELD = 4_000_000
@@ -22,30 +22,9 @@ _TOGETHER = 256
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
-def cumulative_hazards(
-    baseline: Curves, scores: FloatArray, times: ArrayLike | None, strata: Any = None
-) -> FloatArray:
-    """Cumulative hazards (n, T) of patients; their strata are given where the model was fitted with strata."""
-    codes = _codes(baseline, strata, len(scores))
-    if isinstance(baseline, Baseline):
-        return baseline.cumulative_hazard(scores, times, codes)
-    return baseline.cumulative_hazard(scores, times)
-
-
-def _codes(baseline: Curves, strata: Any, n: int) -> IntArray | None:
-    """Number of each patient's stratum; None for a model without strata."""
-    if isinstance(baseline, Baseline) and baseline.strata:
-        return baseline.codes(strata, n)
-    if strata is not None:
-        raise ArgumentError(f"the model was fitted without strata; leave {Argument('strata')} out.")
-    return None
-
-
 class PredictedTimes:
     """Times read off a model's survival curves."""
 
-    # Whether between times of the curves the cumulative hazard grows evenly.
-    _hazard_grows_evenly = False
     predict_cumulative_hazard_function: Callable[..., NDArray[Any]]
 
     @property
@@ -93,21 +72,10 @@ class PredictedTimes:
         times, found = self.unique_times_, np.empty(len(X))
         for part, rows, own in _in_parts(X, given, len(times)):
             curves = self.predict_cumulative_hazard_function(rows, times=times, **own)
-            found[part] = self._first(hazard[part], times, curves)
+            # A curve that should just reach it must not miss it by rounding.
+            reached = curves >= hazard[part, None] * (1.0 - 1e-12)
+            found[part] = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
         return found
-
-    def _first(self, hazard: FloatArray, times: FloatArray, curves: FloatArray) -> FloatArray:
-        # A curve that should just reach it must not miss it by rounding.
-        reached = curves >= hazard[:, None] * (1.0 - 1e-12)
-        ever, first = reached.any(axis=1), reached.argmax(axis=1)
-        found: FloatArray = times[first]
-        if self._hazard_grows_evenly:
-            rows, before = np.arange(len(curves)), np.maximum(first - 1, 0)
-            low, high = curves[rows, before], curves[rows, first]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.nan_to_num((hazard - low) / (high - low), nan=1.0)
-            found = times[before] + np.clip(share, 0.0, 1.0) * (found - times[before])
-        return np.where(ever, found, np.inf)
 
     def predict_expectation(self, X: Any, until: float | None = None, **given: Any) -> FloatArray:
         """Mean times (n,) up to a horizon: the area under S(t | x) from 0 to ``until``.
@@ -201,10 +169,11 @@ class PredictedCurves(PredictedTimes):
         return self._of_baseline(lambda hazard: np.exp(-hazard))
 
     def _of_baseline(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
-        if isinstance(self._baseline, Baseline) and (labels := self._baseline.strata):
-            hazard = self._baseline.cumulative_hazard(np.zeros(len(labels)), stratum=np.arange(len(labels)))
-            return dict(zip(labels, step_functions(self.unique_times_, curve(hazard)), strict=True))
-        return step_functions(self.unique_times_, curve(self._baseline.cumulative_hazard(np.zeros(1))))[0]
+        labels, curves = (
+            self._baseline.strata,
+            step_functions(self.unique_times_, curve(self._baseline.at_zero())),
+        )
+        return dict(zip(labels, curves, strict=True)) if labels else curves[0]
 
     def predict_survival_function(
         self,
@@ -256,28 +225,22 @@ class PredictedCurves(PredictedTimes):
     def _hazard(
         self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
     ) -> FloatArray:
-        scores = self._scores(X, offset)
-        return cumulative_hazards(self._baseline, scores, times, strata)
+        curves, scores = self._curves_and_scores(X, strata, offset)
+        return curves.cumulative_hazard(scores, times)
 
-    def _scores(self, X: Any, offset: ArrayLike | None) -> FloatArray:
-        return self.predict(X) if offset is None else self.predict(X, offset=offset)
+    def _curves_and_scores(
+        self, X: Any, strata: Any = None, offset: ArrayLike | None = None
+    ) -> tuple[Curves, FloatArray]:
+        scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        return self._baseline.of_patients(strata, len(scores)), scores
 
     def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
-        first_at = getattr(self._baseline, "first_at", None)
-        if first_at is None:
-            return super()._reached(X, hazard, given)
-        found: FloatArray = first_at(hazard, *self._scores_and_strata(X, **given))
-        return found
-
-    def _scores_and_strata(self, X: Any, strata: Any = None, offset: ArrayLike | None = None) -> list[Any]:
-        """Scores, and the patients' strata where the model has any."""
-        scores = self._scores(X, offset)
-        codes = _codes(self._baseline, strata, len(scores))
-        return [scores] if codes is None else [scores, codes]
+        curves, scores = self._curves_and_scores(X, **given)
+        return curves.first_at(hazard, scores)
 
     def _curves(self, values: FloatArray, as_array: bool) -> NDArray[Any]:
         return values if as_array else step_functions(self.unique_times_, values)
 
     @property
     def _in_steps(self) -> bool:
-        return isinstance(self._baseline, Baseline)
+        return self._baseline.in_steps
