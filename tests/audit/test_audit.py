@@ -193,7 +193,7 @@ def test_any_model_any_number_of_groups_and_models_without_curves(train, held_ou
     options = {"y_train": train.y, "n_bootstrap": 0, "search_rules": False}
     of_cox = audit(cox, held_out.X, held_out.y, sensitive_features=None, **options)
     assert of_cox.parts["verdict"].facts["status"] == "no_groups"
-    assert any(s.text == "No groups were named." for s in of_cox.audited.statements)
+    assert any(s.text == "There are no two groups to compare." for s in of_cox.audited.statements)
     assert of_cox.models[0].stop_label == "audited"
 
     silent = audit_of(RiskOnly(cox), held_out, **options)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH, DROCox, Surv
+from drosurv import CoxPH, DROCox, NullModel, Surv
 from drosurv.audit import audit
 from drosurv.audit.judgement import Grounds, next_steps, verdict
 from drosurv.audit.sections import causes
@@ -423,6 +423,32 @@ def test_the_first_screen_has_no_numbers_of_a_handful_of_patients():
     for name in ("ranked", "expected", "observed"):
         assert rows["group few"][name] is None
         assert rows["group odd"][name] > 0
+
+
+def test_a_handful_of_patients_judges_no_model():
+    patients = make_hidden_minority(40, random_state=0)
+    # Learned from eight patients: far too bold, which the others must not say beyond chance.
+    model = CoxPH(l2=0.01).fit(patients.X[:8], patients.y[:8])
+    options = {"n_bootstrap": 20, "search_rules": False, "random_state": 0}
+    wards = {"ward": np.where(np.arange(32) < 3, "attic", "main")}
+    found = audit(model, patients.X[8:], patients.y[8:], sensitive_features=wards, **options)
+    assert found.parts["verdict"].facts["status"] == "too_few"
+    text = found.to_markdown()
+    assert "Too few to judge a model by: 32 patients with" in text
+    assert "Rescale" not in text
+    assert "Recalibrate" not in text
+    # Two were named, of which one is too small to be shown.
+    assert "There are no two groups to compare." in text
+    assert "No groups were named" not in text
+
+
+def test_no_group_is_ranked_less_well_by_nothing():
+    train, test = make_hidden_minority(100, random_state=0), make_hidden_minority(400, random_state=1)
+    options = {"n_bootstrap": 10, "search_rules": False, "sensitive_features": test.sensitive_features}
+    with warnings.catch_warnings(action="ignore"):
+        text = audit(NullModel().fit(train.X, train.y), test.X, test.y, **options).to_markdown()
+    assert "ranks the patients of no group better" in text
+    assert "is ranked less well" not in text
 
 
 def test_the_page_tells_of_no_patient_alone():

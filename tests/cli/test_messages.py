@@ -126,3 +126,10 @@ def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, si
         in told.out
     )
     assert ("it now says nearly the same of everybody" in told.err) is silent
+
+
+def test_a_factor_that_was_not_taken_is_not_called_the_best(capsys):
+    tell_recalibration(1.0, "so")
+    assert capsys.readouterr().out == ""
+    tell_recalibration(0.5, "so")
+    assert "multiplied by 0.5, the best factor" in capsys.readouterr().out

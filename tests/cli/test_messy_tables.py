@@ -202,7 +202,7 @@ def test_zero_times_and_few_events_are_named(fit, gbsg2):
     told = fit(small).stderr
     assert "Warning: 2 patients have the time 0" in told
     assert "Warning: 1 patient has the time 0" in fit(small.iloc[1:]).stderr
-    assert "features are fewer than 10 each" in told
+    assert "features, fewer than 10 for each" in told
     assert "a penalty such as --set l2=0.1" in told or "a penalty such as --l2 0.1" in told
 
 

@@ -133,7 +133,7 @@ def test_small_groups_are_named_but_not_judged():
 
 
 def test_nothing_to_compare_is_said():
-    assert told(result_of(), "worst_group")[0].text == "No groups were named."
+    assert told(result_of(), "worst_group")[0].text == "There are no two groups to compare."
     lonely = result_of(*gap_of("race", {"a": 0.7, "b": 0.2}, 0.01, small=("b",)))
     assert gaps_of(lonely) == []
     assert "No two groups" in told(lonely, "worst_group")[0].text

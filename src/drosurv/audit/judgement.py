@@ -19,6 +19,7 @@ from drosurv.insight import Rule
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
+    counted,
     first_upper,
     group_name,
     listing,
@@ -31,6 +32,7 @@ EVERY_GROUP = "every group"
 TOGETHER = "patients as a whole"
 LAST_STEPS = {
     "untested": "Audit again with bootstrap replicates, which tell a difference from noise.",
+    "too_few": "Audit again with more patients.",
     "no_groups": "Name groups, such as sex and age, and audit again.",
     "clear": "Nothing on this page speaks against use for these groups. It says nothing about other patients.",
 }
@@ -116,7 +118,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
         named,
         next(iter(judged_gaps(result, "concordance_index")), None),
         off,
-        next((row for row in slopes if is_far_from_1(row.value, row.low, row.high)), None),
+        next((r for r in slopes if r.status == "ok" and is_far_from_1(r.value, r.low, r.high)), None),
         evidence.against,
         [] if searched is None else [group.rule for group in searched.groups],
         [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
@@ -151,6 +153,9 @@ def verdict(found: Grounds) -> tuple[str, str]:
     everybody, named, against = found.everybody, found.named, found.against
     if named and everybody.no_model == "not tested":
         return "untested", "No intervals were computed, so this page cannot tell a difference from noise."
+    if everybody.no_model == "too few":
+        seen = f"{counted(everybody.patients, 'patient')} with {counted(everybody.events, 'event')}"
+        return "too_few", f"Too few to judge a model by: {seen}."
     if everybody.no_model == "worse":
         return "harm", f"{first_upper(found.worse)}."
     if found.harmed:
@@ -162,7 +167,10 @@ def verdict(found: Grounds) -> tuple[str, str]:
         better = f"{first_upper(against.reference)} is the better choice"
         return "dominated", f"{better}: nobody is shown to gain from this model, and {who} served worse."
     if not named:
-        return "no_groups", "No groups were named, so this page cannot say whom the model serves."
+        return (
+            "no_groups",
+            "There are no two groups to compare, so this page cannot say whom the model serves.",
+        )
     if found.gap is None:
         return "too_few", "Too few patients: no two groups are large enough to be compared."
     if found.gap.beyond_chance:

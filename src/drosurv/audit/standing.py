@@ -108,7 +108,9 @@ def _gains(result: EvaluationResult) -> dict[tuple[str, str], list[GroupNumber]]
     curves = bool(result.select(metric=HARM_METRICS[0]))
     metrics, zero = (HARM_METRICS, 0.0) if curves else (["concordance_index"], CHANCE)
     overall = (
-        row for row in result.select(kind="overall") if row.metric in metrics and not np.isnan(row.low)
+        row
+        for row in result.select(kind="overall")
+        if row.metric in metrics and row.status == "ok" and not np.isnan(row.low)
     )
     numbers = [*(number_of(row, zero) for row in overall), *judged_gains(result, metrics, zero)]
     return sentences.by_group(numbers)

@@ -171,7 +171,7 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
     ranked = "c-index of cause 1" if summary["event"].startswith("any cause") else "c-index"
     typer.echo(
-        f"{summary['estimator']} trained on {_patients(summary)} with {summary['events']:,} events{word}; "
+        f"{summary['estimator']} trained on {_patients(summary)} with {counted(summary['events'], 'event')}{word}; "
         f"{ranked} {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."

@@ -110,7 +110,8 @@ def _is_parameter(name: str) -> bool:
 
 def tell_recalibration(factor: float | None, how: str) -> None:
     """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
-    if factor is None:
+    # One stands for a factor that was not taken, of which a warning has told.
+    if factor is None or factor == 1:
         return
     typer.echo(f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how}).")
     if factor < _LITTLE_HELD:

@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.attributes import intersection_of, parse_attributes, warn_of_small_groups
+from drosurv.evaluation.attributes import (
+    ALL,
+    EVERYONE,
+    Count,
+    intersection_of,
+    parse_attributes,
+    warn_of_small_groups,
+)
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import shrinkage_control
@@ -186,6 +193,8 @@ def evaluate(
     )
     said = () if causes else hazards_statement(model, X, parse_target(told), given, level)
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
+    if Count.of(panel.everyone.target).is_small(min_group, min_events):
+        small |= {(EVERYONE, ALL)}
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(panel.tests) if permutations else 0
     with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:

@@ -107,7 +107,7 @@ def rows_of(
 
     everyone = Count.of(panel.everyone.target)
     rows = [
-        row(Place(EVERYONE, ALL, metric), "overall", number, everyone)
+        row(Place(EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
         for (attribute, metric), number in numbers.items()
         if attribute == EVERYONE
     ]

@@ -100,7 +100,9 @@ def harm_records(result: Evaluated) -> list[dict[str, Any]]:
         if row.metric not in HARM_METRICS or row.kind == "gap":
             continue
         number = (
-            number_of(row) if row.kind == "overall" else judged.get((row.attribute, row.group, row.metric))
+            number_of(row)
+            if row.kind == "overall" and row.status == "ok"
+            else judged.get((row.attribute, row.group, row.metric))
         )
         ends = {} if number is None else {"low_adjusted": number.low, "high_adjusted": number.high}
         verdict = "unclear" if number is None else _VERDICTS[sentences.against_nothing([number])]

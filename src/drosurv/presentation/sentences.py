@@ -105,7 +105,11 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
 def gap_statements(gaps: Sequence[GroupGap], *, any_groups: bool) -> list[Statement]:
     """The largest gap first, which names the group served worst; values are shares of pairs ranked right."""
     if not gaps:
-        text = "No two groups are large enough to be compared." if any_groups else "No groups were named."
+        text = (
+            "No two groups are large enough to be compared."
+            if any_groups
+            else "There are no two groups to compare."
+        )
         return [Statement("worst_group", text, any_groups)]
     gap, *others = sorted(gaps, key=lambda gap: -gap.size)
     if gap.size == 0:

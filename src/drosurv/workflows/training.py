@@ -316,8 +316,9 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
     events = np.min(estimator.n_events_).item()
     if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
         warn_caller(
-            f"{events:,} events for {n_features:,} features are fewer than {_EVENTS_PER_FEATURE} each: coefficients "
-            f"are unsteady and risks too extreme. Use fewer columns, or a penalty such as {Argument('l2', 0.1)}."
+            f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {_EVENTS_PER_FEATURE} for "
+            "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as "
+            f"{Argument('l2', 0.1)}."
         )
 
 

@@ -105,7 +105,9 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         "gaps": ("partly", "Verdict names groups with too few patients. Say how you will close the gaps."),
     }
     if not result.attributes:
-        answers |= dict.fromkeys(("performance", "biases", "gaps"), (LEFT, "No groups were named."))
+        answers |= dict.fromkeys(
+            ("performance", "biases", "gaps"), (LEFT, "There are no two groups to compare.")
+        )
     return answers
 
 

@@ -110,7 +110,7 @@ def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
     yield Statement("size", f"{text}.")
     if found.against is not None:
         yield from found.against.statements
-    if (gap := found.gap) is not None:
+    if (gap := found.gap) is not None and gap.size:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
         told = f"{first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
         yield Statement("gap", told, gap.beyond_chance)
