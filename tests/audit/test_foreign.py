@@ -218,6 +218,15 @@ def test_whom_nothing_is_predicted_for_is_said(kind):
     assert prediction_columns(frame.drop(columns="S(365)").assign(risk=[1, 2])).names == ("risk",)
 
 
+def test_a_missing_value_makes_no_prediction_of_a_column():
+    asked, empty, amount = [1.0, np.nan, 0.0], [np.nan] * 3, [0.2, np.nan, 0.4]
+    others = pd.DataFrame({"x1": asked, "pred2": empty, "pred3": empty, "t4": amount})
+    found = prediction_columns(others.assign(S365=[0.9, 0.8, 0.7]))
+    assert found.names == ("S365",)
+    with pytest.raises(ValueError, match="no column of the table is recognised"):
+        prediction_columns(others.drop(columns="t4"))
+
+
 def test_columns_that_cannot_be_survival_are_not_taken_for_it():
     found = prediction_columns(FRAME.drop(columns=["S(365)", "S(730)"]))
     assert found.survival is None

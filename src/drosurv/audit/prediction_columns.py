@@ -132,7 +132,7 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
     for most in (1.0, 100.0):
         fit = [named for named in alike.values() if _falls(frame, named, most)]
         if fit:
-            return max(fit, key=len)
+            return max(fit, key=lambda named: (len(named), frame[[*named]].notna().all(axis=None)))
     return {}
 
 
@@ -141,7 +141,7 @@ def _falls(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
     ordered: list[str] = sorted(named, key=lambda name: named[name])
     values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
     # A column of nothing but 0 and 1 answers a question; a single one up to 100, such as x1, is an amount.
-    if np.isin(values, (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
         return False
     outside, rising = (values < 0) | (values > most), np.diff(values, axis=1) > 1e-6
     return not (outside.any() or rising.any())
