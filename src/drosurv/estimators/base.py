@@ -123,15 +123,9 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     def _train(self, training: Training) -> None:
         """Become the model of the training data."""
-        if self._trained_there(training):
-            return
         training = training.in_double()
         recipe, schedule = self._recipe(training, [self]), self._schedule([self])
         self._accept(train([recipe], [training], schedule)[0][0])
-
-    def _trained_there(self, training: Training) -> bool:
-        """Whether it was trained where the features lie, or on an accelerator, with nothing left to do here."""
-        return False
 
     def _observed(self, training: Training, y: Any, observed: dict[str, Any]) -> Training:
         """The training data with what fit was told about the rows."""

@@ -57,8 +57,6 @@ class CoefficientInference(SurvivalEstimator):
     # The loss of a plain Cox model and its scores: the table comes sooner with them.
     _kept_loss: tuple[CoxPartial, FloatArray] | None = None
     _findings: Findings | None = None
-    # Whether the coefficients maximise the partial likelihood: only then is its information theirs.
-    _is_plain_cox = False
     # Whether ``worst_case_weights_`` are of the worst case that the coefficients minimise.
     _minimises_worst_case = True
 
@@ -161,8 +159,8 @@ class CoefficientInference(SurvivalEstimator):
 
     @property
     def _maximises_likelihood(self) -> bool:
-        """Whether the information matrix is that of these coefficients."""
-        return self._is_plain_cox and not self.recalibrate
+        """Whether the coefficients maximise the partial likelihood: only then is its information theirs."""
+        return False
 
     def _tell(self, method: str) -> str | None:
         """The method to use, after computing its covariance; None where only refits can give one."""

@@ -96,7 +96,10 @@ class CoxPH(SolvedOverSlabs):
     network: str | Callable[[int], Any] = "linear"
 
     _observes = EVERYTHING
-    _is_plain_cox = True
+
+    @property
+    def _maximises_likelihood(self) -> bool:
+        return not self.recalibrate
 
     def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Mean:
         return Mean()

@@ -56,7 +56,12 @@ class SolvedOverSlabs(NetworkEstimator):
         precisions = (np.float64, np.float32) if there else np.float64
         return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
 
+    def _train(self, training: Training) -> None:
+        if not self._trained_there(training):
+            super()._train(training)
+
     def _trained_there(self, training: Training) -> bool:
+        """Whether it was trained where the features lie, or on an accelerator, with nothing left to do here."""
         lies_there = is_tensor(training.X)
         plain = training.target.is_plain and training.observation.offset is None
         if lies_there and not plain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
-from drosurv.estimators import AcceleratedFailureTime, CoxPH
+from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
@@ -153,7 +153,6 @@ class OpenedModel:
         """
         require_columns(frame, keep, "keep")
         at = _numbers(times)
-        self._warn_of_late(at)
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` says it with its rows.
             features = self.features(frame)
@@ -168,23 +167,25 @@ class OpenedModel:
         }
         if at:
             curves["survival"] = model.predict_survival_function(features, times=at, **given)
+            self._warn_of_late(at, features, given)
         for name, values in curves.items():
             columns |= {f"{name}_{time}": values[:, k] for k, time in enumerate(times)}
         return found.assign(**columns)
 
-    def _warn_of_late(self, times: Sequence[float]) -> None:
+    def _warn_of_late(self, times: Sequence[float], features: Any, given: Mapping[str, Any]) -> None:
         """Say so where nobody was followed long enough in training to tell."""
         end = self.estimator.follow_up_.times[-1]
         late = [time for time in times if time > end]
         if late:
+            first = {name: values[:1] for name, values in given.items()}
+            curve = self.estimator.predict_survival_function(features[:1], times=[end, late[0]], **first)[0]
             held, formula = (
                 "as it was then, which is too good",
                 "by a formula, which no patient confirms there",
             )
-            given = formula if isinstance(self.estimator, AcceleratedFailureTime) else held
             warn_caller(
                 f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
-                f"given {given}."
+                f"given {held if curve[0] == curve[1] else formula}."
             )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
