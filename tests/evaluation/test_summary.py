@@ -1,10 +1,12 @@
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv.audit.sections.accuracy import fairness_table
+from drosurv.audit.sections.groups import group_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.control import ShrinkageControl
@@ -280,6 +282,9 @@ def test_two_cuts_of_a_column_and_answers_are_told_apart():
     assert [line for line in markdown.split("\n") if line.startswith("## By")] == [
         f"## By {literal(name)}" for name in ("age>50", "age>65", "CD4>200")
     ]
+    # Who has no answer stands below the question, too.
+    blocks = groupby(row["attribute"] for row in group_table(result).rows)
+    assert [name for name, _ in blocks] == ["", "age>50", "age>65", "CD4>200"]
 
 
 def test_predictions_off_for_all_together_are_not_said_to_agree():

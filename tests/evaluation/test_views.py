@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
+from drosurv.evaluation.shown_tables import shrinkage_table
 from drosurv.presentation import literal, written
 
 mpl.use("Agg")
@@ -74,6 +75,16 @@ def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
     assert "its disparities of risk are no lower than shrinking" in line
     assert "shrinking" not in full.summary()
     assert "keeps 100.0 % of plain Cox's information" in full.summary()
+
+
+@pytest.mark.parametrize("convention", ["paper", "table"])
+def test_disparity_between_patients_is_told_per_pair(model, train, held_out, convention):
+    given = {"y_train": train.y, "reference": model, "n_bootstrap": 0, "convention": convention}
+    found = evaluate(model, held_out.X, held_out.y, **given)
+    (row,) = [row for row in shrinkage_table(found, "Cox").rows if row["between"] == "patients, per pair"]
+    n = len(held_out.y)
+    pairs = n * (n - 1) / 2 if convention == "paper" else 0.5
+    assert row["model"] == pytest.approx(found.value("individual_disparity") / pairs, rel=1e-4)
 
 
 def test_the_summary_says_that_noise_cannot_be_told_without_intervals(model, train, held_out):

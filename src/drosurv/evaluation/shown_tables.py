@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drosurv.evaluation.attributes import EVERYONE
@@ -10,7 +11,6 @@ from drosurv.evaluation.evaluated import Evaluated
 from drosurv.presentation import (
     Column,
     Table,
-    attribute_name,
     first_upper,
     label_name,
     plain,
@@ -27,11 +27,12 @@ BETWEEN = {
 }
 
 
-def named(attribute: str, group: str) -> dict[str, Any]:
-    """Attribute and group of a row in the words that readers see; everybody has no attribute."""
+def named(row: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+    """A row whose attribute and group are in the words that readers see; everybody has no attribute."""
+    attribute, group = row["attribute"], row["group"]
     if attribute == EVERYONE:
-        return {"attribute": "", "group": "all patients"}
-    return {"attribute": attribute_name(attribute, group), "group": label_name(attribute, group)}
+        return row | {"attribute": "", "group": "all patients"}
+    return row | {"attribute": called[attribute], "group": label_name(attribute, group)}
 
 
 def time_column(key: str, unit: str) -> Column:
@@ -54,10 +55,11 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
 
 def calibration_table(result: Evaluated, time_unit: str, at: str) -> Table:
     """Predicted against observed survival at the horizons, which `at` describes."""
+    called, small = result.headings, result.small_groups
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
-        key = row["attribute"], row["group"]
-        return row | named(*key) | {"note": "small group" if key in result.small_groups else ""}
+        few = (row["attribute"], row["group"]) in small
+        return named(row, called) | {"note": "small group" if few else ""}
 
     difference = Column.measured("difference", "Predicted less observed, points", "signed_points")
     return Table(
@@ -81,7 +83,7 @@ def shrinkage_table(result: Evaluated, reference: str) -> Table:
     )
     rows = []
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
-        scale = per_pair(row["metric"], result.rows[0].n)
+        scale = per_pair(row["metric"], result)
         lower = sentences.is_lower(row["model"], row["shrunken"])
         rows.append(
             {
@@ -98,6 +100,10 @@ def shrinkage_table(result: Evaluated, reference: str) -> Table:
     return Table("shrinkage", caption, columns, tuple(rows))
 
 
-def per_pair(metric: str, n: int) -> float:
-    """What F_I, printed as a sum, is multiplied by: only those who know how many pairs there are can read a sum."""
-    return 2 / (n * (n - 1)) if metric == "individual_disparity" and n > 1 else 1.0
+def per_pair(metric: str, result: Evaluated) -> float:
+    """What F_I is multiplied by: only those who know how many pairs there are can read the paper's sum over them."""
+    n = result.rows[0].n
+    if metric != "individual_disparity" or n < 2:
+        return 1.0
+    # The tables' convention counts a pair once and divides by both its orders.
+    return 2.0 if result.settings.convention == "table" else 2 / (n * (n - 1))

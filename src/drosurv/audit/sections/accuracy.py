@@ -43,7 +43,7 @@ def fairness_table(result: EvaluationResult) -> Table:
             rows.append(_worded(row) | words | {"between": row.whose} | _tested(row, result.settings.level))
     for metric, between in BETWEEN.items():
         rows += [
-            _worded(row, per_pair(metric, row.n)) | {"between": between}
+            _worded(row, per_pair(metric, result)) | {"between": between}
             for row in result.select(metric=metric, kind="overall")
         ]
     columns = (

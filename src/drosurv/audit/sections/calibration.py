@@ -30,9 +30,9 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
 
     The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
     """
-    unknown = {"observed": None, "low": None, "high": None}
+    unknown, called = {"observed": None, "low": None, "high": None}, result.headings
     rows = tuple(
-        row | named(row["attribute"], row["group"]) | (unknown if row["at_risk"] < FEWEST else {})
+        named(row, called) | (unknown if row["at_risk"] < FEWEST else {})
         for row in plain_rows(result.survival)
     )
     caption = "Mean predicted survival and Kaplan-Meier over time"

@@ -12,7 +12,7 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.shown_tables import named, time_column
-from drosurv.presentation import Column, Statement, Table, moment, plain_rows, written
+from drosurv.presentation import Column, Statement, Table, headings, moment, plain_rows, written
 
 
 def collect(evidence: Evidence) -> Part | None:
@@ -21,6 +21,7 @@ def collect(evidence: Evidence) -> Part | None:
     if found is None:
         return None
     found = found[found["patients"] >= FEWEST]
+    called = headings({str(name): [*own] for name, own in found.groupby("attribute")["group"]})
     table = Table(
         "causes",
         "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
@@ -38,7 +39,7 @@ def collect(evidence: Evidence) -> Part | None:
             Column("patients", "Patients", "count"),
             Column("events", "Events", "count"),
         ),
-        tuple(row | named(row["attribute"], row["group"]) for row in plain_rows(found)),
+        tuple(named(row, called) for row in plain_rows(found)),
     )
     judged = judged_by_cause(found, evidence.level)
     return Part(statements=tuple(_said(judged, evidence.time_unit)), tables=(table,))

@@ -26,7 +26,7 @@ def collect(evidence: Evidence) -> Part:
 def group_table(result: EvaluationResult) -> Table:
     """Every metric of every group; the strips show ranking, and the error that the model saves the group."""
     worst = next((gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0), None)
-    rows = []
+    rows, called = [], result.headings
     for own in result.group_records():
         is_worst = worst is not None and (own["attribute"], own["group"]) == (worst.attribute, worst.worst[0])
         flags = {
@@ -34,7 +34,7 @@ def group_table(result: EvaluationResult) -> Table:
             "may_be_chance": is_worst and worst is not None and not worst.beyond_chance,
             "note": _NOTES.get(own["status"], ""),
         }
-        rows.append({**own, **named(own["attribute"], own["group"]), **flags})
+        rows.append(named(own, called) | flags)
     columns = [
         Column("group", "Group"),
         Column("attribute", "Attribute"),
