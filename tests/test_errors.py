@@ -83,3 +83,10 @@ def test_a_warning_from_deep_inside_names_the_users_line(model, said):
     with pytest.warns(UserWarning, match=said) as found:
         model.fit(X, y)
     assert {one.filename for one in found} == {__file__}
+
+
+def test_a_number_of_numpy_is_written_as_python_writes_it():
+    assert (
+        str(ArgumentError.must("alpha", "lie in (0, 1]", np.float64(2.0)))
+        == "alpha must lie in (0, 1], got 2.0."
+    )

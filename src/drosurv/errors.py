@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
 from typing import Any, Self
 
 # Stands before and after an argument in a message; no text of a user holds it.
@@ -65,6 +67,8 @@ class ArgumentError(Worded, ValueError):
     @classmethod
     def must(cls, name: str, wanted: str, got: Any, remedy: str = "") -> Self:
         """The error of an argument that is not as it must be: "`name` must `wanted`, got `got`: `remedy`."."""
+        # A number of NumPy is written as Python writes it.
+        got = got.item() if getattr(got, "shape", None) == () else got
         return cls(f"{Argument(name)} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
 
 
@@ -72,6 +76,25 @@ def require(holds: object, name: str, wanted: str, got: Any, remedy: str = "") -
     """Raise :meth:`ArgumentError.must` unless it holds."""
     if not holds:
         raise ArgumentError.must(name, wanted, got, remedy)
+
+
+def as_number(value: object) -> float:
+    """The number, or NaN where it is none: no comparison holds for NaN, so a check of a range refuses it."""
+    return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+
+
+def as_whole(value: object) -> float:
+    """The whole number, or NaN where it is none, as :func:`as_number`."""
+    return as_number(value) if isinstance(value, Integral) else math.nan
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """The nearest of the known names as a question, with a space before it; empty where none is near."""
+    from difflib import get_close_matches
+
+    plain = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), plain, n=1)
+    return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
 class ArgumentWarning(Worded, UserWarning):

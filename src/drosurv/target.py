@@ -22,6 +22,14 @@ EVENT_WORDS = frozenset(
 )
 
 
+def as_numbers(values: Any) -> FloatArray:
+    """The numbers as an array, or a NaN alone where some are none: a check of their range refuses it."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([np.nan])
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """Observed times and event flags of n patients, in the caller's row order.

@@ -41,8 +41,8 @@ def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
     [
         (["--datasets", "flu"], "'flu'"),
         (["--methods", "dor"], "'dor' is not one of null, cox"),
-        (["--splits", "0"], "--splits must be at least 1, got 0"),
-        (["--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["--splits", "0"], "--splits must be a whole number, at least 1, got 0"),
+        (["--jobs", "0"], "--jobs must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_input_is_one_line(drosurv, options, message, tmp_path):

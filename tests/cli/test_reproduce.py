@@ -63,8 +63,8 @@ def test_a_diagnostic_choice_is_labelled(killed, drosurv):
     [
         (["--only", "flc-height"], "'flc-height' is not an experiment or a dataset; choose from flc-age"),
         (["--only", "flc-age", "--methods", "dro"], "'dro' is not a method; choose from cox"),
-        (["--only", "flc-age", "--repeats", "0"], "repeats must be at least 1, got 0"),
-        (["--only", "flc-age", "--jobs", "0"], "jobs must be at least 1, got 0"),
+        (["--only", "flc-age", "--repeats", "0"], "repeats must be a whole number, at least 1, got 0"),
+        (["--only", "flc-age", "--jobs", "0"], "jobs must be a whole number, at least 1, got 0"),
         (["--select-on", "train"], "--select-on must be 'validation' or 'test', got 'train'"),
         (["--device", "tpu"], "--device 'tpu' is not a device that torch knows"),
         (["--seer-file", "nowhere.csv"], "nowhere.csv"),

@@ -22,8 +22,11 @@ def test_bundled_data_need_no_file(empty_cache, shelf):
 
 @pytest.mark.parametrize("ask", [fetch, load, card])
 def test_an_unknown_name_is_refused_with_the_known_ones(ask):
-    with pytest.raises(ValueError, match="'suport' is not a dataset; choose one of flc, support, seer"):
+    known = r"'suport' is not a dataset; choose one of flc, support, seer.*\. Did you mean 'support'\?$"
+    with pytest.raises(ValueError, match=known):
         ask("suport")
+    with pytest.raises(ValueError, match=r"name \[\] is not a dataset; .*rossi\.$"):
+        ask([])
 
 
 def test_a_card_in_words_names_what_is_left_out_and_why():

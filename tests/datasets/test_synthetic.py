@@ -80,8 +80,8 @@ def test_the_seed_decides_the_sample():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_features": 4}, "n_features must be at least 5"),
-        ({"n_samples": 0}, "n_samples must be at least 1"),
+        ({"n_features": 4}, "n_features must be a whole number, at least 5"),
+        ({"n_samples": 0}, "n_samples must be a whole number, at least 1"),
         ({"minority": 1.5}, "minority must be a share"),
         ({"minority": float("nan")}, "minority must be a share"),
         ({"membership": "quadratic"}, "membership must be"),

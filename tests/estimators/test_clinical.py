@@ -317,6 +317,8 @@ def test_medians_quantiles_and_means_are_read_off_the_curves():
         assert model.predict_expectation(X, until=4.0)[i] == pytest.approx(area, rel=1e-3)
     with pytest.raises(ValueError, match="q must lie between 0 and 1, got 50"):
         model.predict_quantile(X, 50)
+    with pytest.raises(ValueError, match="q must lie between 0 and 1, got 'half'"):
+        model.predict_quantile(X, "half")
     with pytest.raises(ValueError, match="until must be above 0 and not after the last event time"):
         model.predict_expectation(X, until=1e9)
 

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,19 @@ def fitted(cls):
 @pytest.fixture(params=CLASSES, ids=lambda cls: cls.__name__)
 def cls(request):
     return request.param
+
+
+@pytest.mark.parametrize("value", ["x", [], float("nan"), None, True], ids=repr)
+def test_a_parameter_that_should_be_a_number_is_named_with_its_value(cls, value):
+    named = {
+        field.name
+        for field in inspect.signature(cls).parameters.values()
+        if type(field.default) in (int, float)
+    }
+    for name in named:
+        message = rf"{name} must .*, got {re.escape(repr(value))}"
+        with pytest.raises(ArgumentError, match=message):
+            fit(cls(**{name: value}))
 
 
 def test_groups_that_have_no_part_in_training_are_refused(cls):

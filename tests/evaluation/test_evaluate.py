@@ -430,6 +430,12 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
         ({"n_bootstrap": float("nan")}, "n_bootstrap must be 0 or a whole number from 2, got nan"),
         ({"n_bootstrap": -5}, "n_bootstrap must be"),
         ({"level": 95.0, "n_bootstrap": 2}, "level must lie between 0 and 1"),
+        ({"level": "x"}, "level must lie between 0 and 1, got 'x'"),
+        ({"horizons": "x"}, "horizons must be finite times >= 0, got 'x'"),
+        ({"scale": "x"}, "scale must be a finite number >= 0, got 'x'"),
+        ({"min_group": "x"}, "min_group must be a number that is not negative, got 'x'"),
+        ({"min_events": None}, "min_events must be a number that is not negative, got None"),
+        ({"strata": 2}, r"strata must have one value per row, shape \(240,\), got \(\)"),
     ],
 )
 def test_bad_input_is_named(model, train, held_out, changes, message):

@@ -187,7 +187,11 @@ def test_a_handful_of_patients_is_refused(plain):
         ({"alphas": [np.nan]}, "alphas must be shares"),
         ({"confidence": 1.0}, "confidence must lie"),
         ({"features": np.zeros((3, 1))}, "3 rows, but y has 2000"),
-        ({"horizon": -1.0}, "outside the follow-up"),
+        ({"alphas": "x"}, "alphas must be shares"),
+        ({"confidence": "x"}, "confidence must lie .* got 'x'"),
+        ({"horizon": -1.0}, "horizon must be a time above 0, .* got -1.0"),
+        ({"horizon": "x"}, "horizon must be a time above 0, .* got 'x'"),
+        ({"horizon": 1e9}, "outside the follow-up"),
     ],
 )
 def test_bad_questions_are_refused(plain, options, message):

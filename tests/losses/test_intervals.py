@@ -63,5 +63,5 @@ def test_cumulative_and_exposure_sums_follow_the_exposure_matrix():
 
 
 def test_fewer_than_one_interval_is_refused():
-    with pytest.raises(ValueError, match="n_intervals must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_intervals must be a whole number, at least 1, got 0"):
         Intervals.from_target(target_of([1.0]), 0)

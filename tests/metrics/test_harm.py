@@ -133,7 +133,7 @@ def test_an_array_of_curves_is_a_step_function_from_one():
 def test_bad_input_is_refused_with_the_reason():
     train = Surv.from_arrays([True, False], [1.0, 2.0])
     flat = [StepFunction(np.array([0.0, 4.0]), np.array([1.0, 0.5]))] * 2
-    with pytest.raises(ValueError, match="n_intervals must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_intervals must be a whole number, at least 1, got 0"):
         likelihood_gains(train, train, flat, n_intervals=0)
     with pytest.raises(ValueError, match="2 curves for 1 patients"):
         likelihood_gains(train, train[:1], flat)

@@ -79,7 +79,10 @@ def test_a_dataset_stands_for_its_tables():
             "'flc-race' is not an experiment or a dataset; choose from flc-age",
         ),
         (lambda: plan_units(find_experiments(), PRINTS, methods=["cocks"]), "'cocks' is not a method"),
-        (lambda: plan_units(find_experiments(), PRINTS, repeats=0), "repeats must be at least 1, got 0"),
+        (
+            lambda: plan_units(find_experiments(), PRINTS, repeats=0),
+            "repeats must be a whole number, at least 1, got 0",
+        ),
         (lambda: plan_units(find_experiments(["seer"]), {"flc": "a"}), "no entry for 'seer'"),
     ],
 )

@@ -132,7 +132,7 @@ def test_quick_is_a_part_of_the_full_run(monkeypatch, tmp_path):
         ({"select_on": "training"}, "select_on must be 'validation' or 'test', got 'training'"),
         ({"only": ("flc-height",)}, "'flc-height' is not an experiment"),
         ({"methods": ("dro",)}, "'dro' is not a method"),
-        ({"repeats": 0}, "repeats must be at least 1, got 0"),
+        ({"repeats": 0}, "repeats must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(run, options, message, tmp_path):

@@ -204,7 +204,7 @@ def test_a_unit_asked_for_twice_is_evaluated_once(store, result):
 
 
 def test_less_than_one_job_is_an_error(store, result):
-    with pytest.raises(ValueError, match="n_jobs must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number, at least 1, got 0"):
         work_through(UNITS, store, result, n_jobs=0)
 
 

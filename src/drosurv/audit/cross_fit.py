@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
@@ -128,7 +128,7 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
             )
         return given
     fewest = int(np.sum(event))
-    if not 2 <= folds <= max(fewest, 2):
+    if not 2 <= as_whole(folds) <= max(fewest, 2):
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 from drosurv.benchmark.encoded_part import EncodedPart
 from drosurv.benchmark.learners import RIDGE, InteractionsCox, SurvivalForest
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, did_you_mean
 from drosurv.estimators import (
     AdversarialReweighting,
     CoxPH,
@@ -179,5 +179,7 @@ def find_contenders(names: list[str] | None) -> list[Contender]:
         return list(CONTENDERS.values())
     for name in names:
         if name not in CONTENDERS:
-            raise ArgumentError(f"{Argument('methods', name)} is not one of {', '.join(CONTENDERS)}.")
+            raise ArgumentError(
+                f"{Argument('methods', name)} is not one of {', '.join(CONTENDERS)}.{did_you_mean(name, CONTENDERS)}"
+            )
     return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

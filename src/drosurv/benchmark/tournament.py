@@ -16,7 +16,7 @@ from drosurv.benchmark.match import Match, check_match, evaluate_match
 from drosurv.benchmark.measures import MEASURES
 from drosurv.datasets import available, card, data_fingerprint, load
 from drosurv.datasets.catalog import load_each
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.files import write_file
 from drosurv.runs import Outcome, Progress, command_line, run_units
 
@@ -73,7 +73,7 @@ def run_benchmark(
     names = list(datasets or DATASETS)
     contenders = find_contenders(None if methods is None else list(methods))
     splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
-    require(splits >= 1, "splits", "be at least 1", splits)
+    require(as_whole(splits) >= 1, "splits", "be a whole number, at least 1", splits)
     fingerprints, unavailable = load_each(names, lambda name: data_fingerprint(load(name)))
     # Large datasets first: the last units to end should be short ones.
     ordered = sorted(fingerprints, key=lambda name: -card(name).patients * card(name).features)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, did_you_mean
 
 
 def model_classes() -> dict[str, type[Any]]:
@@ -25,10 +25,11 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     classes = model_classes()
     cls = classes.get(_plain(name))
     if cls is None:
-        known = ", ".join(sorted(found.__name__ for found in classes.values()))
-        raise ValueError(f"--model {name!r} is not one of {known}.")
+        known = sorted(found.__name__ for found in classes.values())
+        raise ValueError(f"--model {name!r} is not one of {', '.join(known)}.{did_you_mean(name, known)}")
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
-    check_parameters(cls(), wanted)
+    check_parameters(cls(), wanted.keys() - others)
+    check_parameters(cls(), others, "--set")
     drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}
     estimator = cls(**{**drawn, **wanted})
     if "recalibrate" not in wanted and _shrinks(estimator):
@@ -36,8 +37,8 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     return estimator
 
 
-def check_parameters(estimator: Any, names: Iterable[str]) -> None:
-    """Raise if an estimator has no parameter of a given name."""
+def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> None:
+    """Raise if an estimator has no parameter of a given name, which `option` gave, or else an option of that name."""
     taken = estimator.get_params()
     for name in names:
         if name not in taken:
@@ -47,7 +48,10 @@ def check_parameters(estimator: Any, names: Iterable[str]) -> None:
                 if robust
                 else f", which takes {', '.join(taken)}"
             )
-            raise ArgumentError(f"{Argument(name)} has no meaning for {type(estimator).__name__}{remedy}.")
+            named = f"{option} {name}" if option else Argument(name)
+            raise ArgumentError(
+                f"{named} has no meaning for {type(estimator).__name__}{remedy}.{did_you_mean(name, taken)}"
+            )
 
 
 def _shrinks(estimator: Any) -> bool:

@@ -13,7 +13,7 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import Names, TrainingTable, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import require
+from drosurv.errors import ArgumentError, require
 from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
@@ -77,19 +77,25 @@ def tune(
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
-    search, trained = tuned(
-        source.read(groups),
-        estimator,
-        values,
-        make_rule(rule, tolerance, minimise),
-        metrics=[minimise] if groups else None,
-        categorical=source.categorical,
-        folds=folds,
-        validation=validation,
-        n_jobs=jobs,
-        random_state=seed,
-        verbose=False if as_json else None,
-    )
+    chosen_by, read = make_rule(rule, tolerance, minimise), source.read(groups)
+    try:
+        search, trained = tuned(
+            read,
+            estimator,
+            values,
+            chosen_by,
+            metrics=[minimise] if groups else None,
+            categorical=source.categorical,
+            folds=folds,
+            validation=validation,
+            n_jobs=jobs,
+            random_state=seed,
+            verbose=False if as_json else None,
+        )
+    except ArgumentError as error:
+        if grid and error.argument in values:
+            raise ValueError(f"--grid {error}") from error
+        raise
     if output is not None:
         trained.save(output, source.data, force=force)
     if table is not None:
@@ -137,7 +143,7 @@ def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]
         )
     values = read_grid(entries)
     if values is not None:
-        check_parameters(estimator, values)
+        check_parameters(estimator, values, "--grid")
         return values
     try:
         return default_grid(estimator)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.target import FloatArray
 
@@ -135,7 +135,7 @@ def cox_table(
     feature  coefficient  hazard ratio (95 % interval)  standard error      z            p
     age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
     """
-    require(0 < level < 1, "level", "lie between 0 and 1", level)
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     reach = norm.ppf(0.5 + level / 2) * standard_error
     z = coef / standard_error
     low, high = coef - reach, coef + reach

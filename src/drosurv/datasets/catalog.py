@@ -12,7 +12,7 @@ from drosurv.datasets import flc, rdatasets, seer, support, survset
 from drosurv.datasets.card import Card
 from drosurv.datasets.dataset import Dataset
 from drosurv.datasets.wheels import DataUnavailableError
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, did_you_mean
 
 LoadedT = TypeVar("LoadedT")
 
@@ -49,9 +49,10 @@ def card(name: str) -> Card:
     >>> card("colon").event, card("colon").time_unit, card("colon").events
     ('death', 'days', 452)
     """
-    if name not in CARDS:
+    if name not in list(CARDS):
         raise ArgumentError(
             f"{Argument('name')} {name!r} is not a dataset; choose one of {', '.join(CARDS)}."
+            f"{did_you_mean(name, CARDS)}"
         )
     return CARDS[name]
 

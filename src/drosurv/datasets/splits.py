@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drosurv.datasets.dataset import Dataset
+from drosurv.errors import as_number, require
 from drosurv.target import IntArray
 
 
@@ -55,6 +56,8 @@ def split(
     >>> len(train), len(validation), len(test)
     (5039, 1260, 1575)
     """
+    for name, size in (("test_size", test_size), ("validation_size", validation_size)):
+        require(0 < as_number(size) < 1, name, "be a share in (0, 1)", size)
     rest, test = drawn_rows(dataset, test_size, test_seed)
     train, validation = drawn_rows(dataset.take(rest), validation_size, seed)
     parts = Split(dataset.take(rest[train]), dataset.take(rest[validation]), dataset.take(test))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
-from drosurv.errors import require
+from drosurv.errors import as_number, as_whole, require
 from drosurv.target import Surv
 
 MAJORITY_EFFECTS = np.array([0.8, 0.5, 0.3, 0.0])
@@ -58,9 +58,14 @@ def make_hidden_minority(
     >>> make_hidden_minority(500, random_state=0).truth.columns.tolist()
     ['log_risk', 'event_time', 'censoring_time']
     """
-    require(n_samples >= 1, "n_samples", "be at least 1", n_samples)
-    require(n_features >= 5, "n_features", "be at least 5 (x5 tells the minority)", n_features)
-    require(0 <= minority <= 1, "minority", "be a share between 0 and 1", minority)
+    require(as_whole(n_samples) >= 1, "n_samples", "be a whole number, at least 1", n_samples)
+    require(
+        as_whole(n_features) >= 5,
+        "n_features",
+        "be a whole number, at least 5 (x5 tells the minority)",
+        n_features,
+    )
+    require(0 <= as_number(minority) <= 1, "minority", "be a share between 0 and 1", minority)
     require(membership in ("linear", "nonlinear"), "membership", 'be "linear" or "nonlinear"', membership)
 
     rng = np.random.default_rng(random_state)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Penalty(ABC):
         require(X.ndim == 2, "X", "have shape (n, d)", X.shape)
         if self.needs_groups and codes is None:
             raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
-        require(np.isfinite(scale) and scale >= 0, "scale", "be a finite number >= 0", scale)
+        require(0 <= as_number(scale) < np.inf, "scale", "be a finite number >= 0", scale)
         self.X, self.target, self.n, self.n_groups, self.scale = X, target, len(X), n_groups, float(scale)
         self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
         for name, part in (("target", target.time), ("codes", self.codes)):

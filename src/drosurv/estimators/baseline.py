@@ -13,7 +13,7 @@ from sksurv.functions import StepFunction
 from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 
 class Curves(ABC):
@@ -88,7 +88,7 @@ def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
 
 def checked_times(times: ArrayLike) -> FloatArray:
     """The times of curves, checked."""
-    wanted = np.asarray(times, dtype=np.float64)
+    wanted = as_numbers(times)
     if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted < 0).any():
         raise ArgumentError.must("times", "be a list of finite times >= 0", times)
     return wanted

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Self
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import as_number, require
 from drosurv.estimators.halves import halves
 from drosurv.estimators.observed_training import EVERYTHING
 from drosurv.estimators.over_slabs import SolvedOverSlabs
@@ -59,9 +58,7 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("sides", self.sides, ("both", "one"))
-        n1: object = self.n1
-        if not (isinstance(n1, Real) and 0 < float(n1) < 1):
-            raise ArgumentError.must("n1", "lie in (0, 1), as D1's share of the patients", self.n1)
+        require(0 < as_number(self.n1) < 1, "n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
     def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray]:
         in_first = self._in_first(event, seed)

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.estimators.any_loss import AnyLoss
 from drosurv.estimators.parameters import check_share
 from drosurv.estimators.recipe import Recipe
@@ -54,7 +54,7 @@ class DroppedOutlierDRO(AnyLoss):
         super()._check_parameters()
         check_share("alpha", self.alpha)
         check_ball(self.ball)
-        require(0 <= self.epsilon < 1, "epsilon", "lie in [0, 1)", self.epsilon)
+        require(0 <= as_number(self.epsilon) < 1, "epsilon", "lie in [0, 1)", self.epsilon)
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         inner = ball_objective(self.ball, np.array([self.alpha], dtype=np.float64))

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, as_number, as_whole, require
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
@@ -116,10 +116,10 @@ class NetworkEstimator(CoefficientInference):
                     f"{Argument('batch_size', self.batch_size)} trains on the CPU, but "
                     f"{Argument('device', self.device)}; use {Argument('device', 'cpu')}, or no batches."
                 )
-        if not 0 < self.validation_fraction < 1:
+        if not 0 < as_number(self.validation_fraction) < 1:
             raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
         check_count("n_iter_no_change", self.n_iter_no_change)
-        require(0 <= self.dropout < 1, "dropout", "lie in [0, 1)", self.dropout)
+        require(0 <= as_number(self.dropout) < 1, "dropout", "lie in [0, 1)", self.dropout)
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
         if self.early_stopping is True and self._uses_convex:
             raise ArgumentError(
@@ -174,11 +174,16 @@ class NetworkEstimator(CoefficientInference):
         )
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            if not 0 <= self.random_state < 2**32:
-                raise ArgumentError.must("random_state", "lie between 0 and 2**32 - 1", self.random_state)
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        given = self.random_state
+        if given is None or isinstance(given, np.random.RandomState):
+            return int(check_random_state(given).randint(2**31 - 1))
+        require(
+            0 <= as_whole(given) < 2**32,
+            "random_state",
+            "be None, a RandomState or a whole number from 0 to 2**32 - 1",
+            given,
+        )
+        return int(given)
 
     def _module(self, n_features: int, seed: int) -> Any:
         if callable(self.network):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, step_functions
 from drosurv.target import FloatArray
 
@@ -62,7 +62,7 @@ class PredictedTimes:
             Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
         """
         check_is_fitted(self)
-        require(0 < q < 1, "q", "lie between 0 and 1", q)
+        require(0 < as_number(q) < 1, "q", "lie between 0 and 1", q)
         # Not survival, of which nothing is left where a patient at high risk has come far.
         spent = self._spent(X, given.pop("conditional_after", None), given)
         return self._reached(X, spent - np.log1p(-q), given)
@@ -87,8 +87,8 @@ class PredictedTimes:
             Horizon, the last event time if not given; after it nothing was learned of the curves.
         """
         times = self.unique_times_
-        until = float(times[-1]) if until is None else float(until)
-        if not 0 < until <= times[-1]:
+        until = float(times[-1]) if until is None else until
+        if not 0 < as_number(until) <= times[-1]:
             wanted = f"be above 0 and not after the last event time, {times[-1]}"
             raise ArgumentError.must("until", wanted, until)
         found, places = np.empty(len(X)), len(_POINTS) * len(times)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import Argument, ArgumentError, as_number, require, warn_caller
 from drosurv.groups import Missing, in_pandas, intersections
 from drosurv.metrics import Groups, parse_groups
 from drosurv.metrics.scores import warn_undefined
@@ -184,6 +184,8 @@ def warn_of_small_groups(
     then: str = "read their intervals, or merge groups",
 ) -> frozenset[tuple[str, str]]:
     """Groups below either minimum, after one warning that names them all, and what then."""
+    for name, least in (("min_group", min_group), ("min_events", min_events)):
+        require(as_number(least) >= 0, name, "be a number that is not negative", least)
     small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}
     if small:
         named = "; ".join(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -155,7 +155,7 @@ def evaluate(
     [0.7, 0.5]
     """
     # What is wrong with it is said before any work.
-    require(0 < level < 1, "level", "lie between 0 and 1", level)
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     replicates, named = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
     once: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import (
     Predictions,
@@ -144,6 +144,8 @@ def seen_from_entry(
             "Leave it out; censoring weights then come from the scored patients."
         )
     told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
+    for name, value in told.items():
+        require(value.shape == (len(y),), name, f"have one value per row, shape ({len(y)},)", value.shape)
     check_takes(model, told)
     scale = time_scale(y, entry, y_train if y_train is not None else training_follow_up(model), horizons)
     survival = survival_from_entry(model, X, scale.entry, told, scale.times)

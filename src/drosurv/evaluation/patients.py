@@ -26,7 +26,7 @@ from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
@@ -246,7 +246,7 @@ def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
     """Times at which calibration is looked at, ascending; by default the quartiles of training event times."""
     if horizons is None:
         return np.unique(follow_up.event_percentiles[[25, 50, 75]])
-    found = np.unique(np.atleast_1d(np.asarray(horizons, dtype=np.float64)))
+    found = np.unique(np.atleast_1d(as_numbers(horizons)))
     if len(found) == 0 or not np.isfinite(found).all() or found[0] < 0:
         raise ArgumentError.must("horizons", "be finite times >= 0", horizons)
     return found

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from drosurv.errors import require
+from drosurv.errors import as_number, as_whole, require
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
@@ -124,7 +124,7 @@ def bootstrap(
     >>> bool(interval.low < interval.estimate < interval.high)
     True
     """
-    require(replicates >= 2, "replicates", "be at least 2", replicates)
+    require(as_whole(replicates) >= 2, "replicates", "be a whole number, at least 2", replicates)
     require(resample in ("weights", "rows"), "resample", "be 'weights' or 'rows'", resample)
     everyone = np.ones(n) if resample == "weights" else np.arange(n)
     estimate = np.atleast_1d(np.asarray(statistic(everyone), dtype=np.float64))
@@ -140,7 +140,7 @@ def bootstrap(
 
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:
     """Interval of one value from its replicates (replicates,), of which those that are NaN are left out."""
-    require(0 < level < 1, "level", "lie between 0 and 1", level)
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     require(method in ("percentile", "basic"), "method", "be 'percentile' or 'basic'", method)
     defined = draws[~np.isnan(draws)]
     undefined = len(draws) - len(defined)

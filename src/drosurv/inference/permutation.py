@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.groups import Groups, ratio_by_group
 from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
@@ -70,7 +70,7 @@ def permutation_test(
     >>> permutation_test(gap_of_means, parse_groups(values > 9), random_state=0).p_value
     0.001
     """
-    require(permutations >= 1, "permutations", "be at least 1", permutations)
+    require(as_whole(permutations) >= 1, "permutations", "be a whole number, at least 1", permutations)
     observed, streams = float(statistic(groups)), seed_sequence(random_state)
     if np.isnan(observed):
         return PermutationTest(observed, observed, float("nan"), permutations)

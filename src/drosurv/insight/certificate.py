@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.horizon import Censoring, outcomes_at
 from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
 from drosurv.presentation import Column, Table, axes_or_new, moment, written
-from drosurv.target import FloatArray, Target, of_any_cause, parse_target
+from drosurv.target import FloatArray, Target, as_numbers, of_any_cause, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,15 +90,16 @@ def certify(
     0.62
     """
     target = parse_target(of_any_cause(y))
-    require(0.5 <= confidence < 1, "confidence", "lie in [0.5, 1)", confidence)
+    require(0.5 <= as_number(confidence) < 1, "confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(
             f"{len(target)} held-out patients say too little about subgroups: give at least {LEAST_PATIENTS}."
         )
-    _warn_if_few_at_risk(target, float(horizon))
-    survival = predicted_curves(model, X, len(target)).at(np.array([float(horizon)]))[:, 0]
+    require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0, such as 24", horizon)
+    _warn_if_few_at_risk(target, horizon)
+    survival = predicted_curves(model, X, len(target)).at(np.array([horizon], dtype=np.float64))[:, 0]
     follow_up = follow_up_of(model, y_train, target)
-    outcomes = outcomes_at(float(horizon), target, follow_up, censoring, survival)
+    outcomes = outcomes_at(horizon, target, follow_up, censoring, survival)
     curve = subgroup_curve(
         _covariates(X if features is None else features, len(target)),
         survival,
@@ -139,8 +140,10 @@ def _covariates(X: Any, n: int) -> FloatArray:
 
 
 def _shares(name: str, values: ArrayLike) -> FloatArray:
-    shares = np.asarray(values, dtype=np.float64)
-    require(((shares > 0) & (shares <= 1)).all(), name, "be shares of patients in (0, 1]", values)
+    shares = as_numbers(values)
+    require(
+        shares.size and ((shares > 0) & (shares <= 1)).all(), name, "be shares of patients in (0, 1]", values
+    )
     return shares
 
 

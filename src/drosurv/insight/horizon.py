@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target
 
@@ -45,7 +45,7 @@ def outcomes_at(
     before t take whichever status makes the loss of their predicted survival (n,) larger.
     """
     require(censoring in get_args(Censoring), "censoring", 'be "ipcw" or "worst_case"', censoring)
-    if not 0 < horizon < target.time.max():
+    if not 0 < as_number(horizon) < target.time.max():
         raise ArgumentError(
             f"{Argument('horizon', horizon)} lies outside the follow-up of y: it must be positive and below "
             f"{target.time.max():g}, the longest time."

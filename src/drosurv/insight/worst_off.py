@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.estimators.parameters import check_count
 from drosurv.inference import draw_folds
 from drosurv.insight.borne_harm import HarmFinder
@@ -109,7 +109,7 @@ def worst_off(
     require(kind in get_args(Wrong), "kind", f"be one of {get_args(Wrong)}", kind)
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
-    require(0.5 < confidence < 1, "confidence", "lie between 0.5 and 1", confidence)
+    require(0.5 < as_number(confidence) < 1, "confidence", "lie between 0.5 and 1", confidence)
     for name, count in (("max_rules", max_rules), ("max_conditions", max_conditions), ("n_folds", n_folds)):
         check_count(name, count)
     check_count("n_bootstraps", n_bootstraps, least=0)

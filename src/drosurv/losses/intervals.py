@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Intervals:
         Cut points are observed event times (the inverse of their weighted distribution function), so they
         move with the unit of time and weight 2 equals two copies. Ties or few events give fewer intervals.
         """
-        require(n_intervals >= 1, "n_intervals", "be at least 1", n_intervals)
+        require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         counted = target.event & (weight > 0)
         times, inverse = np.unique(target.time[counted], return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.metrics.cox_newton import event_probability
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
@@ -208,7 +208,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     >>> d_calibration(y, [[0.75, 0.5], [0.75, 0.25]], times=[1.0, 2.0], n_bins=2).shares.tolist()
     [0.5, 0.5]
     """
-    require(n_bins >= 2, "n_bins", "be at least 2", n_bins)
+    require(as_whole(n_bins) >= 2, "n_bins", "be a whole number, at least 2", n_bins)
     target = parse_target(y, require_event=False)
     reached = parse_survival(survival, len(target), times).at_own(target.time)
     low = np.arange(n_bins) / n_bins

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, as_whole, require
 from drosurv.metrics.brier import brier_contributions, brier_integrals
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
@@ -201,7 +201,7 @@ def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int =
 
 def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
     """Ends of the intervals: 0 and quantiles of the training event times."""
-    require(n_intervals >= 1, "n_intervals", "be at least 1", n_intervals)
+    require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
     edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
     edges[0] = 0.0
     edges = np.unique(edges)

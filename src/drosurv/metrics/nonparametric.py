@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray, Target
 
@@ -168,7 +168,7 @@ def _log_log_interval(
     share: FloatArray, error_of_log: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the interval of shares (k,), normal for log(-log): so it stays between 0 and 1."""
-    require(0 < level < 1, "level", "lie between 0 and 1", level)
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = norm.ppf((1 + level) / 2) * error_of_log / -np.log(share)
         low, high = share ** np.exp(reach), share ** np.exp(-reach)

@@ -13,7 +13,7 @@ import numpy as np
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum_within_groups
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.individual import pairwise_hinge_sum
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -218,7 +218,7 @@ def is_table(convention: Convention) -> bool:
 
 
 def _parse_scale(scale: float) -> float:
-    require(np.isfinite(scale) and scale >= 0, "scale", "be a finite number >= 0", scale)
+    require(0 <= as_number(scale) < np.inf, "scale", "be a finite number >= 0", scale)
     return float(scale)
 
 

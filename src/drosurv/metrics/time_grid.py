@@ -8,7 +8,7 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError, require
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, Target, as_numbers
 
 Grid = Literal["inside", "table"]
 
@@ -71,7 +71,7 @@ def _is_inside(grid: Grid) -> bool:
 
 
 def _valid(times: Any, start: float, stop: float) -> FloatArray:
-    chosen = np.unique(np.atleast_1d(np.asarray(times, dtype=np.float64)))
+    chosen = np.unique(np.atleast_1d(as_numbers(times)))
     if len(chosen) == 0 or not (chosen[0] >= start and chosen[-1] < stop):
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
         raise ArgumentError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.neighborhoods.matrix import MatrixAverages
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
@@ -36,7 +36,12 @@ def nearest_neighbors(
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
-    require(1 <= n_neighbors <= n, "n_neighbors", f"lie between 1 and the {n} patients", n_neighbors)
+    require(
+        1 <= as_whole(n_neighbors) <= n,
+        "n_neighbors",
+        f"be a whole number from 1 to {n}, the patients",
+        n_neighbors,
+    )
     (z,) = standardise(X)
     # Without a column everyone is equally near; one constant column keeps the search defined.
     z = z if z.shape[1] else np.zeros((n, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.objectives.chi_square import chi_square
 from drosurv.objectives.cvar import cvar
 from drosurv.objectives.tensors import alphas_of, first_order
@@ -42,7 +42,9 @@ def power(losses: Tensor, alpha: float | Tensor, p: float = 2.0) -> Tensor:
     """
     import torch
 
-    require(1.0 <= p < float("inf"), "p", "be at least 1 and finite, as the order of the objective", p)
+    require(
+        1.0 <= as_number(p) < float("inf"), "p", "be at least 1 and finite, as the order of the objective", p
+    )
     if p == 1.0:
         return cvar(losses, alpha)
     if p == 2.0:

@@ -221,6 +221,8 @@ class RepairedCox(RepairedPredictions):
         return draw_folds(len(clusters), self.folds, rng, event, clusters)
 
     def _check_parameters(self) -> None:
+        fits = self.base is None or (hasattr(self.base, "fit") and hasattr(self.base, "get_params"))
+        require(fits, "base", "be an estimator such as CoxPH(), or None", self.base)
         check_count("max_repairs", self.max_repairs, least=0)
         check_count("max_conditions", self.max_conditions)
         check_count("min_events", self.min_events)

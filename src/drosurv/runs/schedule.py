@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from drosurv.errors import require
+from drosurv.errors import as_whole, require
 from drosurv.runs.store import Store
 from drosurv.runs.task import Task
 from drosurv.target import FloatArray
@@ -81,7 +81,7 @@ def work_through(
     all is done in this process. Under a ``joblib.parallel_config`` its backend decides: with Dask's, units are
     evaluated by the workers of a cluster, and stored here.
     """
-    require(n_jobs >= 1, "n_jobs", "be at least 1", n_jobs)
+    require(as_whole(n_jobs) >= 1, "n_jobs", "be a whole number, at least 1", n_jobs)
     units = list(dict.fromkeys(units))
     clock = _Clock(n_jobs)
     waiting = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import Argument, ArgumentError, did_you_mean, require
 from drosurv.files import whole_file
 from drosurv.tables.values import shown
 
@@ -118,12 +118,9 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
     """Raise if a column is not there, with the nearest name that is; `role` is the argument that names it."""
-    from difflib import get_close_matches
-
     for column in columns:
         if column not in frame.columns:
-            near = get_close_matches(str(column), list(frame.columns), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(column, frame.columns)
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
             raise ArgumentError(
                 f"{Argument(role)} column {column!r} is not in the table.{hint} It has: {shown}."

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, require, warn_caller
+from drosurv.errors import Argument, ArgumentError, as_number, require, warn_caller
 from drosurv.tables.doubts import copies_told, doubts
 from drosurv.tables.group_columns import group_labels
 from drosurv.tables.reading import read_frame, require_columns
@@ -147,7 +147,7 @@ class SurvivalTable:
         """
         from sklearn.model_selection import train_test_split
 
-        require(0 < share < 1, "share", "lie between 0 and 1", share)
+        require(0 < as_number(share) < 1, "share", "lie between 0 and 1", share)
         names, own = np.unique(self.patients, return_inverse=True)
         event = np.zeros(len(names), dtype=np.bool_)
         np.logical_or.at(event, own, self.event)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import candidates, in_words, numbers
 from drosurv.tuning.rules import Choice
@@ -76,7 +76,9 @@ class ParetoPoint:
 
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick a row on the front."""
-        require(0 <= self.weight <= 1, "weight", "be in [0, 1]", self.weight, "it is accuracy's share")
+        require(
+            0 <= as_number(self.weight) <= 1, "weight", "be in [0, 1]", self.weight, "it is accuracy's share"
+        )
         front = pareto_front(results, maximise=self.maximise, minimise=self.minimise)
         gain, harm = numbers(front, self.maximise, self.minimise)
         row = int(np.argmax(self.weight * _unit(gain) - (1 - self.weight) * _unit(harm)))

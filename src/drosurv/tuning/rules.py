@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import require
+from drosurv.errors import as_number, require
 from drosurv.target import BoolArray, FloatArray
 from drosurv.tuning.candidates import candidates, in_words, numbers
 
@@ -248,7 +248,7 @@ class OneStandardError:
 
 def check_share(name: str, share: float) -> None:
     """Refuse a budget that is no share."""
-    require(0 <= share < 1, name, "be in [0, 1)", share, "it is the share to give up")
+    require(0 <= as_number(share) < 1, name, "be in [0, 1)", share, "it is the share to give up")
 
 
 def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:

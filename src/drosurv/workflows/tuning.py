@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, as_number
 from drosurv.tables import SurvivalTable
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.workflows.training import Trained, fit_options, table_encoder
@@ -32,7 +32,7 @@ def tune(
     Every setting is scored on `folds` parts or, with `validation`, on one part of that share of the patients. The
     rest is as in :class:`GridSearch` and :class:`TableEncoder`.
     """
-    if validation is not None and not 0 < validation < 1:
+    if validation is not None and not 0 < as_number(validation) < 1:
         raise ArgumentError.must("validation", "be a share of the patients, in (0, 1)", validation)
     table.refuse_entry(
         "a search, which scores settings on patients seen from the beginning",
