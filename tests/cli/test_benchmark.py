@@ -33,7 +33,7 @@ def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
     assert results["method"].tolist() == ["null", "cox"]
     assert results["c_index"].astype(float).tolist() == pytest.approx([0.5, 0.793], abs=0.001)
     page = (tmp_path / "page.md").read_text()
-    assert "2 methods on 1 real datasets (7,874 people), 1 splits each" in page
+    assert "2 methods on 1 real dataset (7,874 people), 1 split each" in page
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ mpl.use("Agg")
 def audit(minority, seed=0, **options):
     train = make_hidden_minority(minority=minority, random_state=seed)
     test = make_hidden_minority(minority=minority, random_state=seed + 1)
-    model = CoxPHSurvivalAnalysis().fit(train.X.to_numpy(), train.y)
+    model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     settings = {"y_train": train.y, "n_bootstraps": 10} | options
-    return worst_off(model, test.X.to_numpy(), test.y, **settings), test, model, train
+    return worst_off(model, test.X, test.y, **settings), test, model, train
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_planted_minority_is_found_and_its_harm_measured_on_others(planted):
     assert (inside & minority).sum() / (inside | minority).sum() > 0.8
     assert group.n_patients == inside.sum()
     assert group.n_events == test.y["event"][inside].sum()
-    curves = model.predict_survival_function(test.X.to_numpy())
+    curves = model.predict_survival_function(test.X)
     harm = -likelihood_gains(train.y, test.y, curves)
     assert group.harm_found == pytest.approx(harm[inside].mean())
     assert group.harm.low < harm[minority].mean() < group.harm.high

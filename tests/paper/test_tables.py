@@ -70,7 +70,7 @@ def test_an_unknown_interval_is_shown_as_unknown(summary):
 def test_one_repeat_shows_no_sd(random_grid):
     one = summarise(choose_settings(random_grid(["cox"], repeats=1), EXPERIMENTS["flc-age"]))
     assert column(result_table(one), "AUC ↑")[0].endswith("(–)")
-    assert "over 1 repeats" in result_table(one).notes[0]
+    assert "over 1 repeat" in result_table(one).notes[0]
 
 
 def test_a_method_that_fell_back_is_marked_and_the_mark_explained(random_grid):

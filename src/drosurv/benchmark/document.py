@@ -15,7 +15,7 @@ from drosurv.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHA
 from drosurv.benchmark.standings import RANKED, Ranks, differences, over_datasets, rank
 from drosurv.datasets import card
 from drosurv.files import write_file
-from drosurv.presentation import Table, p_text, write_figure
+from drosurv.presentation import Table, counted, p_text, write_figure
 from drosurv.runs import RunRecord
 
 DRAWN = ("gain", "c_index", "found_gain", "worst_named_gain")
@@ -56,7 +56,7 @@ def write_document(
         found = ranks[name]
         if found is not None:
             drawn[name] = path.with_name(f"{path.stem}-{name.replace('_', '-')}.svg")
-            title = f"Mean rank by {_MEASURE[name].label}, {found.datasets} datasets"
+            title = f"Mean rank by {_MEASURE[name].label}, {counted(found.datasets, 'dataset')}"
             write_figure(rank_diagram(found, labels, title), drawn[name])
     sections = [
         "# Real data: which method, and for whom",
@@ -91,7 +91,8 @@ def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int
     datasets = results["dataset"].nunique()
     patients = sum(card(str(name)).patients for name in results["dataset"].unique())
     return (
-        f"{len(contenders)} methods on {datasets} real datasets ({patients:,} people), {splits} splits each, "
+        f"{counted(len(contenders), 'method')} on {counted(datasets, 'real dataset')} ({patients:,} people), "
+        f"{counted(splits, 'split')} each, "
         f"{100 * (1 - TEST_SHARE):.0f} % to train and {100 * TEST_SHARE:.0f} % to test. Written by `{command}`; "
         "another seed draws other splits."
     )
@@ -101,7 +102,10 @@ def _incomplete(missing: int, unavailable: Sequence[str]) -> str:
     """What a reader must know of an unfinished benchmark; nothing of a finished one."""
     told = []
     if missing:
-        told.append(f"{missing:,} fits are missing: run the same command again, and read nothing final here.")
+        told.append(
+            f"{counted(missing, 'fit')} {'is' if missing == 1 else 'are'} missing: run the same command again, and "
+            "read nothing final here."
+        )
     if unavailable:
         told.append(f"Left out, because they could not be had: {', '.join(unavailable)}.")
     return f"**Not complete.** {' '.join(told)}" if told else ""

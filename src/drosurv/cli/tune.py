@@ -14,7 +14,7 @@ from drosurv.cli.models import check_parameters, make_estimator, read_grid, read
 from drosurv.cli.options import Names, TrainingTable, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import ArgumentError, require
-from drosurv.presentation import write_figure
+from drosurv.presentation import counted, write_figure
 
 if TYPE_CHECKING:
     from drosurv.tuning import GridSearch, SelectionRule
@@ -182,7 +182,7 @@ def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> 
             names[metric] += " ± se"
             pairs = zip(search.results_[metric], search.results_[f"{metric}_se"], strict=True)
             shown[metric] = [f"{value:.4f} ± {error:.4f}" for value, error in pairs]
-    print_frame(shown.rename(columns=names), f"{len(shown)} settings; * is chosen")
+    print_frame(shown.rename(columns=names), f"{counted(len(shown), 'setting')}; * is chosen")
     settings = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
     typer.echo(f"Chosen: {settings}{': ' if settings else ''}{search.choice_.reason}.")
     typer.echo(

@@ -15,7 +15,7 @@ from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
 from drosurv.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import axes_or_new, p_text
+from drosurv.presentation import axes_or_new, counted, p_text
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ class ProportionalHazardsTest:
         changing = self.changing(level)
         if changing:
             told = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
+            tested = counted(int(np.isfinite(self.p[:-1]).sum()), "feature")
             return (
                 f"Hazards are not proportional: effects that change with time are those of {told} (test of scaled "
-                f"Schoenfeld residuals, corrected for {int(np.isfinite(self.p[:-1]).sum())} features). Stratify by "
+                f"Schoenfeld residuals, corrected for {tested}). Stratify by "
                 "such a feature, or read its hazard ratio as an average over time."
             )
         if np.isnan(self.p[-1]):

@@ -132,14 +132,14 @@ class CodedTable:
 def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     """The columns that rules may speak about, one row for each of n patients.
 
-    Columns of an array, and those with numbers for names, have the names given, or are called x1, x2, ...
+    Columns of an array, and those with numbers for names, have the names given, or are called x0, x1, ...
     """
     X = in_pandas(X)
     values = X if isinstance(X, pd.DataFrame) else np.asarray(on_host(X))
     require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
     table = pd.DataFrame(values).reset_index(drop=True)
     known = names is not None and len(names) == table.shape[1]
-    others = names if known else [f"x{j + 1}" for j in range(table.shape[1])]
+    others = names if known else [f"x{j}" for j in range(table.shape[1])]
     table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
     require(table.shape[1], "features", "have columns that rules can speak about", table.shape)
     if len(table) != n:

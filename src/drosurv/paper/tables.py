@@ -15,7 +15,7 @@ from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
 from drosurv.paper.shrinkage import SHRINKAGE
 from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
-from drosurv.presentation import NOTHING, Table, Text, text
+from drosurv.presentation import NOTHING, Table, Text, counted, text
 from drosurv.presentation.numbers import HUGE
 
 _Row = tuple[str | Text, ...]
@@ -174,4 +174,4 @@ def _codes(joined: str) -> list[str]:
 
 def _repeats(summary: pd.DataFrame) -> str:
     low, high = int(summary["repeats"].min()), int(summary["repeats"].max())
-    return f"{high} repeats" if low == high else f"{low} to {high} repeats"
+    return counted(high, "repeat") if low == high else f"{low} to {high} repeats"

@@ -75,16 +75,14 @@ def linear_effects(base: Any) -> dict[str, float] | None:
     if len(coefficients) == 0 or not known or not is_proportional(final):
         return None
     if not steps:
-        names = getattr(final, "feature_names_in_", [f"x{j + 1}" for j in range(len(coefficients))])
+        names = getattr(final, "feature_names_in_", [f"x{j}" for j in range(len(coefficients))])
         return dict(zip(map(str, names), coefficients.tolist(), strict=True))
     encoder, labels = steps[0], []
-    for j, column in enumerate(encoder.columns_):
-        # Columns of an array are called as in rules.
-        name = column.name if hasattr(encoder, "feature_names_in_") else f"x{j + 1}"
+    for column in encoder.columns_:
         if isinstance(column, CategoryColumn):
-            labels += [f"{name} is {level}" for level in column.others]
+            labels += [f"{column.name} is {level}" for level in column.others]
         elif column.features:
-            labels.append(name)
+            labels.append(column.name)
     return dict(zip(labels, (coefficients / encoder.scale_).tolist(), strict=True))
 
 

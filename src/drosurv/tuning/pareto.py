@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import as_number, require
+from drosurv.presentation import counted
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import candidates, in_words, numbers
 from drosurv.tuning.rules import Choice
@@ -85,7 +86,7 @@ class ParetoPoint:
         how = "knee" if self.weight == 0.5 else f"point at accuracy weight {self.weight:g}"
         return Choice(
             front.index[row],
-            f"{how} of a front of {len(front)} settings: {in_words(self.maximise)} {gain[row]:.4f}, "
+            f"{how} of a front of {counted(len(front), 'setting')}: {in_words(self.maximise)} {gain[row]:.4f}, "
             f"{in_words(self.minimise)} {harm[row]:.4g}",
         )
 

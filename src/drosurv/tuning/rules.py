@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import as_number, require
+from drosurv.presentation import counted
 from drosurv.target import BoolArray, FloatArray
 from drosurv.tuning.candidates import candidates, in_words, numbers
 
@@ -69,7 +70,8 @@ class BestScore:
         row = int(np.argmax(scores if self.maximise else -scores))
         word = "highest" if self.maximise else "lowest"
         return Choice(
-            usable.index[row], f"{word} {in_words(self.metric)} ({scores[row]:.4g}) of {len(usable)} settings"
+            usable.index[row],
+            f"{word} {in_words(self.metric)} ({scores[row]:.4g}) of {counted(len(usable), 'setting')}",
         )
 
 
@@ -165,7 +167,7 @@ class AccuracyBudget:
         return Choice(
             usable.index[row],
             f"lowest {in_words(self.minimise)} ({disparity[row]:.4g}) "
-            f"of the {inside.sum()} of {len(usable)} settings with {budget}",
+            f"of the {inside.sum()} of {counted(len(usable), 'setting')} with {budget}",
         )
 
     def _reference(self, usable: pd.DataFrame) -> float:
