@@ -64,6 +64,17 @@ def test_new_patients_need_no_target_and_what_was_made_up_is_told(drosurv, model
     assert len(pd.read_csv(tmp_path / "out.csv")) == 2
 
 
+def test_numbers_far_from_those_of_training_are_warned_of_by_name(drosurv, model, patients, tmp_path):
+    # Ages in days, of some.
+    new = patients.head(5).assign(age=[60.0, 21900.0, 55.0, 24820.0, 70.0])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    told = " ".join(drosurv.ok("predict", model, tmp_path / "new.csv").stderr.split())
+    mean, sd = patients["age"].mean(), patients["age"].std(ddof=0)
+    assert f"Warning: column 'age' holds 2.482e+04, but in training its mean was {mean:.4g}" in told
+    assert f"standard deviation {sd:.4g}: 2 rows so far away" in told
+    assert "'kappa' holds" not in told
+
+
 def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, tmp_path):
     data = make_hidden_minority(n_samples=100, random_state=0)
     CoxPH().fit(data.X, data.y).save(tmp_path / "m")

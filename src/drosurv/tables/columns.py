@@ -65,7 +65,12 @@ class NumberColumn:
     def done(self) -> str:
         """What is done to the column, in words."""
         scaled = f"standardised (mean {self.mean:.4g}, sd {self.deviation:.4g})"
-        return scaled if (self.mean, self.deviation) != (0.0, 1.0) else "kept as it is"
+        return scaled if self.is_scaled else "kept as it is"
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the numbers are centred and scaled, by what they were in training."""
+        return (self.mean, self.deviation) != (0.0, 1.0)
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
         """The features (n, 1) of a column of another table."""

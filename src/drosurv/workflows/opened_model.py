@@ -18,11 +18,15 @@ from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.evaluation.observed import one_row_each
 from drosurv.persistence import read_saved_model
-from drosurv.presentation import first_upper
-from drosurv.tables import SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
+from drosurv.presentation import counted, first_upper
+from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import require_columns
 from drosurv.tables.target_columns import TableNote
 from drosurv.target import FloatArray
+
+# Patients so many standard deviations from the mean are warned of: metres for centimetres are further away, and at most
+# one in a hundred of those trained on is.
+_FAR = 10
 
 
 def fingerprint(path: Path) -> str:
@@ -156,6 +160,7 @@ class OpenedModel:
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` says it with its rows.
             features = self.features(frame)
+        self._warn_of_far(features)
         model, found = self.estimator, frame[list(keep)]
         causes = range(1, getattr(model, "n_causes_", 0) + 1)
         columns = {f"log_risk_{cause}": model.predict(features, cause) for cause in causes}
@@ -187,6 +192,19 @@ class OpenedModel:
                 f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
                 f"given {held if curve[0] == curve[1] else formula}."
             )
+
+    def _warn_of_far(self, features: pd.DataFrame) -> None:
+        """Say so where numbers lie so far from those of training that they may be in another unit."""
+        columns = [] if self.encoder is None else self.encoder.columns_
+        for column in (one for one in columns if isinstance(one, NumberColumn) and one.is_scaled):
+            distance = features[column.name].to_numpy()
+            if far := int((np.abs(distance) > _FAR).sum()):
+                value = column.mean + column.deviation * distance[np.abs(distance).argmax()]
+                warn_caller(
+                    f"column {column.name!r} holds {value:.4g}, but in training its mean was {column.mean:.4g} and its "
+                    f"standard deviation {column.deviation:.4g}: {counted(far, 'row')} so far away (over {_FAR} "
+                    "standard deviations) that nobody like that was learned from. Check the unit."
+                )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
         """What predictions for a table need besides features: the strata, from the column named here or at training."""
