@@ -94,6 +94,19 @@ def test_late_entries_are_judged_from_entry_on(evaluated):
     pd.testing.assert_frame_equal(result.by_cause, wanted)
 
 
+def test_patients_from_different_entries_on_are_ranked_by_their_incidence(evaluated):
+    model, X, cause, time, *_ = evaluated
+    entry = np.random.default_rng(1).uniform(0, 0.9) * time
+    entry[::3] = 0.0
+    found = evaluate_by_cause(model, X, Surv.competing(cause, time), [0.4, 0.5, 0.6], entry=entry).iloc[0]
+    incidence = []
+    for x, since in zip(X, entry, strict=True):
+        by = model.predict_cumulative_incidence(x[None], times=[since, since + 0.5], cause=1)[0]
+        incidence.append((by[1] - by[0]) / model.predict_survival_function(x[None], times=[since])[0, 0])
+    assert found["c_index"] == pytest.approx(concordance_by_cause(cause, time - entry, incidence, of=1))
+    assert found["c_index"] != concordance_by_cause(cause, time - entry, model.predict(X, 1), of=1)
+
+
 def test_dropped_labels_stay_out_and_times_beyond_follow_up_have_no_score(evaluated):
     model, X, cause, time, group, _ = evaluated
     labels = pd.Series(group, name="site", dtype=object)

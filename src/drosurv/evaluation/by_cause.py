@@ -60,8 +60,8 @@ def evaluate_by_cause(
         Times from which the patients were under observation. They are judged from then on: times count from entry, and
         incidences are conditional on no event before it.
     strata, offset : (n,) arrays, optional
-        For a model that was fitted with them. With strata, whose baseline hazards differ, patients are ranked by their
-        incidence at the middle horizon.
+        For a model that was fitted with them. Patients of different strata, or from different entry times on, whose
+        baseline hazards differ, are ranked by their incidence at the middle horizon, all others by their score.
 
     Returns
     -------
@@ -93,10 +93,11 @@ def evaluate_by_cause(
     # Nobody knows how many were censored later.
     known = times < follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
+    one_baseline = strata is None and (since is None or np.ptp(since) == 0)
     rows = []
     for cause in range(1, final.n_causes_ + 1):
         incidence = _incidence(final, features, since, times, cause, given)
-        if strata is None:
+        if one_baseline:
             risk = final.predict(features, cause, **given)
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]

@@ -42,7 +42,9 @@ class EvaluationResult(Evaluated):
     settings : Settings
         How the evaluation was made.
     between_large : tuple of Row
-        Gaps between the groups that are large enough to be judged, which the sentences speak of.
+        Gaps between the groups that are large enough to be judged, which the sentences speak of. Their p-values count
+        the patients of these groups alone, also where a group's value (as of the concordance imparity) counts pairs
+        with everybody.
     said : tuple of Statement
         Findings about the model itself: hazards that are not proportional.
     by_cause : DataFrame, optional

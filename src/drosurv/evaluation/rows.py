@@ -142,7 +142,9 @@ def gaps_between_large(
     """Rows of the gaps between groups that are large enough to be judged; otherwise as `rows_of`.
 
     The largest gap of all groups is often that of a handful of patients: where there are such, the others have a gap,
-    an interval and a test of their own.
+    an interval and a test of their own. A group's value, and so the gap and its interval, counts its pairs with
+    everybody. The test counts the pairs of the large groups alone, whose labels alone change places: it is right for
+    what it asks, whether these groups are ordered equally well among each other.
     """
     large = panel.without(small, JUDGED_GAPS)
     changed = [attribute for attribute in large.attributes if attribute not in panel.attributes]

@@ -31,6 +31,8 @@ that words and interval agree.
 
 **Who may be named.** Groups below the least size have numbers, but are never called the best or the worst
 served. A sentence about a gap is about groups that are large enough, with the interval and the test of these alone.
+The test permutes their labels among their own patients: pairs with patients of small groups, which a concordance
+imparity counts, have no part in it.
 """
 
 from drosurv.inference.bootstrap import Draws, Interval, Method, Replicates, bootstrap
