@@ -204,6 +204,13 @@ def test_a_model_held_against_itself_keeps_all_of_its_gain(known):
     assert evaluate(model, X, y, reference=plain, n_bootstrap=0, **given).value("share_of_gain") > 0
 
 
+def test_predictions_of_a_reference_are_taken_as_they_are_beside_entry_times():
+    X, y, entry, _ = TEST
+    model = CoxPH().fit(X, y, entry=entry)
+    seen = seen_from_entry(model, X, y, {"entry": entry}).predictions
+    assert evaluate(model, X, y, entry=entry, reference=seen, n_bootstrap=0).value("share_of_gain") == 1.0
+
+
 @pytest.mark.parametrize("entry", [None, 0.3])
 def test_the_null_model_of_the_scored_patients_is_allowed_for(entry):
     X, y, *_ = TEST

@@ -24,7 +24,6 @@ from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import (
     Predictions,
     final_step,
-    gives_curves,
     take,
     training_follow_up,
     unwrapped,
@@ -156,7 +155,7 @@ def seen_from_entry(
 
 
 def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
-    """The reference as the model beside it is judged; without curves, or fitted to features alone, it stays as it is.
+    """The reference as the model beside it is judged; scores, or a model of features alone, stay as they are.
 
     Of what is given it takes what it was fitted with, and any entry times; `how` as in `seen_from_entry`.
     """
@@ -169,7 +168,7 @@ def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how:
         "offset": getattr(final, "_has_offset", 0),
     }
     own = {name: value for name, value in given.items() if known[name]}
-    if not gives_curves(reference) or not (own or hasattr(final, "n_causes_")):
+    if not hasattr(final, "predict_survival_function") or not (own or hasattr(final, "n_causes_")):
         return reference
     return seen_from_entry(reference, X, y, own, **how).predictions
 
