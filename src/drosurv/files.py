@@ -50,7 +50,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             part.chmod(mode)
         part.replace(target)
     except OSError as error:
-        # What goes wrong on the disk names the part, which nobody knows, or, on a full disk, nothing.
+        # The error names the temporary part, of which the user knows nothing; on a full disk it names no file at all.
         own = error.errno is not None and error.filename in (None, str(part))
         raise (_plainer(given, error) if own else error) from error
     finally:

@@ -242,7 +242,7 @@ def _steps(found: Grounds, status: str) -> Iterator[str]:
             f"Prefer {against.reference}, which does as well for every group, unless something else speaks for this "
             "model."
         )
-    # Nobody can collect patients of whom something is not known.
+    # More patients whose attribute is missing are no remedy.
     unsure = [
         group.name
         for group in found.named

@@ -140,7 +140,7 @@ def _brier(train: EncodedPart, test: EncodedPart, survival: FloatArray, times: F
 
 
 def _named(test: EncodedPart, risk: FloatArray, gains: FloatArray, expected: FloatArray) -> dict[str, float]:
-    # Without a group to judge there is no number.
+    # NaN where no group is large enough to be judged.
     rows = [(np.nan, np.nan, np.nan)]
     event = test.target.event
     for attribute in test.attributes.columns:

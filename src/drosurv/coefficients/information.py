@@ -31,7 +31,7 @@ def inverse(information: FloatArray) -> FloatArray:
     flat = values <= _DEPENDENT
     turned = vectors[:, ~flat]
     part = (turned / values[~flat]) @ turned.T / np.outer(size, size)
-    # A feature that takes part in a direction without information is not told apart from the others in it.
+    # Features of a direction without information cannot be told apart: their errors are not known.
     lost = (vectors[:, flat] ** 2).sum(axis=1) > 1e-12
     part[lost, :] = part[:, lost] = np.nan
     out = np.full_like(information, np.nan)

@@ -170,7 +170,7 @@ def proportional_hazards_test(
 
 def _score_statistic(information: FloatArray, slope: FloatArray, features: IntArray) -> float:
     d, size = len(slope), np.diag(information)
-    # Features that data say nothing about change nothing either.
+    # Of features without information no change can be tested.
     tested = d + features[size[d + features] > 0]
     if not len(tested):
         return float("nan")

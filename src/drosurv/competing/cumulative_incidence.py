@@ -30,6 +30,6 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     survival = np.exp(-total)
     before = np.concatenate([np.ones_like(survival[:, :1]), survival[:, :-1]], axis=1)
     leaving, jump = before - survival, jumps.sum(axis=0)
-    # Where nothing jumps nobody leaves.
+    # Where no hazard jumps, no patient has an event.
     share = np.divide(leaving, jump, out=np.zeros_like(leaving), where=jump > 0)
     return np.cumsum(jumps * share, axis=-1)

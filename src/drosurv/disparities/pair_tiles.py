@@ -139,7 +139,7 @@ class PairTiles:
             reach = torch.nn.functional.threshold(squared, equal, 0.0).sqrt_().mul_(self.scale)
             paired = first.key[begin:end, None] <= second.key[start:]
             paired &= first.code[begin:end, None] == second.code[start:]
-            # What is no pair gets an infinite reach: the loop over models then needs no mask.
+            # Patients that are not compared get an infinite reach, so that the loop over models needs no mask.
             yield reach.masked_fill_(~paired, torch.inf).to(dtype)
 
 

@@ -63,7 +63,7 @@ class PredictedTimes:
         """
         check_is_fitted(self)
         require(0 < as_number(q) < 1, "q", "lie between 0 and 1", q)
-        # Not survival, of which nothing is left where a patient at high risk has come far.
+        # In hazards: survival of a patient at high risk is soon 0 to rounding.
         spent = self._spent(X, given.pop("conditional_after", None), given)
         return self._reached(X, spent - np.log1p(-q), given)
 

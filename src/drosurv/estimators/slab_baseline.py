@@ -134,6 +134,6 @@ def _followed(slab: Any, before: float, every: int) -> tuple[FloatArray | None, 
 
 def _surviving(gone: Any, at_risk: Any) -> Any:
     """Kaplan-Meier curve, from the shortest time on, of counts that begin with the longest."""
-    # Where nobody has gone, nobody may be at risk.
+    # Where nobody has left there may be nobody at risk: 0 / 1, not 0 / 0.
     share = gone / (at_risk + (gone == 0.0))
     return flipped((1.0 - share).clip(0.0, 1.0)).cumprod(0)

@@ -96,7 +96,7 @@ def compare(
     # One seed draws the same patients for every model, whatever it is made from.
     replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
     rows: list[dict[str, Any]] = []
-    # The first model is compared with nothing, nor are numbers that it does not have.
+    # Numbers of the first model. It has no differences, nor have numbers that it lacks.
     baseline: dict[Key, Number] = {}
     nothing = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []

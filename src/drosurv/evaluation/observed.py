@@ -212,7 +212,7 @@ def survival_from_entry(
             out[part] = curves
             continue
         known, later = since_entry(curves, 1.0, jumps, entry[part], times)
-        # Who should long have had the event has nothing left to predict from, and no more hazard.
+        # Of a patient whose survival at entry is predicted to be 0, survival stays 0.
         out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
     return out
 

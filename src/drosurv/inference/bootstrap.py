@@ -40,7 +40,7 @@ class Interval:
     undefined: int = 0
 
     def where_replicates_differ(self) -> Interval:
-        """Without ends where no two replicates differ.
+        """The interval, without its ends where all replicates are the same.
 
         A c-index of 1 stays 1 whoever of four patients is drawn, which says nothing of how sure it is.
         """

@@ -81,8 +81,7 @@ class CodedTable:
         found: list[tuple[int, int, int]] = []
         for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
             missing = bool((self.codes[column] < 0).any())
-            # A single level tells nobody apart but those who have none; of two, "is not" one says no more than "is" the
-            # other.
+            # A single level is a rule only where values are missing. Of two levels, "is not" one is "is" the other.
             kinds = range(2) if numeric else range(2, {0: 2, 1: 2 + missing, 2: 3}.get(len(values), 4))
             found += [(column, kind, code) for kind in kinds for code in range(len(values))]
             if missing:

@@ -117,7 +117,7 @@ def _cloglog(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray,
         u = np.exp(eta)
         # Of the smallest u it is -log u.
         gone = np.where(u > 0, -np.log(-np.expm1(-u)), -eta)
-        # Beyond this ratio and bend are nothing, where infinite numbers would make them no numbers.
+        # From 700 on ratio and bend are 0 to rounding; an infinite u would make them NaN.
         held = np.minimum(u, 700.0)
         ratio = np.where(u > 0, held / np.expm1(held), 1.0)
         # The second derivative of -log(1 - exp(-u)) in eta: r (u - 1 + r), r = u / (e^u - 1).

@@ -62,7 +62,7 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def _event_extremes(time: FloatArray, event: BoolArray, risk: FloatArray) -> tuple[bool, bool]:
-    """Whether no event's score is below, and whether none is above, that of anybody in its risk set."""
+    """Whether every event has the highest score of its risk set, and whether every event has the lowest."""
     highest = -np.inf
     lowest = np.inf
     never_lower = True

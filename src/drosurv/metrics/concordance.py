@@ -93,7 +93,7 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
     )
     absent = PairOrder.for_harrell(both, np.tile(risk, 2)).harrell_sums(events, partner_weight=entries)
     right, pairs = good - absent[0], all_pairs - absent[1]
-    # Where nobody was there together, weights that are no whole numbers leave rounding.
+    # Where no two patients were under observation together, the difference is rounding.
     return (right, pairs) if pairs > 1e-12 * all_pairs else (0.0, 0.0)
 
 

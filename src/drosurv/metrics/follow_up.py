@@ -61,7 +61,7 @@ class FollowUp:
 
     @property
     def end(self) -> float:
-        """Where knowledge of censoring ends: nobody, or nobody but the last, was observed beyond."""
+        """Where the Kaplan-Meier curve of censoring reaches 0, or else the last time: later, it says nothing."""
         gone = np.flatnonzero(self.censoring == 0)
         return float(self.times[gone[0]] if len(gone) else self.times[-1])
 

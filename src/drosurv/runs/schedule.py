@@ -105,7 +105,7 @@ def work_through(
     if train is None:
         end = time.monotonic() + (float("inf") if seconds is None else seconds)
         in_time = takewhile(lambda _: time.monotonic() < end, waiting)
-        # No more than the processes can take: what has not been handed out can still be left for the next run.
+        # One unit for each process: those not yet handed out can be left for the next run.
         ends = _worked((finish(unit, evaluate) for unit in in_time), jobs, "n_jobs")
     else:
         # What is trained and waits to be scored is held in memory, so training does not run far ahead.

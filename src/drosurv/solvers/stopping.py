@@ -32,7 +32,7 @@ class Stopping:
     def divided(
         self, event: BoolArray, together: IntArray, seed: int, *, divisible: bool = True
     ) -> tuple[IntArray, IntArray] | None:
-        """Rows that are trained on, and rows that are watched; None where nobody can be, and need not.
+        """Rows that are trained on, and rows that are watched; None where none can be set aside and none is required.
 
         `together` (n,) is the cluster of each row, from 0: its rows are alike, and stay on one side.
         """

@@ -36,7 +36,7 @@ def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArra
 
 def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
     """A hash of each row, (n,), equal for equal values whatever type holds them."""
-    # A column may be whole numbers in one file and, with gaps, decimals in the other; so may nothing be None or NaN.
+    # A column may hold whole numbers in one file and, with gaps, decimals in the other; a gap may be None or NaN.
     values = {
         name: floats(frame[name])
         if holds_numbers(frame[name])
