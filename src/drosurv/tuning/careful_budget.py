@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,15 @@ class CarefulBudget:
     minimise: str = "concordance_imparity"
     likelihood_tolerance: float = 0.1
 
+    maximise: ClassVar[bool] = True
+    may_choose_plain: ClassVar[bool] = True
+
+    def least(self, results: pd.DataFrame) -> float:
+        """The least accuracy that the budget allows."""
+        return (1 - self.tolerance) * float(
+            results.loc[results[PLAIN].to_numpy(dtype=bool), self.metric].iloc[0]
+        )
+
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the plain row, or the fairest of those that are surely fairer and cost little."""
         check_share("tolerance", self.tolerance)
@@ -77,7 +87,7 @@ class CarefulBudget:
         accuracy, disparity, gain = numbers(usable, self.metric, self.minimise, "gain_over_null")
         difference, error = numbers(usable, f"{self.minimise}_difference", f"{self.minimise}_difference_se")
         own = int(np.flatnonzero(plain)[0])
-        bar = (1 - self.tolerance) * accuracy[own]
+        bar = self.least(usable)
         least = gain[own] - self.likelihood_tolerance * max(gain[own], 0.0)
         affordable = (accuracy >= bar) & (gain >= least) & ~plain
         # Without a standard error nothing is known to be better.

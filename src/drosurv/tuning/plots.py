@@ -92,10 +92,7 @@ class SearchPlots:
         rule = self.rule_
         if not isinstance(rule, AccuracyBudget | CarefulBudget) or rule.metric != "concordance_index":
             return None
-        reference = rule.reference if isinstance(rule, AccuracyBudget) else self.reference_[rule.metric]
-        if reference == "best":
-            reference = self.results_[rule.metric].max()
-        return (1 - rule.tolerance) * float(reference)
+        return rule.least(self.results_)
 
     def _finished(self, ax: Axes, results: pd.DataFrame, x: str, y: str) -> Axes:
         """The picture with a ring around the chosen setting, where it is among the results, and words."""

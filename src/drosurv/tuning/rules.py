@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -147,6 +147,10 @@ class AccuracyBudget:
     minimise: str = "concordance_imparity"
     reference: float | Literal["unregularised", "best"] = "unregularised"
 
+    maximise: ClassVar[bool] = True
+    # The paper chooses among the settings of the grid alone.
+    may_choose_plain: ClassVar[bool] = False
+
     def against(self, reference: float) -> AccuracyBudget:
         """The same rule with the unregularised model's score filled in."""
         return replace(self, reference=float(reference))
@@ -155,8 +159,7 @@ class AccuracyBudget:
         """Pick the row with the lowest disparity inside the budget."""
         check_share("tolerance", self.tolerance)
         usable = candidates(results, [self.metric, self.minimise])
-        reference = self._reference(usable)
-        bar = (1 - self.tolerance) * reference
+        reference, bar = self._reference(usable), self.least(usable)
         budget = f"{in_words(self.metric)} >= {1 - self.tolerance:g} x {reference:.4f} = {bar:.4f}"
         accuracy, disparity = numbers(usable, self.metric, self.minimise)
         inside = accuracy >= bar
@@ -169,6 +172,10 @@ class AccuracyBudget:
             f"lowest {in_words(self.minimise)} ({disparity[row]:.4g}) "
             f"of the {inside.sum()} of {counted(len(usable), 'setting')} with {budget}",
         )
+
+    def least(self, results: pd.DataFrame) -> float:
+        """The least accuracy that the budget allows."""
+        return (1 - self.tolerance) * self._reference(results)
 
     def _reference(self, usable: pd.DataFrame) -> float:
         if self.reference == "unregularised":

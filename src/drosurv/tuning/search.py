@@ -31,7 +31,7 @@ from drosurv.tuning.grids import Grid, default_grid, grid_points
 from drosurv.tuning.held_out import small_groups
 from drosurv.tuning.plain_models import plain_models
 from drosurv.tuning.plots import SearchPlots
-from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, OneStandardError, SelectionRule
+from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
 from drosurv.tuning.search_tables import FACTOR, WITH_INTERVAL, paired_differences, setting_table, with_plain
 
 # Always measured: accuracy, and what the shrinkage control needs.
@@ -175,7 +175,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         reference, reference_folds = self._compare(references, plain, metrics)
         if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
-        if isinstance(rule, CarefulBudget) or not (isinstance(rule, AccuracyBudget) or type(model) is CoxPH):
+        # Among settings of plain Cox it is chosen from already.
+        if getattr(rule, "may_choose_plain", type(model) is not CoxPH):
             compared_by = getattr(rule, "minimise", "concordance_index")
             differences = paired_differences(self.fold_results_, reference_folds, compared_by)
             self.results_ = with_plain(self.results_, self.reference_, differences)
@@ -328,9 +329,9 @@ def _read_by(rule: SelectionRule) -> dict[str, str]:
 
 def _refuse_the_worst(rule: SelectionRule) -> None:
     """Raise if a rule takes the worst values of a metric for the best."""
-    wanted = {"minimise": "lower", "maximise": "higher"}
-    if isinstance(rule, AccuracyBudget | BestScore | CarefulBudget | OneStandardError):
-        wanted["metric"] = "higher" if getattr(rule, "maximise", True) else "lower"
+    wanted, maximise = {"minimise": "lower", "maximise": "higher"}, getattr(rule, "maximise", None)
+    if isinstance(maximise, bool):
+        wanted["metric"] = "higher" if maximise else "lower"
     for part, name in _read_by(rule).items():
         better = CATALOGUE[name].better
         if part in wanted and {better, wanted[part]} == {"higher", "lower"}:
