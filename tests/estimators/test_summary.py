@@ -167,7 +167,7 @@ def test_scaled_features_have_the_table_of_their_natural_units():
     "scalers",
     [
         [MinMaxScaler()],
-        [MaxAbsScaler(), RobustScaler()],
+        [make_pipeline(MaxAbsScaler(), RobustScaler()), SimpleImputer()],
         [StandardScaler(), "passthrough", SimpleImputer(), None, MinMaxScaler((-1, 3))],
     ],
 )

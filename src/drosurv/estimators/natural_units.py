@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,22 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     if not hasattr(model, "steps"):
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
-    names, units = _units([step for step in model[:-1] if step not in (None, "passthrough")])
+    steps = list(_working(model[:-1]))
+    names, units = _units(steps)
     if hasattr(last, "feature_names_in_"):
         names = None
     table: CoxTable = last.summary(level=level, method=method, scale=units, names=names, **options)
-    table.notes = (*table.notes, *(note for step in model[:-1] for note in encoder_notes(step)))
+    table.notes = (*table.notes, *(note for step in steps for note in encoder_notes(step)))
     return table
+
+
+def _working(steps: Any) -> Iterator[Any]:
+    """The steps of a Pipeline, and of Pipelines within it, that do something."""
+    for step in steps:
+        if hasattr(step, "steps"):
+            yield from _working(step)
+        elif step not in (None, "passthrough"):
+            yield step
 
 
 def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None]:
