@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions
@@ -166,6 +168,8 @@ def test_hazards_that_are_not_proportional_are_mentioned():
     for y, mentioned in ((steady, False), (turning, True)):
         found = evaluate(CoxPH().fit(X, y), X, y, n_bootstrap=0).summary()
         assert ("effects that change with time are those of dose (p below 0.001)" in found) == mentioned
+    steps = make_pipeline(StandardScaler(), CoxPH()).fit(X, turning)
+    assert "those of dose (p below" in evaluate(steps, X, turning, n_bootstrap=0).summary()
     mlp = CoxPH("mlp", max_iter=5, random_state=0).fit(X, turning)
     for model in (mlp, AcceleratedFailureTime().fit(X, turning), X["dose"].to_numpy()):
         assert "proportional" not in evaluate(model, X, turning, n_bootstrap=0).summary()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.estimators import CoxPH
-from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import Statement
 from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import enter
@@ -37,6 +39,10 @@ def hazards_statement(
     with warnings.catch_warnings(action="ignore"):
         # A fit of tensors keeps no residuals to test.
         features = on_host(enter(final, prepared(model, X)))
+        if isinstance(features, np.ndarray) and hasattr(unwrapped(model), "steps"):
+            # Most steps lose the names of columns, but know them.
+            with suppress(AttributeError, ValueError):
+                features = pd.DataFrame(features, columns=unwrapped(model)[:-1].get_feature_names_out())
         cox = CoxPH().fit(features, target.to_structured(), **given)
         if not cox.converged_:
             return ()
