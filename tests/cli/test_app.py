@@ -50,6 +50,16 @@ def test_an_unknown_command_or_option_exits_2(drosurv):
     assert drosurv("demo", "--alhpa", "1").exit_code == 2
 
 
+def test_a_seed_that_is_none_is_named(drosurv):
+    options = {name: [option.name for option in of.params] for name, of in get_command(app).commands.items()}
+    seeded = [name for name, known in options.items() if "seed" in known]
+    assert {"fit", "evaluate", "audit", "certify", "tune"} <= {*seeded}
+    for name in seeded:
+        result = drosurv(name, "--seed", "-3")
+        assert result.exit_code == 2
+        assert "'--seed'" in result.stderr
+
+
 @pytest.mark.parametrize("words", [["fit", "--help"], ["fti"]])
 def test_help_and_a_mistyped_command_load_nothing_heavy(words):
     script = f"""

@@ -23,7 +23,7 @@ from drosurv.evaluation.predictions import (
     prepared,
     take,
 )
-from drosurv.inference import draw_folds
+from drosurv.inference import draw_folds, generator
 from drosurv.metrics import FollowUp
 from drosurv.target import BoolArray, IntArray, parse_target
 
@@ -132,5 +132,5 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
-    numbers = draw_folds(len(event), folds, np.random.default_rng(random_state), event)
+    numbers = draw_folds(len(event), folds, generator(random_state), event)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]

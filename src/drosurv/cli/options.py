@@ -69,7 +69,8 @@ def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hint) is not Annotated:
             flag = [f"--{name.replace('_', '-')}"] if default is False else []
             spelled = _SPELLING.get(name, flag)
-            option = typer.Option(*spelled, help=meaning.get(name), metavar=_METAVAR.get(name))
+            least = 0 if name == "seed" else None
+            option = typer.Option(*spelled, help=meaning.get(name), metavar=_METAVAR.get(name), min=least)
             if hint == Names:
                 hint, default = Annotated[list[str] | None, option, Names], None
             else:

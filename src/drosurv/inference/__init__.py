@@ -61,6 +61,7 @@ from drosurv.inference.permutation import (
     permutation_test,
     studentized_ratio,
 )
+from drosurv.inference.resampling import generator
 
 __all__ = [
     "Draws",
@@ -78,6 +79,7 @@ __all__ = [
     "differences_together",
     "draw_folds",
     "gap_intervals",
+    "generator",
     "holm",
     "is_beyond_chance",
     "judge_gaps",

@@ -13,6 +13,8 @@ from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, get_active_backend
 from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv.errors import ArgumentError
+
 T = TypeVar("T")
 _PORTIONS = 8
 # The numbers of fewer patients take so little time that threads would mostly wait for each other.
@@ -27,7 +29,22 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(random_state.integers(2**63, size=2).tolist())
     if isinstance(random_state, np.random.RandomState):
         return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
-    return np.random.SeedSequence(random_state)
+    try:
+        return np.random.SeedSequence(random_state)
+    except (TypeError, ValueError) as error:
+        raise _no_seed(random_state) from error
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A random generator, from an int, None, or a generator, which it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise _no_seed(random_state) from error
+
+
+def _no_seed(random_state: Any) -> ArgumentError:
+    return ArgumentError.must("random_state", "be a whole number that is not negative, or None", random_state)
 
 
 def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.Generator:

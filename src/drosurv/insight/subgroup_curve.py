@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drosurv.inference import generator
 from drosurv.insight.horizon import HorizonOutcomes
 from drosurv.target import FloatArray
 
@@ -53,7 +54,7 @@ def subgroup_curve(
     A subgroup of a larger share is one of at least alpha too, so the curve at alpha is the largest theta from alpha
     on: where the trees miss the worst few, those found in a larger group still count. The shares increase.
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     losses, n = outcomes.losses(survival), len(survival)
     chosen, edges = _worst_shares(X, survival, outcomes, alphas, rng)
     estimate = chosen @ losses / (alphas * n)

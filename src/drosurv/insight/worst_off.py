@@ -9,7 +9,7 @@ import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.estimators.parameters import check_count
-from drosurv.inference import draw_folds
+from drosurv.inference import draw_folds, generator
 from drosurv.insight.borne_harm import HarmFinder
 from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
@@ -133,7 +133,7 @@ def worst_off(
         residuals = residuals_of(model, X, target, effects)
         least = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
         finder = WrongnessFinder(coded, residuals, least, **limits)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     found = finder.find(np.ones(len(target)))
     covered = finder.held(found)
     checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))

@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
-from drosurv.inference import draw_folds
+from drosurv.inference import draw_folds, generator
 from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import PredictionGrid, predicted_curves
 from drosurv.insight.effect_columns import EffectColumns
@@ -217,7 +217,7 @@ class RepairedCox(RepairedPredictions):
         require(
             self.folds <= most, "folds", f"be at most the number of patients or clusters, {most}", self.folds
         )
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         return draw_folds(len(clusters), self.folds, rng, event, clusters)
 
     def _check_parameters(self) -> None:
