@@ -1,3 +1,5 @@
+from collections import UserDict
+
 import numpy as np
 import pandas as pd
 
@@ -78,6 +80,17 @@ def test_conditions_are_those_that_tell_patients_apart():
     told = [str(table.rule((table.atom(place),))) for place in range(len(table.atoms))]
     flags = ["sex is m", "sex is f", "diabetes is yes", "diabetes is missing"]
     assert told == [*flags, "x3 <= 1", "x3 <= 2", "x3 > 1", "x3 > 2"]
+
+
+def test_numbers_of_another_librarys_table_are_numbers():
+    class OtherFrame(UserDict):
+        columns = ("age", "visits", "sex")
+
+    other = OtherFrame(
+        age=pd.Series([50.0, None, 60.0, 70.0]), visits=pd.Series([1, 2, 3, 4]), sex=pd.Series(list("fmfm"))
+    )
+    for table in (other, pd.DataFrame({**other}).to_numpy(dtype=object)):
+        assert CodedTable.from_table(readable_table(table, 4)).numeric == (True, True, False)
 
 
 def test_a_table_without_any_condition_gives_no_rule():

@@ -136,7 +136,8 @@ def readable_table(X: Any, n: int, names: Any = None) -> pd.DataFrame:
     X = in_pandas(X)
     values = X if isinstance(X, pd.DataFrame) else np.asarray(on_host(X))
     require(values.ndim == 2, "X", "be a table with one row per patient", values.shape)
-    table = pd.DataFrame(values).reset_index(drop=True)
+    # Numbers that come as objects, such as those of another library's table, are numbers.
+    table = pd.DataFrame(values).reset_index(drop=True).infer_objects()
     known = names is not None and len(names) == table.shape[1]
     others = names if known else [f"x{j}" for j in range(table.shape[1])]
     table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]

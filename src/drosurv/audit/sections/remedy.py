@@ -13,6 +13,7 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.inference import draw_folds
 from drosurv.insight import Estimate
+from drosurv.insight.coded_table import readable_table
 from drosurv.insight.expected_events import Expected, expected_of_frozen, reference_times
 from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
 from drosurv.metrics import likelihood_gains
@@ -94,7 +95,7 @@ def _corrections(
     n = len(folds)
     risk = expected.log_risk - expected.log_risk.mean()
     Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
-    numbers = pd.get_dummies(pd.DataFrame(features), dtype=np.float64)
+    numbers = pd.get_dummies(readable_table(features, n), dtype=np.float64)
     table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
 
     def level_and_slope(rows: BoolArray) -> FloatArray:
