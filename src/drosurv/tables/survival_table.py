@@ -149,8 +149,7 @@ class SurvivalTable:
 
         require(0 < as_number(share) < 1, "share", "lie between 0 and 1", share)
         names, own = np.unique(self.patients, return_inverse=True)
-        event = np.zeros(len(names), dtype=np.bool_)
-        np.logical_or.at(event, own, self.event)
+        event = np.bincount(own, self.event) > 0
         try:
             _, away = train_test_split(
                 np.arange(len(names)), test_size=share, stratify=event, random_state=seed
