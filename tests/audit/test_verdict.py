@@ -310,6 +310,8 @@ def dominated():
 def test_a_model_that_plain_cox_dominates_is_told_so_by_the_verdict(dominated):
     said = {statement.code: statement for statement in dominated.statements}
     assert said["dominated"].text.endswith("and nobody worse: use plain Cox.")
+    # Each number says whose it is: the sentence is about plain Cox, the first number about the model.
+    assert re.search(r"better than this model \([^;]+; plain Cox: [^;)]+\)", said["dominated"].text)
     assert dominated.parts["verdict"].facts["status"] in ("dominated", "harm")
     assert said["slope"].concern
     assert "Rescale the risk scores, which are too timid" in dominated.to_markdown()
@@ -354,7 +356,7 @@ def test_the_first_screen_says_what_the_evaluation_and_the_tables_say():
 
 def test_the_measure_that_shows_it_is_explained_on_the_first_screen(dominated):
     said = {statement.code: statement.text for statement in dominated.statements}
-    (label,) = re.findall(r"\(([^(]*?) [\d.]+ against", said["dominated"])
+    (label,) = re.findall(r"\(([^(]*?) [\d.]+; plain Cox: [\d.]+\)", said["dominated"])
     (metric,) = (metric for metric in CATALOGUE.values() if metric.label == label)
     assert f": {metric.meaning}." in dominated.parts["verdict"].facts["note"]
 

@@ -222,7 +222,7 @@ def test_too_few_events_are_said_and_the_base_is_kept():
     model = RepairedCox().fit(data.X, data.y)
     assert model.repairs_ == []
     assert model.status_ == (
-        f"No group was looked for: {data.y['event'].sum()} events are too few, it takes 50 and 60 patients are too "
+        f"No group was looked for: {data.y['event'].sum()} events are too few, it takes 50; 60 patients are too "
         "few, it takes 100."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))

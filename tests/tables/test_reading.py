@@ -72,6 +72,13 @@ def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
     assert frame["c"].tolist() == ["x", ">=90", "y"]
 
 
+def test_a_mistyped_column_of_a_missing_text_is_named(write):
+    path = write("age,note\n999,a=1\n50,b\n")
+    with pytest.raises(ValueError, match=r"missing column 'agee' is not in the table. Did you mean 'age'\?"):
+        read_frame(path, missing=["agee=999"])
+    assert read_frame(path, missing=["a=1"])["note"].isna().tolist() == [True, False]
+
+
 def test_spaces_around_a_missing_value_and_its_decimals_do_not_matter(write):
     frame = read_frame(write('a,b,c\nNA ,-9 , "-9 "\n 1,-9.0,2\n\t,3,-90\n'), missing=["-9"])
     np.testing.assert_array_equal(frame, [[np.nan, np.nan, np.nan], [1, np.nan, 2], [np.nan, 3, -90]])

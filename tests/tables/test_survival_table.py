@@ -36,6 +36,19 @@ def test_a_table_is_taken_apart(path):
     assert len(table) == 40
 
 
+def test_who_enters_too_late_is_named_by_the_row_of_the_file():
+    frame = pd.DataFrame({"time": [5, 6, 7], "event": [1, 0, 1], "since": [1, 6, 9], "age": [50, 60, 70]})
+    fault = r"entry column 'since' holds 6 \(row 2\), which is not before the time of the row \(2 such rows\)"
+    table = SurvivalTable.parse(frame, TargetColumns("time", "event", entry="since"))
+    with pytest.raises(ValueError, match=fault):
+        _ = table.entry
+
+
+def test_text_is_no_amount(path):
+    with pytest.raises(ValueError, match=r"numeric column 'sex' holds '.' \(row 1\), which is not a number"):
+        read(path, numeric=["age", "sex"])
+
+
 def test_what_is_held_out_and_what_is_kept_are_all_patients_once(path):
     table = read(path)
     kept, away = table.hold_out(0.25, seed=1)

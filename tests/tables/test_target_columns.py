@@ -179,6 +179,7 @@ def test_dates_make_the_time(start, end):
         (["2020-01-02"], ["2020-01-01"], "end column 'to' lies before start column 'from' in 1 row"),
         (["03/04/2020"], ["05/06/2020"], "start column 'from' .* whether the day or the month comes first"),
         (["2020-01-02"], ["soon"], "end column 'to' holds 'soon', which is not a date like 2021-03-31"),
+        ([37.5], ["2020-01-02"], "start column 'from' holds 37.5, which is not a date"),
         (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is no day of the calendar"),
         (["2020-01-02"], [None], "time column 'to' is empty in 1 row .* or pass drop_missing_target"),
     ],

@@ -35,7 +35,7 @@ def test_a_splitter_or_rows_or_masks_are_taken_as_they_are():
     ("cv", "message"),
     [
         (1, "cv=1 folds"),
-        (21, "cv=21 folds need at least that many patients with and without an event .*20"),
+        (21, "cv=21 folds need at least that many patients with and without an event, .*20, and"),
         (1.0, r"cv=1.0 as a share of the patients must lie in \(0, 1\)"),
         (True, "got True"),
         ([(np.arange(50), np.arange(70))], "fold 0 of cv must be a pair"),

@@ -195,8 +195,8 @@ def verdict(found: Grounds) -> tuple[str, str]:
             f"No harm is shown, and patients as a whole are {found.better}; that is not shown for {whom}."
         )
     return "clear", (
-        f"No group is seen to be badly served: every group that can be judged is {found.better}, and no gap is beyond "
-        "chance."
+        f"No group is seen to be badly served: every group that can be judged is {found.better}, and no gap between "
+        "their c-indices is beyond chance."
     )
 
 

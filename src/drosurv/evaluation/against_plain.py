@@ -136,7 +136,7 @@ class AgainstPlain:
         # Metrics have scales of their own: what is surest is named.
         row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
         label = CATALOGUE[str(row["metric"])].label
-        return f"{label} {written(float(row['model']))} against {written(float(row['plain']))}"
+        return f"{label} {written(float(row['model']))}; {self.reference}: {written(float(row['plain']))}"
 
 
 def is_far_from_1(slope: float, low: float, high: float) -> bool:

@@ -251,7 +251,7 @@ class RepairedCox(RepairedPredictions):
             )
             if has < needs
         ]
-        self.status_ = f"No group was looked for: {' and '.join(short)}." if short else ""
+        self.status_ = f"No group was looked for: {'; '.join(short)}." if short else ""
         return bool(short)
 
     def _find(

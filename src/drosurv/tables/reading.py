@@ -158,7 +158,7 @@ def _read_csv(
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
-    absent = _missing_texts(missing, list(text.columns))
+    absent = _missing_texts(missing, text)
     return text.apply(lambda column: _typed(column, decimal, absent[column.name]))
 
 
@@ -223,8 +223,9 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
         raise ValueError(f"{path} has two columns named {repeated!r}: rename one.")
 
 
-def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> dict[str, set[str]]:
+def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> dict[str, set[str]]:
     """The texts that are missing in each column; those written ``column=text`` are so in one."""
+    columns = list(text.columns)
     found = {name: {*MISSING} for name in columns}
     for entry in missing:
         # Texts such as ">=90", and names of columns, may hold the sign themselves.
@@ -233,6 +234,11 @@ def _missing_texts(missing: Sequence[str], columns: Sequence[str]) -> dict[str, 
             name = max(named, key=len)
             found[name].add(entry.removeprefix(name).lstrip()[1:].strip())
         else:
+            # Who mistypes a column would take its codes for numbers.
+            if (mistyped := re.match(r"([\w .-]*\w)\s*=", entry)) and not text.isin([entry.strip()]).any(
+                axis=None
+            ):
+                require_columns(text, [mistyped[1]], "missing")
             for texts in found.values():
                 texts.add(entry.strip())
     return found

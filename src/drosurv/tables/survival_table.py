@@ -17,7 +17,7 @@ from drosurv.tables.group_columns import group_labels
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
-from drosurv.tables.values import holds_numbers, row_number, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 
@@ -85,7 +85,17 @@ class SurvivalTable:
     @property
     def entry(self) -> FloatArray | None:
         """Times from which the patients are under observation, (n,); None if from the beginning."""
-        return None if self.columns.entry is None else to_floats(self.frame[self.columns.entry])
+        if self.columns.entry is None:
+            return None
+        column = self.frame[self.columns.entry]
+        since = to_floats(column, f"{Argument('entry')} ")
+        late = since >= self.y[self.columns.time_name]
+        if late.any():
+            fault = first_wrong(column, late, "not before the time of the row")
+            raise ArgumentError(
+                f"{Argument('entry')} {fault}: it is never at risk. Drop it, or correct its times."
+            )
+        return since
 
     @property
     def event(self) -> BoolArray:
@@ -229,6 +239,8 @@ def read_survival_table(
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     require_columns(frame, numeric, "numeric")
+    for name in numeric:
+        to_floats(frame[name], f"{Argument('numeric')} ")
     table = SurvivalTable.parse(
         frame,
         columns,

@@ -35,7 +35,8 @@ def labels(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def shown(values: Any, limit: int = 6) -> str:
     """A few values for a message, with a note if there are more."""
-    listed = [repr(value) for value in values]
+    # A number of NumPy is written as Python writes it.
+    listed = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
     return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
 
 

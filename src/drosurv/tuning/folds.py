@@ -45,8 +45,8 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         fewest = int(min(event.sum(), (~event).sum() or n))
         if not 2 <= cv <= fewest:
             raise ArgumentError(
-                f"{Argument('cv', cv)} folds need at least that many patients with and without an event (the rarer "
-                f"has {fewest}), and at least 2 folds; choose {Argument('cv')} between 2 and {fewest}, or a fraction."
+                f"{Argument('cv', cv)} folds need at least that many patients with and without an event, of which the "
+                f"rarer are {fewest}, and at least 2 folds: choose {Argument('cv')} from 2 to that."
             )
         folded = StratifiedKFold if owners is None else StratifiedGroupKFold
         cv = folded(int(cv), shuffle=True, random_state=random_state)
