@@ -39,7 +39,7 @@ def nearest_neighbors(
     require(
         1 <= as_whole(n_neighbors) <= n,
         "n_neighbors",
-        f"be a whole number from 1 to {n}, the patients",
+        f"be a whole number from 1 to the {n} patients",
         n_neighbors,
     )
     (z,) = standardise(X)
