@@ -28,6 +28,7 @@ class AnyLoss(NetworkEstimator):
     _convex = False
     # Weights of an adversary that learns, of a second training, or among patients without outliers.
     _minimises_worst_case = False
+    _weighs_losses = True
     _per_patient = ("worst_case_weights_",)
 
     def _check_parameters(self) -> None:

@@ -30,6 +30,7 @@ class SubgroupEstimator(NetworkEstimator):
     _observes = ("entry", "strata", "clusters", "offset")
     _undefined = "features change between the rows of a patient, who then belongs to no one subgroup"
     _no_ties = "a full likelihood"
+    _weighs_losses = True
     _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
 
     def _check_parameters(self) -> None:
