@@ -31,5 +31,7 @@ def test_patients_who_are_all_alike_are_all_near():
 
 @pytest.mark.parametrize("k", [0, 11])
 def test_impossible_numbers_of_neighbours_are_refused(k):
-    with pytest.raises(ValueError, match=f"n_neighbors must be a whole number from 1 to the 10 patients, got {k}"):
+    with pytest.raises(
+        ValueError, match=f"n_neighbors must be a whole number from 1 to the 10 patients, got {k}"
+    ):
         nearest_neighbors(np.zeros((10, 1)), n_neighbors=k)
