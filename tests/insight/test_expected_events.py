@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
+from sksurv.functions import StepFunction
 from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
@@ -58,6 +59,15 @@ def test_steps_of_a_frozen_model_count_their_conditional_probabilities(model):
                 total, before = total + 1 - height / before, height
         assert found.hazard[row] == pytest.approx(total)
         assert found.events[row] == (TARGET.event[row] and TARGET.time[row] <= curve.x[-1])
+
+
+def test_a_patient_counts_as_censored_where_his_own_curve_ends():
+    class Vendor:
+        def predict_survival_function(self, X):
+            return [StepFunction(np.arange(1.0, end), np.linspace(0.9, 0.5, end - 1)) for end in X]
+
+    target = parse_target(Surv.from_arrays([1, 1, 1], [2.5, 2.5, 3.0]))
+    assert expected_of_frozen(Vendor(), [3, 4, 4], target, TIMES).events.tolist() == [0, 1, 1]
 
 
 def test_steps_that_are_too_many_are_read_together(monkeypatch):

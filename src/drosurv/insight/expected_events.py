@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.insight.curves import LARGEST_HAZARD, PredictionGrid, log_mean_hazard, predicted_curves
-from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.metrics.survival_curves import FunctionCurves, SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
@@ -81,7 +81,8 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
             f"{Argument('model')}: the curves of {type(model).__name__} must be step functions with x and y: pass a "
             "pair (times, survival) instead."
         )
-    seen = target.event & (target.time <= curves.jumps[-1])
+    ends = curves.ends if isinstance(curves, FunctionCurves) else curves.jumps[-1]
+    seen = target.event & (target.time <= ends)
     hazard = _summed_steps(curves, curves.jumps, target.time)
     return Expected(seen.astype(np.float64), hazard, log_risk(curves, times))
 

@@ -54,6 +54,11 @@ class FunctionCurves:
             return None
         return np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in distinct.values()]))
 
+    @property
+    def ends(self) -> FloatArray:
+        """Last time of each step function, (n,)."""
+        return np.array([function.x[-1] for function in self.functions], dtype=np.float64)  # type: ignore[attr-defined]
+
     def __len__(self) -> int:
         return len(self.functions)
 
