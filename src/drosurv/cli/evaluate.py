@@ -100,8 +100,14 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
     else:
-        copied = "" if table.repeated is None else f"rows of {len(set(table.repeated)):,} "
-        title = f"{type(opened.estimator).__name__} on {len(table):,} {copied}patients of {data}"
+        counted_rows = "patients"
+        if table.repeated is not None:
+            different = len(set(table.repeated))
+            # Where little is recorded, patients may agree in all of it.
+            counted_rows = (
+                f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
+            )
+        title = f"{type(opened.estimator).__name__} on {len(table):,} {counted_rows} of {data}"
         _show(result, title, unit_in(table.columns.time_name))
 
 

@@ -126,7 +126,7 @@ class SurvivalTable:
         if copies:
             warn_caller(
                 f"{copies_told(copies)} of another row, or of the same patient. Each counts as a patient of its "
-                "own here, so that intervals are too narrow: keep one row for each patient."
+                "own here. If they are the same patients, intervals are too narrow: keep one row for each."
             )
 
     def refuse_entry(
