@@ -203,6 +203,8 @@ def test_curves_are_those_of_the_distribution(gbsg2):
     np.testing.assert_allclose(upper, np.exp(norm.ppf(0.75, location, model.scale_)))
     assert (model.predict_survival_function(X, times=[0.0]) == 1.0).all()
     np.testing.assert_array_equal(model.predict_median(X, strata=None), model.predict_median(X))
+    # Who is far from all others lives for ever, or not at all.
+    assert model.predict_median(X * 1e6).tolist() == np.where(X @ model.coef_ > 0, np.inf, 0.0).tolist()
     with pytest.raises(ArgumentError, match="fitted without strata"):
         model.predict_median(X, strata=np.zeros(len(X)))
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from drosurv import DiscreteTimeHazard, Surv, datasets
+from drosurv.estimators.discrete_time_hazard import IntervalCurves
 from drosurv.losses import DiscreteHazard
 from drosurv.target import Target
 
@@ -48,6 +49,13 @@ def test_with_the_other_link_it_is_the_binary_regression_of_that_link():
     found = np.concatenate([model.coef_, model.levels_])
     assert loss(found) <= best.fun + 1e-9
     np.testing.assert_allclose(found, best.x, atol=1e-4)
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog"])
+def test_curves_of_scores_of_any_size_are_numbers(link):
+    curves = IntervalCurves(np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(3), link)
+    hazard = curves.cumulative_hazard(np.array([-2000.0, 2000.0]), times=[0.0, 0.5, 1.5, 2.5])
+    np.testing.assert_allclose(np.exp(-hazard), [[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]], atol=1e-12)
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog"])

@@ -177,7 +177,8 @@ class LogTimeCurves(Curves):
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """Times (n,) at which patients have come to a cumulative hazard (n,)."""
-        return np.asarray(np.exp(self.scale * log_time_at(self.distribution, hazard) - scores))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.scale * log_time_at(self.distribution, hazard) - scores))
 
 
 def _standard_errors(fitted: Fitted) -> FloatArray:

@@ -101,9 +101,8 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:
-    """log(1 - h) of a linear predictor."""
-    with np.errstate(over="ignore"):
-        return -np.logaddexp(0.0, eta) if link == "logit" else -np.exp(eta)
+    """log(1 - h) of a linear predictor; finite, as infinite ones would have no difference."""
+    return -np.logaddexp(0.0, eta) if link == "logit" else -np.exp(np.minimum(eta, 700.0))
 
 
 def _logit(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
