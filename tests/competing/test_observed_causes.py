@@ -259,3 +259,8 @@ def test_no_curve_for_a_stratum_in_which_a_cause_did_not_happen():
     for silent in ("never", "quick"):
         with pytest.raises(ValueError, match=f"no curve can be predicted for stratum '{silent}'"):
             model.predict_cumulative_incidence(X[:1], TIMES, strata=[silent], offset=[0.0])
+
+
+def test_a_robust_reference_is_given_the_strata_it_was_fitted_with(model):
+    found = drosurv.evaluation.evaluate(model, X, Y, reference=model, n_bootstrap=0, **ALL)
+    assert found.value("share_of_gain") == pytest.approx(1.0)

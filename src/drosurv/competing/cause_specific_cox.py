@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
 from drosurv.estimators import CoxPH
-from drosurv.estimators.baseline import checked_times, piecewise
+from drosurv.estimators.baseline import Curves, checked_times, fitted_with, piecewise
 from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import observed_training
@@ -273,16 +273,25 @@ class CauseSpecificCox(CauseInference):
         at = self.unique_times_ if times is None else checked_times(times)
         return np.searchsorted(self.unique_times_, at, side="right") - 1
 
+    @property
+    def _cause_curves(self) -> Sequence[Curves]:
+        """The baseline of each cause."""
+        return [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+
+    @property
+    def _fitted_with(self) -> tuple[str, ...]:
+        """What predictions need besides features."""
+        return fitted_with(self._cause_curves[0], self._has_offset)
+
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Cumulative hazards (causes, rows, K) of some patients after the other."""
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
-        baselines = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         size = max(1, _HELD // (len(times) * self.n_causes_))
         for start in range(0, len(features), size):
             part = slice(start, start + size)
             labels = None if strata is None else np.asarray(strata)[part]
-            curves = [base.of_patients(labels, len(features[part])) for base in baselines]
+            curves = [base.of_patients(labels, len(features[part])) for base in self._cause_curves]
             pairs = zip(curves, scores, strict=True)
             yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])

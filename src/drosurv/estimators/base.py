@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.baseline import fitted_with
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
 from drosurv.estimators.observed_training import observed_training
@@ -232,6 +233,11 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit has ended. The features' names and number are set before that, so they cannot tell."""
         return hasattr(self, "_baseline")
+
+    @property
+    def _fitted_with(self) -> tuple[str, ...]:
+        """What predictions need besides features."""
+        return fitted_with(self._baseline, self._has_offset)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Log risk (n,) of each patient; higher means sooner.

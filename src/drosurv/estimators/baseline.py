@@ -49,6 +49,11 @@ class Curves(ABC):
         return self.cumulative_hazard(np.zeros(1))
 
 
+def fitted_with(curves: Curves, offset: bool) -> tuple[str, ...]:
+    """What predictions of a model need besides features, by its curves and whether it was fitted with an offset."""
+    return (*(("strata",) if curves.strata else ()), *(("offset",) if offset else ()))
+
+
 def first_along(times: FloatArray, curves: FloatArray, hazard: FloatArray) -> FloatArray:
     """Times (n,) at which curves (n, K), straight lines between the times (K,), come to a hazard (n,)."""
     # A curve that should just reach it must not miss it by rounding.

@@ -160,14 +160,8 @@ def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how:
     Of what is given it takes what it was fitted with, and any entry times; `how` as in `seen_from_entry`.
     """
     final = final_step(reference)
-    # Each cause has a model of its own.
-    baseline = getattr(getattr(final, "models_", [final])[0], "_baseline", None)
-    known = {
-        "entry": True,
-        "strata": bool(getattr(baseline, "strata", ())),
-        "offset": getattr(final, "_has_offset", 0),
-    }
-    own = {name: value for name, value in given.items() if known[name]}
+    takes = ("entry", *getattr(final, "_fitted_with", ()))
+    own = {name: value for name, value in given.items() if name in takes}
     if not hasattr(final, "predict_survival_function") or not (own or hasattr(final, "n_causes_")):
         return reference
     return seen_from_entry(reference, X, y, own, **how).predictions
