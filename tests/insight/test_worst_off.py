@@ -140,6 +140,8 @@ def test_patients_with_the_same_harm_have_an_interval_of_no_width(scale):
     [
         ({"confidence": 1.5}, "confidence must lie"),
         ({"confidence": 0.4}, "confidence must lie"),
+        ({"min_group": "x"}, "min_group must be a whole number, at least 1, got 'x'"),
+        ({"min_stability": "x"}, r"min_stability must be a share in \[0, 1\], got 'x'"),
         ({"min_group": 500}, "cannot hold two groups of min_group=500"),
         ({"n_folds": 1}, "n_folds >= 2"),
         ({"harm": np.zeros(3)}, r"harm must have one value per row, shape \(400,\)"),

@@ -363,6 +363,14 @@ def test_parameters_round_trip_and_nothing_happens_before_fit(adam):
         ({"rule": ParetoPoint(minimise="dynamic_auc")}, "minimise='dynamic_auc' is better the higher"),
         ({"rule": OneStandardError(maximise=False)}, "metric='concordance_index' is better the higher"),
         ({"cv": 1.5}, "cv=1.5 as a share"),
+        ({"cv": None}, "cv must be a number of folds, .* got None"),
+        ({"cv": "five"}, "cv must be a number of folds, .* got 'five'"),
+        ({"rule": "careful"}, r"rule must be a rule such as CarefulBudget\(\), .* got 'careful'"),
+        ({"bootstrap": "x"}, "bootstrap must be a whole number, 0 for none, got 'x'"),
+        ({"min_group": "x"}, "min_group must be a number that is not negative, got 'x'"),
+        ({"grid": "alpha"}, "grid must name parameters and lists of values, .* got 'alpha'"),
+        ({"grid": 2}, "grid must name parameters and lists of values, .* got 2"),
+        ({"metrics": ["concordance_indx"]}, r"Did you mean 'concordance_index'\?"),
     ],
 )
 def test_bad_input_is_refused_with_the_remedy(options, message, data):

@@ -110,8 +110,15 @@ def worst_off(
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
     require(0.5 < as_number(confidence) < 1, "confidence", "lie between 0.5 and 1", confidence)
-    for name, count in (("max_rules", max_rules), ("max_conditions", max_conditions), ("n_folds", n_folds)):
+    counts = {
+        "max_rules": max_rules,
+        "max_conditions": max_conditions,
+        "n_folds": n_folds,
+        "min_group": min_group,
+    }
+    for name, count in counts.items():
         check_count(name, count)
+    require(0 <= as_number(min_stability) <= 1, "min_stability", "be a share in [0, 1]", min_stability)
     check_count("n_bootstraps", n_bootstraps, least=0)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ArgumentError(

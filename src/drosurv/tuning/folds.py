@@ -39,7 +39,7 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         raise ArgumentError(
             f"{Argument('groups')} must hold one label for each of the {n} rows, got shape {owners.shape}."
         )
-    if isinstance(cv, (bool, np.bool_)):
+    if isinstance(cv, (bool, np.bool_, str)) or cv is None:
         raise ArgumentError.must("cv", "be a number of folds, a share of the patients or folds", cv)
     if isinstance(cv, (int, np.integer)):
         fewest = int(min(event.sum(), (~event).sum() or n))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, require
 from drosurv.estimators.network_estimator import NetworkEstimator
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
@@ -57,7 +57,10 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
     [{'alpha': 0.1, 'lr': 0.01}, {'alpha': 0.2, 'lr': 0.01}]
     """
     points: list[dict[str, Any]] = []
-    for part in [grid] if isinstance(grid, Mapping) else grid:
+    parts = [grid] if isinstance(grid, Mapping) else grid
+    listed = isinstance(parts, (list, tuple)) and all(isinstance(part, Mapping) for part in parts)
+    require(listed, "grid", "name parameters and lists of values, such as {'alpha': [0.1, 0.2]}", grid)
+    for part in parts:
         for name, values in part.items():
             if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
                 raise ArgumentError(

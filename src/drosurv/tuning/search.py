@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import Argument, ArgumentError, as_whole, did_you_mean, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -155,6 +155,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         rule = self.rule
         if rule is None:
             rule = CarefulBudget() if comparable else BestScore()
+        require(hasattr(rule, "choose"), "rule", "be a rule such as CarefulBudget(), or None", rule)
+        require(as_whole(self.bootstrap) >= 0, "bootstrap", "be a whole number, 0 for none", self.bootstrap)
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
@@ -244,7 +246,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         if unknown:
             raise ArgumentError(
                 f"{Argument('metrics', unknown[0])} is not a metric that a search measures; choose from "
-                f"{', '.join(known_metrics())}."
+                f"{', '.join(known_metrics())}.{did_you_mean(unknown[0], known_metrics())}"
             )
         _refuse_the_worst(rule)
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
