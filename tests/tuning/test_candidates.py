@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tuning.candidates import average_folds, candidates
+from drosurv.tuning.candidates import average_folds, candidates, in_words
 
 
 def by_fold(scores):
@@ -45,10 +45,25 @@ def test_an_unknown_metric_is_an_error_that_lists_the_columns():
 
 
 def test_a_table_in_which_everything_diverged_is_an_error():
-    with pytest.raises(ValueError, match="none of the 2 settings has a finite value of score"):
+    with pytest.raises(ValueError, match="none of the 2 settings has a finite score: trainings"):
         candidates(pd.DataFrame({"score": [np.nan, np.inf]}), ["score"])
 
 
 def test_repeated_index_labels_are_an_error():
     with pytest.raises(ValueError, match="repeated index labels"):
         candidates(pd.DataFrame({"score": [0.1, 0.2]}, index=[3, 3]), ["score"])
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("concordance_index", "c-index"),
+        ("dynamic_auc", "dynamic AUC"),
+        ("integrated_brier_score", "integrated Brier score"),
+        ("group_disparity", "group disparity"),
+    ],
+)
+def test_scores_are_called_as_readers_write_them(column, words):
+    assert in_words(column) == words
+    with pytest.raises(ValueError, match=f"has a finite {words}: trainings"):
+        candidates(pd.DataFrame({column: [np.nan]}), [column])

@@ -10,6 +10,8 @@ import pandas as pd
 from drosurv.target import FloatArray
 
 FOLD, CANDIDATE = "fold", "candidate"
+# Names and abbreviations in columns, as readers write them.
+_WRITTEN = {"auc": "AUC", "brier": "Brier", "d": "D", "uno": "Uno's"}
 
 
 def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
@@ -64,7 +66,7 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     usable: pd.DataFrame = results.loc[finite]
     if usable.empty:
         raise ValueError(
-            f"none of the {len(results)} settings has a finite value of {' and '.join(metrics)}: trainings "
+            f"none of the {len(results)} settings has a finite {' and '.join(map(in_words, metrics))}: trainings "
             "diverged (lower the learning rate), or patients or events of a group are missing where settings are "
             "scored (use fewer folds or merge small groups)."
         )
@@ -72,8 +74,14 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def in_words(column: str) -> str:
-    """What readers call a column of scores."""
-    return "c-index" if column == "concordance_index" else column.replace("_", " ")
+    """What readers call a column of scores.
+
+    >>> in_words("concordance_index"), in_words("integrated_brier_score")
+    ('c-index', 'integrated Brier score')
+    """
+    if column == "concordance_index":
+        return "c-index"
+    return " ".join(_WRITTEN.get(word, word) for word in column.split("_"))
 
 
 def numbers(frame: pd.DataFrame, *names: str) -> tuple[FloatArray, ...]:
