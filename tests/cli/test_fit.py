@@ -260,6 +260,10 @@ class TestBadInput:
             (["--set", "speed=3"], "--set speed has no meaning for CoxPH"),
             (["--unseen", "guess"], "unseen must be one of"),
             (["--separator", ";"], "pass --separator ','"),
+            (
+                ["--hold-out-share", "0.3"],
+                "--hold-out-share holds nobody out without a file for them: pass --hold-out",
+            ),
             (["--hold-out", "x.csv", "--hold-out-share", "2"], "share must lie between 0 and 1"),
         ],
     )

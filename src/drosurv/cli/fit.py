@@ -50,7 +50,7 @@ def fit(
     ] = 0,
     unseen: str = "reference",
     hold_out: Path | None = None,
-    hold_out_share: float = 0.25,
+    hold_out_share: float | None = None,
     force: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -71,7 +71,7 @@ def fit(
     --clusters: Column of clusters, such as hospitals, for standard errors.
     --unseen: Levels met only in prediction: taken as the most frequent (reference), or error.
     --hold-out: CSV file to write patients to that are kept away from training.
-    --hold-out-share: Share of the patients to hold out.
+    --hold-out-share: Share of the patients to hold out; 0.25 by default.
     """
     from dataclasses import replace
 
@@ -79,6 +79,8 @@ def fit(
     from drosurv.workflows import train
 
     check_outputs([output, hold_out], [source.data])
+    if hold_out_share is not None and hold_out is None:
+        raise ValueError("--hold-out-share holds nobody out without a file for them: pass --hold-out FILE.")
     given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
     estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, read_settings(set_), seed)
     # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
@@ -97,7 +99,7 @@ def fit(
     )
     held = None
     if hold_out is not None:
-        table, held = table.hold_out(hold_out_share, seed)
+        table, held = table.hold_out(0.25 if hold_out_share is None else hold_out_share, seed)
     # What is trained step by step has a bar of its own.
     with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
         trained = train(
