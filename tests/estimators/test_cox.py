@@ -170,3 +170,21 @@ def test_verbose_shows_a_bar_and_nothing_else_does(capsys):
     assert capsys.readouterr() == ("", "")
     CoxPH(solver="adam", max_iter=3, random_state=0, verbose=True).fit(X, y)
     assert "CoxPH" in capsys.readouterr().err
+
+
+def test_flags_of_a_few_patients_among_many_leave_the_others_their_coefficients():
+    # The curvature of so many patients is taken from a sample, in which nobody has some of the flags.
+    rng = np.random.default_rng(1)
+    n = 12_000
+    flags = np.zeros((n, 10))
+    flags[rng.permutation(n)[:30], np.repeat(np.arange(10), 3)] = 1
+    X = np.column_stack([rng.normal(size=(n, 20)), flags])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    time, event = rng.exponential(np.exp(-X[:, 0])), flags.sum(axis=1) == 0
+    model = CoxPH().fit(X, Surv.from_arrays(event, time))
+    assert model.converged_
+    # The score of the partial likelihood, risk set by risk set.
+    later = np.argsort(-time)
+    risk = np.exp(X @ model.coef_)[later, None]
+    score = X[later] - np.cumsum(risk * X[later], axis=0) / np.cumsum(risk, axis=0)
+    np.testing.assert_allclose(score[event[later]].sum(axis=0), 0, atol=1e-2)

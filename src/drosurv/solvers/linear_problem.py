@@ -21,6 +21,8 @@ _NEWTON_WORK = 3e6
 # Averaged over neighbourhoods, they cost most for the n (d + K) averages themselves.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
+# Curvature along a feature, as a share of its squared range, that is rounding.
+_FLAT = 1e-12
 
 
 class LinearProblem(Problem):
@@ -66,7 +68,11 @@ class LinearProblem(Problem):
             # A feature that is constant in the sample must not pass for a signal there.
             other.X = _centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
-        return other
+        # Along a feature that varies among everybody but not here, Newton's steps would have no end.
+        other.value(np.zeros(self.size))
+        bends = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
+        wide = np.ptp(self.X, axis=0)
+        return None if (bends < _FLAT * wide**2).any() else other
 
     def _sample_size(self) -> int | None:
         """How many patients the curvature is taken from; None for everybody."""
