@@ -46,6 +46,22 @@ def mean_of_worst(values, alpha):
     return np.sort(values)[::-1][: round(alpha * len(values))].mean()
 
 
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [(robust(), {}), (GroupDROCox(), {"sensitive_features": X["x5"] > 0})],
+    ids=["subgroups", "groups"],
+)
+def test_curves_do_not_depend_on_how_far_from_zero_a_feature_is(model, given):
+    # Such as a date in days: scores past the logarithm of the largest float, but near each other.
+    days = X.assign(x1=X["x1"] + 20_000)
+    near, far = clone(model).fit(X, Y, **given), clone(model).fit(days, Y, **given)
+    assert abs(far.predict(days)).min() > 710
+    times = np.quantile(Y["time"], [0.2, 0.5, 0.8])
+    wanted = near.predict_survival_function(X, times=times)
+    np.testing.assert_allclose(far.predict_survival_function(days, times=times), wanted, atol=1e-6)
+    np.testing.assert_allclose(far.worst_case_weights_, near.worst_case_weights_, atol=1e-6)
+
+
 @pytest.mark.parametrize("ball", ["cvar", "chi2"])
 def test_fitted_attributes_follow_from_the_fitted_model(ball):
     model = robust(kernel=by_sign_of_x5, n_intervals=1, ball=ball).fit(X, Y)

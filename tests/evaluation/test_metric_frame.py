@@ -214,6 +214,17 @@ def test_small_groups_are_warned_of(model, held_out):
             sensitive_features=np.where(np.arange(len(held_out.y)) < 5, "few", "many"),
             min_events=0,
         )
+    # Inside the levels of control features, it is told which level is whose.
+    row = np.arange(len(held_out.y))
+    with pytest.warns(SmallGroupWarning, match="ward A & site few: 3 patients"):
+        SurvivalMetricFrame(
+            metrics=concordance_index,
+            y=held_out.y,
+            risk=model.predict(held_out.X),
+            sensitive_features={"site": np.where((row < 5) | (row % 2 > 0), "few", "many")},
+            control_features={"ward": np.where(row % 2 > 0, "B", "A")},
+            min_events=0,
+        )
 
 
 @pytest.mark.parametrize(

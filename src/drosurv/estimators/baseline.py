@@ -228,5 +228,6 @@ def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> Flo
     """Log (T,) of the integral up to each time of the hazard with logs psi (K,) on the loss's intervals."""
     assert isinstance(loss, PiecewiseExponential), "a full likelihood"
     with np.errstate(divide="ignore"):
-        out: FloatArray = np.log(loss.intervals.place(times).cumulative(np.exp(psi)))
+        level = psi.max()
+        out: FloatArray = np.log(loss.intervals.place(times).cumulative(np.exp(psi - level))) + level
     return out

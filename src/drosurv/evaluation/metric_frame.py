@@ -136,7 +136,7 @@ class SurvivalMetricFrame:
         self._counts = {
             key: Count.of(self._target.take(rows)) for key, rows in self._cells(self._attributes).items()
         }
-        attribute = AND.join(self.sensitive_levels)
+        attribute = AND.join(names)
         named = {(attribute, AND.join(key)): count for key, count in self._counts.items() if count.n}
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
         self._by_group = self._table(self._attributes)

@@ -115,7 +115,7 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
         hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
         rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
         index = self._index[which]
-        by_psi = self._exposures(which) * np.exp(self._psi[0]) * rate[:, None]
+        by_psi = self._exposures(which) * self._rates[0] * rate[:, None]
         by_psi[np.arange(len(which)), index] -= event
         return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
 

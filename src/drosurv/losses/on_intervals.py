@@ -71,20 +71,22 @@ class OnIntervals(OnePerPatient):
 
     def _log_hazards(self, scores: FloatArray, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores with the offset, and logs of the cumulative hazards (..., n); derivatives need what is kept."""
-        self._psi = psi
         scores = scores if self._offset is None else scores + self._offset
         # In log space a patient seen for no time at all has no hazard however large the score. A hazard past
         # the largest float is an infinite loss, which a line search steps back from.
         with np.errstate(divide="ignore", over="ignore"):
-            self._base = self._cumulative(np.exp(psi))
-            log_hazard = scores + np.log(self._base)
+            # Features far from zero, such as years, make scores huge and rates tiny; their product is neither.
+            level: FloatArray = psi.max(axis=-1, keepdims=True)
+            self._rates: FloatArray = np.exp(psi - level)
+            self._base = self._cumulative(self._rates)
+            log_hazard = (scores + level) + np.log(self._base)
             self._hazard = np.exp(log_hazard)
         return scores, log_hazard
 
     def _through_psi(self, hazards: FloatArray) -> FloatArray:
         """Share of the summed hazards that each interval carries: their derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
-        return np.exp(self._psi) * self._exposure_sums(rates)
+        return self._rates * self._exposure_sums(rates)
 
     def _cumulative(self, rates: FloatArray) -> FloatArray:
         """Sum over the intervals of time spent (n, K) times rates (..., K), for every patient (..., n)."""
