@@ -153,3 +153,13 @@ def test_what_cannot_be_done_is_said(parameters, groups, message):
 def test_a_group_without_weight_is_no_group():
     with pytest.raises(ValueError, match="single group"):
         GroupDROCox().fit(X, Y, sample_weight=(GROUPS == "majority"), sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("common", [5000.0, -5000.0])
+def test_an_offset_common_to_all_patients_changes_no_curve(common):
+    own, times = X["x1"].to_numpy() / 3, np.quantile(Y["time"], [0.2, 0.5, 0.8])
+    curves = []
+    for offset in (own, own + common):
+        model = GroupDROCox().fit(X[["x2", "x3"]], Y, sensitive_features=GROUPS, offset=offset)
+        curves.append(model.predict_survival_function(X[["x2", "x3"]], times=times, offset=offset))
+    np.testing.assert_allclose(*curves, atol=1e-8)

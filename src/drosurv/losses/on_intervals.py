@@ -57,8 +57,10 @@ class OnIntervals(OnePerPatient):
             self._before = self.intervals.place(np.maximum(target.entry, 0.0))
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         self.shift = np.ones(self.intervals.n_intervals)
-        exposure = np.maximum(self._exposure_sums(weight if offset is None else weight * np.exp(offset)), 0.0)
-        self.start = self.intervals.log_rates(weight * self._event, exposure, self._index)
+        # Taken from the largest offset, which may be past any exponent.
+        known = np.zeros(len(target)) if offset is None else offset
+        exposure = np.maximum(self._exposure_sums(weight * np.exp(known - known.max())), 0.0)
+        self.start = self.intervals.log_rates(weight * self._event, exposure, self._index) - known.max()
 
     def _followed(self, time: FloatArray) -> FloatArray:
         """The times (n,) that count as followed."""
