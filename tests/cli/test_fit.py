@@ -126,6 +126,17 @@ def test_trees_are_a_network_like_the_others(drosurv, data, patients, target, tm
     assert len(np.unique(model.predict(patients))) > 3
 
 
+def test_times_that_are_too_coarse_for_the_rule_of_ties_are_told(drosurv, patients, target, tmp_path):
+    # A third of all die at each of three visits; by Breslow's rule exp(-1/3 - 1/2 - 1) = 16 % are then alive.
+    visits = patients["days"].rank(pct=True).mul(3).apply(np.ceil).astype(int)
+    patients.assign(days=visits, status="dead").to_csv(tmp_path / "coarse.csv", index=False)
+    told = drosurv.ok("fit", tmp_path / "coarse.csv", *target, "-o", tmp_path / "a").stderr
+    assert "predicted survival is up to 16 percentage points too high. Pass --set ties=efron." in told
+    for options in (["--set", "ties=efron"], ["--model", "subgroup-robust-cox"]):
+        silent = drosurv.ok("fit", tmp_path / "coarse.csv", *target, *options, "-o", tmp_path / "b").stderr
+        assert "share a time" not in silent
+
+
 def test_a_model_trained_with_groups_gets_them(drosurv, data, target, tmp_path):
     options = ["--model", "regularized-cox", "--set", "penalty=keya_group", "--set", "max_iter=5"]
     line = drosurv.fails("fit", data, *target, *options, "-o", tmp_path / "m")

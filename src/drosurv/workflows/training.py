@@ -21,18 +21,22 @@ from drosurv.estimators import CoxPH, NullModel
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
 from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.persistence import save
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.values import labels
+from drosurv.target import parse_target
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.opened_model import fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
 _FEWEST_JUDGES = 50
+# Survival that is too high by less than this nobody notices.
+_TOO_HIGH = 0.02
 # Two more trainings on two thirds each: cheap, and every patient is a judge.
 _FOLDS = 3
 # A log hazard per standard deviation that only an outcome in disguise gives.
@@ -259,6 +263,7 @@ def train(
     if talks:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
+    _warn_of_coarse_times(estimator, table)
     trained = Trained(model, encoder, table, options, observed or {})
     if trained.endless:
         warn_caller(
@@ -319,6 +324,21 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
             f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {_EVENTS_PER_FEATURE} for "
             "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as "
             f"{Argument('l2', 0.1)}."
+        )
+
+
+def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
+    """Breslow's curves, exp(-H), lie above Kaplan-Meier's where many have the event at one time; Efron's do not."""
+    may_be_efron = getattr(estimator, "ties", "") == "breslow" and not getattr(estimator, "_no_ties", "")
+    if not may_be_efron or table.columns.causes or table.entry is not None:
+        return
+    known = KaplanMeier.of(parse_target(table.y))
+    above = np.exp(-np.cumsum(known.events / known.at_risk)) - known.survival
+    too_high = above.max(where=known.at_risk >= _FEWEST_JUDGES, initial=0.0)
+    if too_high >= _TOO_HIGH:
+        warn_caller(
+            f"many events share a time: predicted survival is up to {100 * too_high:.0f} percentage points too high. "
+            "Pass --set ties=efron."
         )
 
 
