@@ -77,6 +77,15 @@ def test_the_user_is_told_what_was_done_to_which_column(drosurv, data, target, t
     assert f"Saved to {tmp_path / 'model'}." in output.replace("\n", " ").replace("  ", " ")
 
 
+def test_of_very_many_columns_the_first_are_told(drosurv, target, tmp_path, patients):
+    genes = pd.DataFrame(np.random.default_rng(0).standard_normal((400, 45))).add_prefix("gene")
+    patients[["id", "days", "status"]].join(genes).to_csv(tmp_path / "wide.csv", index=False)
+    told = drosurv.ok("fit", tmp_path / "wide.csv", *target, "--l2", "1", "-o", tmp_path / "m").stdout
+    assert "What was done to each column (the first 40 of 45; --json has all)" in told
+    assert "gene39 " in told
+    assert "gene40 " not in told.split("Coefficients")[0]
+
+
 def test_the_report_marks_columns_that_are_mostly_filled_in(drosurv, target, tmp_path, patients):
     patients.assign(kappa=patients["kappa"].where(patients.index < 150)).to_csv(
         tmp_path / "d.csv", index=False

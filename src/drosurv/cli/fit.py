@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from drosurv.tables import SurvivalTable
 
+# Of a table of thousands of genes nobody reads every row.
+_MOST_SHOWN = 40
+
 
 @command
 def fit(
@@ -162,7 +165,8 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
     # The number alone does not say that it is most of them.
     shown.loc[shown["missing"] > summary["rows"] / 2, "filled with"] += " (most rows)"
-    print_frame(shown, "What was done to each column")
+    more = f" (the first {_MOST_SHOWN} of {len(shown)}; --json has all)" if len(shown) > _MOST_SHOWN else ""
+    print_frame(shown[:_MOST_SHOWN], f"What was done to each column{more}")
     if summary["coefficients"] is not None:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
