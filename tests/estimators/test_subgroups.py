@@ -162,10 +162,11 @@ def test_the_worst_groups_regret_is_as_small_as_can_be():
 
 @EACH
 def test_one_stratum_is_no_strata(make):
-    plain, same = fit(make()), fit(make(), strata=["all"] * len(X))
-    np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-10)
+    # Sums in another order may end the search a step earlier: a small tolerance makes that little.
+    plain, same = (fit(make().set_params(tol=1e-12), strata=own) for own in (None, ["all"] * len(X)))
+    np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-8)
     curves = same.predict_survival_function(X[:5], times=[3.0, 20.0], strata=["all"] * 5)
-    np.testing.assert_allclose(curves, plain.predict_survival_function(X[:5], times=[3.0, 20.0]), rtol=1e-9)
+    np.testing.assert_allclose(curves, plain.predict_survival_function(X[:5], times=[3.0, 20.0]), rtol=1e-8)
 
 
 def test_strata_that_are_copies_of_all_patients_change_nothing():
