@@ -20,6 +20,7 @@ from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
+from drosurv.evaluation.features import plain_cox
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.persistence import save
@@ -113,10 +114,6 @@ class Trained:
         """Whether the model is plain Cox."""
         return is_plain_cox(self.estimator)
 
-    def _plain_cox(self) -> CoxPH:
-        """Plain Cox that treats ties as the model does, not yet fitted."""
-        return CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
-
     @cached_property
     def _plain(self) -> CoxPH:
         """Plain Cox of the same patients and features: the model itself, where it is that, or trained beside it."""
@@ -126,7 +123,7 @@ class Trained:
         with warnings.catch_warnings(action="ignore"):
             # Training the model has given these warnings already.
             features = self.encoder.transform(self.table.X)
-            return self._plain_cox().fit(features, self.table.y, entry=self.table.entry)
+            return plain_cox(self.model).fit(features, self.table.y, entry=self.table.entry)
 
     def _plain_notes(self) -> dict[str, Any]:
         """Plain Cox, which the model is held against: coefficients, and the hazard of a mean patient."""
@@ -170,7 +167,7 @@ class Trained:
             plain: tuple[Any, Any] = self._plain, self.encoder.transform(held.X)
         elif _can_judge(table):
             words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
-            recipe = Pipeline([("table", self.encoder), ("cox", self._plain_cox())])
+            recipe = Pipeline([("table", self.encoder), ("cox", plain_cox(self.model))])
             parts = parse_folds(_FOLDS, table.event, seed, table.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
