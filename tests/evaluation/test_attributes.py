@@ -93,6 +93,7 @@ def test_intersections_hold_the_patients_of_all_their_labels():
         ({"sex": ["f", "f"]}, {}, "sensitive_features 'sex' must hold at least 2 groups, got 1"),
         ({"sex": ["f", "m", "f"]}, {}, "sensitive_features 'sex' has 3 labels for 2 patients"),
         ({"sex": ["f", "x"]}, {"labels": {"sex": ["f", "m"]}}, r"not among the known ones: \['x'\]"),
+        ({"sex": ["f", "m"]}, {"labels": 2}, "labels must name the labels of an attribute, .* got 2"),
         ({"sex": ["f", "m"]}, {"labels": {"gender": ["f"]}}, "does not hold: .'gender'."),
         (pd.DataFrame([["f", "m"], ["m", "f"]], columns=["a", "a"]), {}, "two columns of the same name"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from drosurv.estimators import CoxPH, DROCox, RegularizedCox
-from drosurv.tuning.plain_models import plain_models
+from drosurv.tuning.grids import plain_models
 
 
 @pytest.mark.parametrize(

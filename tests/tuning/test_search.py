@@ -370,6 +370,9 @@ def test_parameters_round_trip_and_nothing_happens_before_fit(adam):
         ({"min_group": "x"}, "min_group must be a number that is not negative, got 'x'"),
         ({"grid": "alpha"}, "grid must name parameters and lists of values, .* got 'alpha'"),
         ({"grid": 2}, "grid must name parameters and lists of values, .* got 2"),
+        ({"metrics": 2}, "metrics must be a list of metrics' names, or None, got 2"),
+        ({"n_jobs": "x"}, "n_jobs must be a whole number other than 0, or None, got 'x'"),
+        ({"random_state": "x"}, "random_state must be a whole number that is not negative, .* got 'x'"),
         ({"metrics": ["concordance_indx"]}, r"Did you mean 'concordance_index'\?"),
     ],
 )

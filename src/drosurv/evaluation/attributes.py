@@ -118,6 +118,8 @@ def parse_attributes(
             f"{Argument(name)} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
             "rename it."
         )
+    mapped = labels is None or isinstance(labels, Mapping)
+    require(mapped, "labels", "name the labels of an attribute, such as {'sex': ['f', 'm']}", labels)
     known = dict(labels or {})
     if unknown := [key for key in known if key not in columns]:
         raise ArgumentError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -63,17 +63,12 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves:
-    """Curves of a model that computes survival at any times it is given, so that no curve is kept."""
+    """Curves computed from the features of n patients at any times that are asked for, so that no curve is kept."""
 
-    model: Any
+    survival: Callable[[Any, FloatArray], Any]
     X: Any
     n: int
-
-    @property
-    def jumps(self) -> FloatArray | None:
-        """The times of the model's baseline; None for a model without one."""
-        times = getattr(final_step(self.model), "unique_times_", None)
-        return None if times is None else np.asarray(times, dtype=np.float64)
+    jumps: FloatArray | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -83,7 +78,7 @@ class ModelCurves:
         found = np.empty((self.n, len(times)))
         # A part of the patients at a time: a model makes several arrays of the size of what it returns.
         for rows in gen_batches(self.n, _ROWS):
-            found[rows] = _survival_at(self.model, take(self.X, rows), times)
+            found[rows] = self.survival(take(self.X, rows), times)
         return found
 
     def at_own(self, times: FloatArray) -> FloatArray:
@@ -94,13 +89,13 @@ class ModelCurves:
         for chunk in gen_batches(self.n, _CHUNK):
             rows = order[chunk]
             distinct, place = np.unique(times[rows], return_inverse=True)
-            values = _survival_at(self.model, take(self.X, rows), distinct)
+            values = np.asarray(self.survival(take(self.X, rows), distinct))
             found[rows] = values[np.arange(len(rows)), place]
         return found
 
     def take(self, rows: slice) -> ModelCurves:
         """Curves of some patients."""
-        return ModelCurves(self.model, take(self.X, rows), len(range(self.n)[rows]))
+        return replace(self, X=take(self.X, rows), n=len(range(self.n)[rows]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +167,12 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     model = unwrapped(model)
     if not hasattr(model, "predict_survival_function"):
         return None
-    method = getattr(final_step(model), "predict_survival_function", None)
+    final = final_step(model)
+    method = getattr(final, "predict_survival_function", None)
     if method is not None and "times" in signature(method).parameters:
-        # Once, and not for every part of the patients.
-        return ModelCurves(model, in_pandas(X), n)
+        # A model without a baseline has no times of its own. X is turned once, not for every part of the patients.
+        jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
+        return ModelCurves(lambda X, at: model.predict_survival_function(X, times=at), in_pandas(X), n, jumps)
     return parse_survival(model.predict_survival_function(X), n)
 
 
@@ -242,10 +239,6 @@ def take(X: Any, rows: Any) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if is_tensor(X) else np.asarray(X)[rows]
-
-
-def _survival_at(model: Any, X: Any, times: FloatArray) -> FloatArray:
-    return np.asarray(model.predict_survival_function(X, times=times), dtype=np.float64)
 
 
 def _check_rows(X: Any, n: int, name: str) -> None:

@@ -8,11 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from drosurv.tuning.candidates import candidates, in_words, numbers
+from drosurv.tuning.candidates import PLAIN, candidates, in_words, numbers
 from drosurv.tuning.rules import Choice, check_share, lowest
-
-#: Column of a search's table that marks the plain model's row.
-PLAIN = "plain"
 
 
 @dataclass(frozen=True)
@@ -68,9 +65,7 @@ class CarefulBudget:
 
     def least(self, results: pd.DataFrame) -> float:
         """The least accuracy that the budget allows."""
-        return (1 - self.tolerance) * float(
-            results.loc[results[PLAIN].to_numpy(dtype=bool), self.metric].iloc[0]
-        )
+        return (1 - self.tolerance) * float(results.loc[results[PLAIN].astype(bool), self.metric].iloc[0])
 
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the plain row, or the fairest of those that are surely fairer and cost little."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.target import BoolArray, IntArray
@@ -33,6 +34,11 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         StratifiedShuffleSplit,
     )
 
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        wanted = "be a whole number that is not negative, a RandomState or None"
+        raise ArgumentError.must("random_state", wanted, random_state) from None
     n, rows = len(event), np.zeros(len(event))
     owners = None if groups is None else np.asarray(groups)
     if owners is not None and owners.shape != (n,):

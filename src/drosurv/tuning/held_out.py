@@ -1,31 +1,59 @@
-"""Patients that settings are scored on: what does not change from one setting to the next is prepared once."""
+"""Settings scored on patients whom they were not trained on: what does not change between them is prepared once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from drosurv.estimators.baseline import Baseline
-from drosurv.evaluation import Predictions
+from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.attributes import (
+    EVERYONE,
     Count,
     intersection_of,
     parse_attributes,
     rows_by_group,
     warn_of_small_groups,
 )
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.predictions import ModelCurves, Predictions, predict_curves
 from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.standardise import standardise
+from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, Target, parse_target
+from drosurv.tuning.folds import Fold
+
+# A log hazard ratio of this size is no prediction any more.
+_LARGEST = 1e6
+#: Where a row keeps the replicates of what settings are compared by, until pairs have been made.
+DRAWS = "draws"
+
+
+def known_metrics() -> tuple[str, ...]:
+    """What a search measures: every number of all patients, or between groups, that needs no reference."""
+    return tuple(
+        metric.name
+        for metric in CATALOGUE.values()
+        if metric.of != "groups" and "reference" not in metric.needs
+    )
+
+
+def attribute_metrics() -> tuple[str, ...]:
+    """Those that every attribute has one of."""
+    return tuple(metric.name for metric in CATALOGUE.values() if metric.of == "attribute")
 
 
 class HeldOut:
@@ -69,32 +97,24 @@ class HeldOut:
         Metrics of curves have no value without curves. The same patients are drawn for every setting, so that
         settings compare paired.
         """
-        scoring = Scoring(
-            Predictions(risk, curves),
-            None,
-            self.target,
-            self.follow_up,
-            convention=self.convention,
-            features=self.X,
-        )
+        how: dict[str, Any] = {"convention": self.convention, "features": self.X}
+        scoring = Scoring(Predictions(risk, curves), None, self.target, self.follow_up, **how)
         panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
-        sheet = panel.sheet(replicates, random_state=0, threads=1)
-        return panel.numbers(sheet)
+        return panel.numbers(panel.sheet(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""
-        return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
+        baseline = Baseline.breslow(self.train_target, train_risk)
+        return ModelCurves(
+            lambda own, at: np.exp(-baseline.cumulative_hazard(own, at)), risk, len(risk), baseline.times
+        )
 
 
 def interval_columns(metric: str, number: Number) -> dict[str, float]:
     """Standard error and 95 % interval of a bootstrapped number, under the metric's name."""
     found = number.interval(0.95)
-    return {
-        f"{metric}_se": found.standard_error,
-        f"{metric}_low": found.low,
-        f"{metric}_high": found.high,
-    }
+    return {f"{metric}_se": found.standard_error, f"{metric}_low": found.low, f"{metric}_high": found.high}
 
 
 def small_groups(
@@ -110,32 +130,95 @@ def small_groups(
 
 
 @dataclass(frozen=True, eq=False)
-class BreslowCurves:
-    """Survival of n patients by their scores and a baseline hazard."""
+class Trials:
+    """What a search measures, on what data.
 
-    baseline: Baseline
-    risk: FloatArray
+    The preparation, if any, makes features of X, and is fitted anew on the training patients of each fold. Small
+    groups, by attribute and label, train penalties but are left out of disparities. Where there
+    are bootstrap replicates, those of the compared metrics are kept.
+    """
 
-    @property
-    def jumps(self) -> FloatArray:
-        """Times of the baseline."""
-        return self.baseline.times
+    X: Any
+    y: Any
+    sensitive_features: pd.DataFrame | None
+    preparation: Any
+    small: Collection[tuple[str, str]]
+    metrics: tuple[str, ...]
+    compared: tuple[str, ...]
+    replicates: int
 
-    def __len__(self) -> int:
-        return len(self.risk)
+    def fold(
+        self, estimators: Sequence[NetworkEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
+    ) -> list[list[dict[str, Any]]]:
+        """Train on one fold, in place, and score: per estimator and factor its metrics and ``error``.
 
-    def at(self, times: FloatArray) -> FloatArray:
-        """Survival of every patient at each of k times, (n, k)."""
-        return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
+        Scores are multiplied by each of the factors. The error is empty unless training failed; metrics are then NaN.
+        """
+        train, validation = fold
+        X, X_held = (_safe_indexing(self.X, rows) for rows in fold)
+        if self.preparation is not None:
+            prepare = clone(self.preparation).fit(X, self.y[train])
+            X, X_held = prepare.transform(X), prepare.transform(X_held)
+        groups = [None if self.sensitive_features is None else self.sensitive_features.iloc[r] for r in fold]
+        sample = Sample(X, self.y[train], sensitive_features=groups[0])
+        (errors,) = fit_grids([estimators], [sample])
+        # A table of text or gaps as the numbers that the estimators made of it.
+        entered = [np.asarray(enter(estimators[0], part), dtype=np.float64) for part in (X, X_held)]
+        _, features = standardise(*entered)
+        held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
+        out = []
+        for estimator, error in zip(estimators, errors, strict=True):
+            problem = str(error or "")
+            if not problem:
+                risk, train_risk = estimator.predict(X_held), estimator.predict(X)
+                problem = _runaway(np.concatenate([risk, train_risk]))
+            if problem:
+                out.append([{"error": problem, **dict.fromkeys(self.metrics, float("nan"))} for _ in factors])
+                continue
+            # Risks are relative: where the features' origin puts their level must not change a disparity.
+            risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
+            own = predict_curves(estimator, X_held, len(risk))
+            rows = []
+            for factor in factors:
+                # A shrunken model is no fitted one: its baseline hazard follows from its scores.
+                curves = own if factor == 1 else held_out.breslow(factor * risk, factor * train_risk)
+                rows.append({"error": "", **self._row(held_out, factor * risk, curves)})
+            out.append(rows)
+        return out
 
-    def at_own(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
-        # The patient of mean score has the baseline itself, whose log is added to.
-        with np.errstate(over="ignore", divide="ignore"):
-            log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
-            survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
-        return survival
+    def _row(self, held_out: HeldOut, risk: FloatArray, curves: Any) -> dict[str, Any]:
+        measured = held_out.measure(risk, curves, metrics=self.metrics)
+        found: dict[str, Any] = {metric: _value(_of_all(measured, metric)) for metric in self.metrics}
+        if len(held_out.attributes) > 1:
+            found |= {
+                f"{metric}_{attribute.name}": _value(measured.get((attribute.name, metric)))
+                for metric in attribute_metrics()
+                if metric in self.metrics
+                for attribute in held_out.attributes
+            }
+        if self.replicates:
+            drawn = held_out.measure(risk, curves, metrics=self.compared, replicates=self.replicates)
+            found[DRAWS] = {}
+            for metric in self.compared:
+                if (number := _of_all(drawn, metric)) is not None:
+                    found |= interval_columns(metric, number)
+                    found[DRAWS][metric] = number.draws
+        return found
 
-    def take(self, rows: slice) -> BreslowCurves:
-        """Curves of some patients."""
-        return BreslowCurves(self.baseline, self.risk[rows])
+
+def _value(number: Number | None) -> float:
+    return float("nan") if number is None else number.estimate
+
+
+def _of_all(measured: Mapping[Key, Number], metric: str) -> Number | None:
+    """The number of everybody; of a disparity between groups, that of the attribute where it is largest."""
+    if (EVERYONE, metric) in measured:
+        return measured[EVERYONE, metric]
+    found = (own for (_, name), own in measured.items() if name == metric and np.isfinite(own.estimate))
+    return max(found, key=lambda number: number.estimate, default=None)
+
+
+def _runaway(scores: FloatArray) -> str:
+    """What to say of log hazards that no population has; empty for others."""
+    largest = float(np.abs(scores).max())
+    return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."

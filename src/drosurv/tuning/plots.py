@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.presentation import axes_or_new
 from drosurv.target import FloatArray
 from drosurv.tuning.candidates import in_words, numbers
-from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.pareto import pareto_front
-from drosurv.tuning.rules import AccuracyBudget, SelectionRule
+from drosurv.tuning.rules import SelectionRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,9 +59,9 @@ class SearchPlots:
             accuracy, heights = numbers(control, "concordance_index", minimise)
             ax.plot(accuracy, heights, ":", color=_PLAIN, label="unregularised model x c")
             ax.plot(accuracy[:1], heights[:1], "x", color=_PLAIN, markersize=8, label="unregularised model")
-        bar = self._budget()
-        if bar is not None:
-            ax.axvline(bar, color="grey", linewidth=0.8, label="accuracy budget")
+        rule: Any = self.rule_
+        if hasattr(rule, "least") and rule.metric == "concordance_index":
+            ax.axvline(rule.least(self.results_), color="grey", linewidth=0.8, label="accuracy budget")
         return self._finished(ax, results, "concordance_index", minimise)
 
     def plot_shrinkage(self, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
@@ -86,13 +85,6 @@ class SearchPlots:
         )  # fmt: skip
         ax.axvline(0.0, color="grey", linewidth=0.8)
         return self._finished(ax, results, "gain_share", minimise)
-
-    def _budget(self) -> float | None:
-        """The least c-index that the rule allows, where it has such a budget."""
-        rule = self.rule_
-        if not isinstance(rule, AccuracyBudget | CarefulBudget) or rule.metric != "concordance_index":
-            return None
-        return rule.least(self.results_)
 
     def _finished(self, ax: Axes, results: pd.DataFrame, x: str, y: str) -> Axes:
         """The picture with a ring around the chosen setting, where it is among the results, and words."""

@@ -23,16 +23,21 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
-from drosurv.tuning.candidates import CANDIDATE, FOLD
+from drosurv.tuning.candidates import (
+    CANDIDATE,
+    FACTOR,
+    FOLD,
+    WITH_INTERVAL,
+    paired_differences,
+    setting_table,
+    with_plain,
+)
 from drosurv.tuning.careful_budget import CarefulBudget
-from drosurv.tuning.fold_scores import DRAWS, Trials, known_metrics
 from drosurv.tuning.folds import Fold, parse_folds
-from drosurv.tuning.grids import Grid, default_grid, grid_points
-from drosurv.tuning.held_out import small_groups
-from drosurv.tuning.plain_models import plain_models
+from drosurv.tuning.grids import Grid, default_grid, grid_points, plain_models
+from drosurv.tuning.held_out import DRAWS, Trials, known_metrics, small_groups
 from drosurv.tuning.plots import SearchPlots
-from drosurv.tuning.rules import AccuracyBudget, BestScore, Choice, SelectionRule
-from drosurv.tuning.search_tables import FACTOR, WITH_INTERVAL, paired_differences, setting_table, with_plain
+from drosurv.tuning.rules import BestScore, Choice, SelectionRule
 
 # Always measured: accuracy, and what the shrinkage control needs.
 _ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")
@@ -152,11 +157,19 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         target = parse_target(y)
         labels = label_frame(sensitive_features, len(target))
         small, comparable = small_groups(labels, target, self.min_group, self.min_events)
-        rule = self.rule
-        if rule is None:
-            rule = CarefulBudget() if comparable else BestScore()
+        default = CarefulBudget() if comparable else BestScore()
+        rule: Any = default if self.rule is None else self.rule
         require(hasattr(rule, "choose"), "rule", "be a rule such as CarefulBudget(), or None", rule)
         require(as_whole(self.bootstrap) >= 0, "bootstrap", "be a whole number, 0 for none", self.bootstrap)
+        jobs, named = self.n_jobs, self.metrics
+        require(
+            jobs is None or abs(as_whole(jobs)) >= 1,
+            "n_jobs",
+            "be a whole number other than 0, or None",
+            jobs,
+        )
+        listed = named is None or (hasattr(named, "__iter__") and not isinstance(named, str))
+        require(listed, "metrics", "be a list of metrics' names, or None", named)
         preparation, model = self._steps()
         points = grid_points(default_grid(model) if self.grid is None else self.grid)
         candidates = [clone(model).set_params(**point) for point in points]
@@ -175,7 +188,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"no setting could be trained; the first: {self.results_['error'].iloc[0]}")
         plain = pd.DataFrame(chain(*rows[len(points) :]))
         reference, reference_folds = self._compare(references, plain, metrics)
-        if isinstance(rule, AccuracyBudget) and rule.reference == "unregularised":
+        if hasattr(rule, "against"):
             rule = rule.against(float(self.reference_[rule.metric]))
         # Among settings of plain Cox it is chosen from already.
         if getattr(rule, "may_choose_plain", type(model) is not CoxPH):
@@ -207,12 +220,11 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
     def _refitted(
         self, preparation: Any, model: NetworkEstimator, X: Any, y: Any, groups: pd.DataFrame | None
     ) -> Any:
-        if preparation is None:
-            fit_grid([model], X, y, sensitive_features=groups)
+        prepared = None if preparation is None else clone(preparation).fit(X, y)
+        fit_grid([model], X if prepared is None else prepared.transform(X), y, sensitive_features=groups)
+        if prepared is None:
             return model
-        preparation = clone(preparation).fit(X, y)
-        fit_grid([model], preparation.transform(X), y, sensitive_features=groups)
-        return Pipeline([*preparation.steps, (self.estimator.steps[-1][0], model)])
+        return Pipeline([*prepared.steps, (self.estimator.steps[-1][0], model)])
 
     def _compare(
         self, references: Sequence[NetworkEstimator], plain: pd.DataFrame, metrics: Sequence[str]
@@ -233,9 +245,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         own = plain.loc[plain[CANDIDATE] == table.index[best]]
         self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
         for table in (self.results_, self.control_):
-            table["gain_share"] = kept_share(
-                table["gain_over_null"], float(self.control_["gain_over_null"].iloc[0])
-            )
+            full = float(self.control_["gain_over_null"].iloc[0])
+            table["gain_share"] = kept_share(table["gain_over_null"], full)
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         return references[best], own.loc[own[FACTOR] == 1.0]
 
@@ -318,8 +329,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def _chosen(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
         # Of a Pipeline, scikit-survival passes curves on as well.
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
 
