@@ -55,7 +55,8 @@ def risk_hessian(
         low = max(high - _PATIENTS, first[0])
         size = high - low
         # All later patients join these as one, whose features are their sum.
-        features[size], height[size] = total, at
+        np.positive(total, features[size])
+        height[size] = at
         for i in range(size):
             row = order[low + i]
             for j in range(d):
@@ -90,7 +91,7 @@ def risk_hessian(
                 pulled[i, j] = both * features[i, j] - own * held[j]
             if height[i + 1] != height[i]:
                 held *= math.exp(height[i + 1] - height[i])
-        pulled[size] = -held
+        np.negative(held, pulled[size])
         np.dot(features[: size + 1].T, pulled[: size + 1], product)
         out += product
     return (out + out.T) / 2

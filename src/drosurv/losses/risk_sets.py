@@ -144,8 +144,8 @@ class RiskSets(RiskSums):
             self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
         risks, levels, sums = self._saved
         out = np.empty_like(sums)
-        self._scores, self._log_sums, self._means = scores, out, None
-        log_sums(scores, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
+        self._scores, self._log_sums, self._means = np.ascontiguousarray(scores), out, None
+        log_sums(self._scores, self.order, self.first, self.sorted_weight, risks, levels, sums, out)
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:

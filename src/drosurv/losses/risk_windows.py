@@ -99,14 +99,14 @@ def _log_sums(
         if flat[b]:
             heights[b, :] = highest
             levels[b, :] = highest
-            risks[b, :] = scores[b] - highest
+            np.subtract(scores[b], highest, risks[b])
             exponentials(risks[b], scratch)
         else:
-            heights[b, :] = scores[b]
+            np.positive(scores[b], heights[b])
             levels[b, :] = -np.inf
             risks[b, :] = 1.0
         if weight.shape[0]:
-            risks[b] *= weight
+            np.multiply(risks[b], weight, risks[b])
         if flat[b]:
             _add_flat(runs, risks[b], sums[b])
         else:

@@ -146,7 +146,7 @@ def _train(
             gradient[0, :apart] = 0.0
             # No patient is in the risk sets of two parts: what these pull is written, what events pull subtracted.
             for p in parts:
-                p.weights[:-1] *= p.slopes[0]
+                np.multiply(p.weights[:-1], p.slopes[0], p.weights[:-1])
                 p.pull[:] = 0.0
                 add_by_block(p.weights[:-1].reshape(p.slopes.shape), p.block, p.pull)
                 pull_back(p.pull, p.order, p.first, p.risks, p.levels, p.sums, gradient)
