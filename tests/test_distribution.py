@@ -37,7 +37,8 @@ def run(dist, tmp_path_factory):
     (wheel,) = dist.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", binaries / "python"]
     subprocess.run(
-        [*pip, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel], check=True
+        [*pip, "install", "--quiet", "--no-compile", "--no-deps", "--no-index", "--ignore-installed", wheel],
+        check=True,
     )
     # What numba compiled of the same sources, which would take a minute to do again.
     for cache in (ROOT / "src").rglob("__pycache__/*.nb*"):

@@ -13,7 +13,7 @@ def small(monkeypatch):
     def tell(**options):
         seen.append(options)
         options["attribute"] = "membership" if options["attribute"] == "age" else options["attribute"]
-        return whole(**options, n_hidden=1500, real=data)
+        return whole(**options, n_hidden=900, real=data)
 
     monkeypatch.setattr(demo, "tell", tell)
     return seen
@@ -42,7 +42,7 @@ def test_the_story_names_the_group_its_number_the_remedies_and_one_advice(drosur
 def test_json_holds_every_number(drosurv):
     found = drosurv.json("demo")
     assert found["alpha"] == 0.2
-    assert found["hidden"]["n_test"] == 500
+    assert found["hidden"]["n_test"] == 300
     assert found["hidden"]["table"][0]["model"] == "plain Cox"
     assert found["real"]["n_test"] == 140
 
@@ -54,9 +54,7 @@ def test_bad_input_is_one_line(drosurv):
 
 def test_a_report_is_written_and_named(drosurv, tmp_path, monkeypatch):
     whole = demo.story_report
-    monkeypatch.setattr(
-        demo, "story_report", lambda **options: whole(**options, n_hidden=1500, n_bootstrap=2)
-    )
+    monkeypatch.setattr(demo, "story_report", lambda **options: whole(**options, n_hidden=600, n_bootstrap=2))
     report = tmp_path / "report.md"
     assert f"The report is in {report}." in drosurv.ok("demo", "--report", report).stdout
     assert report.read_text().startswith("# ")

@@ -40,7 +40,8 @@ def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path,
 
 
 def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, target, tmp_path, patients):
-    robust = ("--model", "dro-cox", "--alpha", "0.4")
+    # Patients held out judge the model: to judge by folds, it would be trained three times more.
+    robust = ("--model", "dro-cox", "--alpha", "0.4", "--hold-out", tmp_path / "judges.csv")
     told = drosurv.ok("fit", data, *target, *robust, "-o", tmp_path / "a").stdout
     stretched = load(tmp_path / "a")
     assert f"multiplied by {stretched[-1].recalibration_:.3g}" in told.replace("\n", " ")
@@ -55,7 +56,8 @@ def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, tar
         (["--model", "cox", "--recalibrate"], True),
         (["--model", "dro-cox", "--alpha", "1"], False),
     ):
-        found = drosurv.json("fit", data, *target, *options, "-o", tmp_path / "c")
+        held = ["--hold-out", tmp_path / "judges.csv", "-o", tmp_path / "c"]
+        found = drosurv.json("fit", data, *target, *options, *held)
         assert found["parameters"]["recalibrate"] is expected
 
 
@@ -142,7 +144,8 @@ def test_times_that_are_too_coarse_for_the_rule_of_ties_are_told(drosurv, patien
     told = drosurv.ok("fit", tmp_path / "coarse.csv", *target, "-o", tmp_path / "a").stderr
     assert "predicted survival is up to 16 percentage points too high. Pass --set ties=efron." in told
     for options in (["--set", "ties=efron"], ["--model", "subgroup-robust-cox"]):
-        silent = drosurv.ok("fit", tmp_path / "coarse.csv", *target, *options, "-o", tmp_path / "b").stderr
+        held = ["--hold-out", tmp_path / "judges.csv", "-o", tmp_path / "b"]
+        silent = drosurv.ok("fit", tmp_path / "coarse.csv", *target, *options, *held).stderr
         assert "share a time" not in silent
 
 
@@ -150,7 +153,8 @@ def test_a_model_trained_with_groups_gets_them(drosurv, data, target, tmp_path):
     options = ["--model", "regularized-cox", "--set", "penalty=keya_group", "--set", "max_iter=5"]
     line = drosurv.fails("fit", data, *target, *options, "-o", tmp_path / "m")
     assert "--groups" in line
-    drosurv.ok("fit", data, *target, *options, "--groups", "sex,age>60", "-o", tmp_path / "m")
+    held = ["--hold-out", tmp_path / "judges.csv", "-o", tmp_path / "m"]
+    drosurv.ok("fit", data, *target, *options, "--groups", "sex,age>60", *held)
     assert load(tmp_path / "m")[-1].penalty == "keya_group"
 
 
@@ -418,7 +422,7 @@ def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, tar
 def test_groups_that_a_model_is_not_told_are_said_aloud(drosurv, data, target, tmp_path):
     told = drosurv.ok("fit", data, *target, "--groups", "sex", "-o", tmp_path / "m").stderr
     assert "Note: CoxPH is trained without groups: --groups only says which columns hold codes" in told
-    robust = ("--model", "group-dro-cox", "--groups", "sex", "-o", tmp_path / "m")
+    robust = ("--model", "group-dro-cox", "--groups", "sex", "--set", "max_iter=3", "-o", tmp_path / "m")
     assert "trained without groups" not in drosurv.ok("fit", data, *target, *robust).stderr
 
 
@@ -439,5 +443,6 @@ def test_an_estimator_goes_by_its_plain_and_its_class_name(name):
 def test_every_estimator_there_is_can_be_trained_saved_and_used(drosurv, data, target, tmp_path, name):
     parameters = model_classes()[name]().get_params()
     short = ["--set", "max_iter=5"] if "max_iter" in parameters else []
-    drosurv.ok("fit", data, *target, "--model", name, "--groups", "sex", *short, "-o", tmp_path / "m")
+    held = ["--hold-out", tmp_path / "judges.csv", "--hold-out-share", "0.4", "-o", tmp_path / "m"]
+    drosurv.ok("fit", data, *target, "--model", name, "--groups", "sex", *short, *held)
     assert len(drosurv.json("predict", tmp_path / "m", data, "--times", "100")) == 400

@@ -1,6 +1,5 @@
 """The command rebuilds, continues after a kill, and says what went wrong in one line."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,7 +8,19 @@ import time
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from drosurv.cli import main; main()", "reproduce"]
+from drosurv.paper import Protocol, reproduction
+
+# Training is short: how well it goes is not looked at here.
+SHORT = """
+from drosurv.paper import Protocol, reproduction
+reproduction.Protocol = lambda: Protocol(max_iter=2, bootstrap=2)
+"""
+COMMAND = [sys.executable, "-c", f"{SHORT}from drosurv.cli import main; main()", "reproduce"]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(reproduction, "Protocol", lambda: Protocol(max_iter=2, bootstrap=2))
 
 
 def stored(folder):
@@ -33,11 +44,8 @@ def killed(tmp_path_factory):
 def test_a_killed_run_continues_where_it_was(killed, drosurv):
     folder, what, kept = killed
     assert 1 <= len(kept) < 3
-    done = subprocess.run(
-        [*COMMAND, *what, "-o", str(folder), "--json"], capture_output=True, text=True, check=True
-    )
     # JSON is all that is printed.
-    found = json.loads(done.stdout)
+    found = drosurv.json("reproduce", *what, "-o", folder)
     assert found["output"] == str(folder)
     assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
     assert all(path.stat().st_mtime_ns == written for path, written in kept)
@@ -86,7 +94,6 @@ def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
 
 def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, tmp_path, monkeypatch):
     from drosurv.datasets import DataUnavailableError
-    from drosurv.paper import reproduction
 
     def offline(name, **_):
         raise DataUnavailableError(f"{name} cannot be downloaded here")
