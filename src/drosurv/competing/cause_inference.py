@@ -14,9 +14,9 @@ from drosurv.coefficients import CoxTable
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import Findings, beside_plain, findings_table
 from drosurv.estimators import CoxPH
+from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import first_findings
 from drosurv.estimators.natural_units import encoder_notes
-from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.estimators.training import Training
 from drosurv.target import CompetingTarget, FloatArray, Surv
 

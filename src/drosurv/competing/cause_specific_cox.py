@@ -17,10 +17,8 @@ from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Curves, checked_times, fitted_with, piecewise
 from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.fitting import train
-from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.parameters import check_count, check_number
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
@@ -168,7 +166,7 @@ class CauseSpecificCox(CauseInference):
         if not given:
             return training
         robust = self.alpha < 1.0
-        return observed_training(training, training.target, given, name="CauseSpecificCox", robust=robust)
+        return training.observed(training.target, given, name="CauseSpecificCox", robust=robust)
 
     def _fit_each(
         self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import fitted_with
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
-from drosurv.estimators.observed_training import observed_training
 from drosurv.estimators.predicted_curves import PredictedCurves
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
-from drosurv.estimators.survival_model import SurvivalModel
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.tensors import checked_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
@@ -29,6 +28,22 @@ from drosurv.solvers import Solution
 from drosurv.solvers.arrays import is_tensor
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
+
+
+class SurvivalModel(BaseEstimator):
+    """A model of a survival target."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Survival targets are structured arrays, which scikit-learn has no tag for."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
+        from drosurv.persistence import save
+
+        save(self, path)
 
 
 class SurvivalEstimator(PredictedCurves, SurvivalModel):
@@ -118,8 +133,16 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         self
         """
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        training = self._training(X, y, sample_weight, sensitive_features)
-        self._train(self._observed(training, y, observed))
+        given = {argument: value for argument, value in observed.items() if value is not None}
+        training, name = self._training(X, y, sample_weight, sensitive_features), type(self).__name__
+        if undefined := [argument for argument in given if argument not in self._observes]:
+            raise ArgumentError(
+                f"{name} has no definition for {Argument(undefined[0])}: {self._undefined}. Use CoxPH, DROCox, "
+                "DROCoxSplit or RegularizedCox."
+            )
+        if given:
+            training = training.observed(parse_target(y), given, name=name, robust=self._weighs_losses)
+        self._train(training)
         return self
 
     def _train(self, training: Training) -> None:
@@ -127,20 +150,6 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         training = training.in_double()
         recipe, schedule = self._recipe(training, [self]), self._schedule([self])
         self._accept(train([recipe], [training], schedule)[0][0])
-
-    def _observed(self, training: Training, y: Any, observed: dict[str, Any]) -> Training:
-        """The training data with what fit was told about the rows."""
-        given = {name: value for name, value in observed.items() if value is not None}
-        if not given:
-            return training
-        name = type(self).__name__
-        undefined = [argument for argument in given if argument not in self._observes]
-        if undefined:
-            raise ArgumentError(
-                f"{name} has no definition for {Argument(undefined[0])}: {self._undefined}. Use CoxPH, DROCox, "
-                "DROCoxSplit or RegularizedCox."
-            )
-        return observed_training(training, parse_target(y), given, name=name, robust=self._weighs_losses)
 
     def _training(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
@@ -150,33 +159,9 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         self._check_parameters()
         self._check_groups(sensitive_features)
         X = self._features(X, y)
-        target = parse_target(y)
-        if len(target) != len(X):
-            raise ArgumentError(
-                f"{Argument('X')} and y must have the same number of rows, got {len(X)} and {len(target)}."
-            )
-        n_rows, weight, kept = len(X), None, np.arange(len(X))
-        if sample_weight is not None:
-            given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            kept = np.flatnonzero(given > 0)
-            if len(kept) < len(X):
-                X, target = X[kept], target.take(kept)
-            weight = given[kept]
-            if not target.event.any():
-                raise ArgumentError(
-                    f"{Argument('sample_weight')} leaves no patient with an event; every event has weight 0."
-                )
-            if (weight == 1.0).all():
-                weight = None
-        if np.ptp(target.time) == 0:
-            raise ArgumentError(
-                f"{Argument('y')} has a single time, {target.time[0]}, for every patient: there is no order to learn "
-                "from."
-            )
-        mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        given_names = getattr(self, "feature_names_in_", None)
-        names = None if given_names is None else [str(name) for name in given_names]
-        training = Training(X, target, mass, weight, kept, n_rows, names, seed=self._seed())
+        given = getattr(self, "feature_names_in_", None)
+        names = None if given is None else [str(name) for name in given]
+        training = Training.of(X, parse_target(y), sample_weight, names=names, seed=self._seed())
         return training if sensitive_features is None else training.with_groups(sensitive_features)
 
     def _forget_the_last_fit(self) -> None:
@@ -222,7 +207,7 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         self.follow_up_ = training.follow_up
         self._has_offset = training.observation.offset is not None
         self._describe(fitted)
-        self._baseline = fitted.recipe.baseline(training, fitted.scores, fitted.extra)
+        self._baseline = fitted.recipe.curves(training, fitted.scores, fitted.extra)
 
     def _tell_training(self, found: Solved | Solution, objective: float) -> None:
         """Set how training ended."""

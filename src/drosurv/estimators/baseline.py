@@ -202,12 +202,6 @@ def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra
     return Baseline(times, log_cumulative, strata)
 
 
-def breslow(training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
-    """Breslow's baseline of the training patients, for losses of scores alone."""
-    loss = CoxPartial(training.target, weight=training.weight, offset=training.observation.offset)
-    return cox_baseline(loss, training, scores, extra)
-
-
 def piecewise(loss: ConvexLoss, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The piecewise-constant hazard whose logs are the full likelihood's extra parameters, one for each stratum.
 

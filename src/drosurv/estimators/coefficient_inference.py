@@ -27,10 +27,8 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
 from drosurv.estimators.natural_units import encoder_notes
-from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.parameters import check_choice
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
 from drosurv.target import BoolArray, FloatArray
@@ -57,8 +55,6 @@ class CoefficientInference(SurvivalEstimator):
     # The loss of a plain Cox model and its scores: the table comes sooner with them.
     _kept_loss: tuple[CoxPartial, FloatArray] | None = None
     _findings: Findings | None = None
-    # Whether ``worst_case_weights_`` are of the worst case that the coefficients minimise.
-    _minimises_worst_case = True
 
     def summary(
         self,
@@ -221,7 +217,8 @@ class CoefficientInference(SurvivalEstimator):
             if not self._maximises_likelihood:
                 X, counts = training.X, training.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
-                weights = getattr(self, "worst_case_weights_", None) if self._minimises_worst_case else None
+                # Rivals weigh patients by rules of their own: only a worst case that is minimised has a threshold.
+                weights = getattr(self, "worst_case_weights_", None) if hasattr(self, "eta_") else None
                 worst_case = None if weights is None else weights[training.kept] / weights.sum()
                 plain = self._plain_coefficients(training)
                 self._findings = beside_plain(self._findings, X, share, plain, worst_case)
@@ -247,12 +244,12 @@ class CoefficientInference(SurvivalEstimator):
                 f"{asked} is defined for plain Cox, not for {self._title()}; fit a CoxPH beside it."
             )
         training = self._required(asked)
-        loss, scores = self._kept_loss or (partial_likelihood(training, self.ties), None)
+        loss, scores = self._kept_loss or (training.likelihood(self.ties), None)
         return FittedCox(training.X, loss, self.coef_, self.l2, scores)
 
     def _plain_coefficients(self, training: Training) -> FloatArray:
         """Of plain Cox on the same patients."""
-        recipe = Recipe(partial_likelihood(training, self.ties))
+        recipe = Recipe(training.likelihood(self.ties))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             plan = Schedule("convex", "CoxPH", l2=self.l2)
             found: FloatArray = train([recipe], [training], plan)[0][0].network

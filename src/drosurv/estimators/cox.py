@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
+from drosurv.estimators.training import EVERYTHING, Training
 from drosurv.objectives import Mean
 from drosurv.target import FloatArray
 
@@ -105,4 +104,4 @@ class CoxPH(SolvedOverSlabs):
         return Mean()
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return cox_recipe(training, self.ties)
+        return Recipe(training.likelihood(self.ties))

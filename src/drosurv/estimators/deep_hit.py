@@ -16,9 +16,8 @@ from drosurv.estimators.discrete_time_hazard import along, interval_ends
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.halves import halves
 from drosurv.estimators.parameters import check_count
-from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.schedule import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import DeepHitLoss
 from drosurv.networks import build, mlp, network_scores

@@ -12,8 +12,7 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitted import Solved
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.steps import stepped, take_steps
 from drosurv.estimators.training import Training
 from drosurv.networks import DeviceLinear, ModuleBatch, coefficients

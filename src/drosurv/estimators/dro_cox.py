@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import Training
+from drosurv.estimators.training import EVERYTHING, Training
 
 
 @dataclass(eq=False, repr=False)
@@ -60,5 +59,4 @@ class DROCox(SolvedOverSlabs, RobustEstimator):
     _observes = EVERYTHING
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        objective = self._objective(batch, [training.mass])
-        return cox_recipe(training, self.ties, objective=objective)
+        return Recipe(training.likelihood(self.ties), self._objective(batch, [training.mass]))

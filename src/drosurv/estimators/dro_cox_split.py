@@ -11,12 +11,11 @@ import pandas as pd
 
 from drosurv.errors import as_number, require
 from drosurv.estimators.halves import halves
-from drosurv.estimators.observed_training import EVERYTHING
 from drosurv.estimators.over_slabs import SolvedOverSlabs
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import Training
+from drosurv.estimators.training import EVERYTHING, Training
 from drosurv.losses import CoxSplit
 from drosurv.target import BoolArray
 

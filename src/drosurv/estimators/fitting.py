@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
 from drosurv.estimators.device import cuda_started, resolve_device, train_on_device, worth_moving
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.steps import divided, stepped, take_steps
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss

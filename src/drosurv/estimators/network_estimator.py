@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from inspect import cleandoc
 from itertools import chain
 from typing import Any, ClassVar, Self
@@ -14,15 +13,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from drosurv.errors import Argument, ArgumentError, as_number, as_whole, require
-from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
-from drosurv.estimators.observed_training import partial_likelihood
 from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
@@ -195,8 +192,7 @@ class NetworkEstimator(CoefficientInference):
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:
             self.recalibration_ = self._factor(fitted.training)
-            baseline = partial(cox_baseline, partial_likelihood(fitted.training, self.ties))
-            fitted = stretched(fitted, self.recalibration_, baseline)
+            fitted = stretched(fitted, self.recalibration_, self.ties)
         super()._accept(fitted)
         if hasattr(self, "coef_"):
             self._keep(fitted.training)

@@ -9,8 +9,7 @@ from typing import Self
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_count
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
-from drosurv.estimators.baseline import Curves
+from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
 from drosurv.networks import network_scores
@@ -83,11 +83,9 @@ def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -
     return np.inf if found.status == "separated" else float(found.network[0]) / spread
 
 
-def stretched(
-    fitted: Fitted, factor: float, baseline: Callable[[Training, FloatArray, FloatArray], Curves]
-) -> Fitted:
+def stretched(fitted: Fitted, factor: float, ties: str) -> Fitted:
     """The trained model with its scores, and linear coefficients, times a factor, and a baseline that suits them."""
     network = fitted.network * factor if isinstance(fitted.network, np.ndarray) else fitted.network
     # A baseline that was trained beside the scores belongs to their old spread.
-    recipe = replace(fitted.recipe, baseline=baseline)
+    recipe = replace(fitted.recipe, baseline=partial(cox_baseline, fitted.training.likelihood(ties)))
     return replace(fitted, network=network, scores=fitted.scores * factor, recipe=recipe)

@@ -1,18 +1,20 @@
-"""A recipe says what is trained: the parts of the criterion, and the curves that follow from its optimum."""
+"""What is trained, the recipe, and how, the schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from drosurv.disparities import Penalty
-from drosurv.estimators.baseline import Curves, breslow
+from drosurv.estimators.baseline import Curves, cox_baseline
 from drosurv.estimators.training import Training
-from drosurv.losses import Loss
+from drosurv.losses import CoxPartial, Loss
 from drosurv.neighborhoods import Neighborhoods
 from drosurv.objectives import Mean, Objective
-from drosurv.solvers import Criterion
+from drosurv.solvers import Criterion, Stopping
 from drosurv.target import FloatArray, IntArray
 
 
@@ -23,7 +25,8 @@ class Recipe:
     The parts are those of :class:`drosurv.solvers.Criterion`, with the training set's masses unless others are given.
     `regret` measures losses against the null model's. `neighborhoods` may be a function that finds them from the
     regrets (n,) of the plain model, which is then trained first; `penalty` prepares one on the scores from a training
-    set. `baseline` takes (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`.
+    set. `baseline` takes (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`;
+    without one they are Cox's.
 
     Examples
     --------
@@ -43,7 +46,7 @@ class Recipe:
     neighborhoods: Neighborhoods | Callable[[FloatArray], Neighborhoods] | None = None
     penalty: Callable[[Training], Penalty] | None = None
     penalty_weight: FloatArray | None = None
-    baseline: Callable[[Training, FloatArray, FloatArray], Curves] = breslow
+    baseline: Callable[[Training, FloatArray, FloatArray], Curves] | None = None
 
     @property
     def finds_neighborhoods(self) -> bool:
@@ -53,6 +56,13 @@ class Recipe:
     def plain(self) -> Recipe:
         """The recipe of the plain model, from whose regrets neighbourhoods are found."""
         return replace(self, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
+
+    def curves(self, training: Training, scores: FloatArray, extra: FloatArray) -> Curves:
+        """The curves of the trained model."""
+        if self.baseline is not None:
+            return self.baseline(training, scores, extra)
+        loss = self.loss if isinstance(self.loss, CoxPartial) else training.likelihood()
+        return cox_baseline(loss, training, scores, extra)
 
     def criterion(self, training: Training) -> Criterion:
         """The criterion on a training set."""
@@ -68,3 +78,29 @@ class Recipe:
             penalty=None if self.penalty is None else self.penalty(training),
             penalty_weight=self.penalty_weight,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """How a batch of B models is trained; what is not explained here is as in :class:`drosurv.CoxPH`.
+
+    The `solver` finds the global optimum of linear scores ("convex"; "auto" where the loss is convex, else Adam), takes
+    steps of Adam ("adam"), grows trees ("trees"), or does nothing ("start"): everybody's score is zero, and the loss's
+    extra parameters stay where they are best for that. `name` is the estimator's, for messages; `lr` (B,) are learning
+    rates. `module` takes (number of features, seed) to a torch module with its first parameters; `linear` tells whether
+    that is one linear map, so that torch is not needed. `stopping` says who is watched instead of trained on.
+    """
+
+    solver: str
+    name: str
+    lr: FloatArray = field(default_factory=lambda: np.zeros(1))
+    module: Callable[[int, int], Any] | None = None
+    linear: bool = True
+    max_iter: int = 500
+    tol: float | None = None
+    l2: float = 0.0
+    batch_size: int | None = None
+    device: str = "cpu"
+    verbose: bool = False
+    stopping: Stopping | None = None
+    tree_params: Mapping[str, Any] | None = None

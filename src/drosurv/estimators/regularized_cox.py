@@ -11,10 +11,9 @@ import numpy as np
 from drosurv.disparities import PENALTIES, Penalty
 from drosurv.errors import Argument
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.observed_training import EVERYTHING, cox_recipe
 from drosurv.estimators.parameters import check_choice, check_number
 from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
+from drosurv.estimators.training import EVERYTHING, Training
 from drosurv.standardise import standardise
 
 
@@ -76,9 +75,8 @@ class RegularizedCox(NetworkEstimator):
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         # Mass on the events alone: these baselines average over events, not over patients.
         mass = training.mass * training.target.event
-        return cox_recipe(
-            training,
-            self.ties,
+        return Recipe(
+            training.likelihood(self.ties),
             mass=mass / mass.sum(),
             penalty=self._prepared,
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),

@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitted import Solved
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Schedule
 from drosurv.estimators.training import Training
 from drosurv.networks import Linear, ModuleBatch, network_scores, seeded
 from drosurv.presentation.progress import bar

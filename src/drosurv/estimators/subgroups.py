@@ -13,8 +13,7 @@ from drosurv.estimators.device import resolve_device
 from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_count
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.schedule import Schedule
+from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
 from drosurv.objectives import Objective

@@ -7,11 +7,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight
 
+from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import parse_groups
+from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp
-from drosurv.observation import Observation, ends_of_patients
+from drosurv.observation import Observation, ends_of_patients, parse_observation
 from drosurv.target import FloatArray, IntArray, Target
+
+# All arguments of fit about the rows.
+EVERYTHING = ("entry", "strata", "clusters", "offset", "id")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +43,63 @@ class Training:
     n_groups: int = 0
     seed: int = 0
     observation: Observation = field(default_factory=Observation)
+
+    @classmethod
+    def of(cls, X: Any, target: Target, sample_weight: ArrayLike | None, **known: Any) -> Training:
+        """The rows that fit was given, checked, but for those of weight zero; `known` are names and seed."""
+        n = len(X)
+        if len(target) != n:
+            raise ArgumentError(
+                f"{Argument('X')} and y must have the same number of rows, got {n} and {len(target)}."
+            )
+        weight, kept = None, np.arange(n)
+        if sample_weight is not None:
+            given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            kept = np.flatnonzero(given > 0)
+            if len(kept) < n:
+                X, target = X[kept], target.take(kept)
+            weight = given[kept]
+            if not target.event.any():
+                raise ArgumentError(
+                    f"{Argument('sample_weight')} leaves no patient with an event; every event has weight 0."
+                )
+            if (weight == 1.0).all():
+                weight = None
+        if np.ptp(target.time) == 0:
+            raise ArgumentError(
+                f"{Argument('y')} has a single time, {target.time[0]}, for every patient: there is no order to learn "
+                "from."
+            )
+        mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+        return cls(X, target, mass, weight, kept, n, **known)
+
+    def observed(self, target: Target, given: dict[str, Any], *, name: str, robust: bool) -> Training:
+        """The data with the given arguments of fit about the rows; the target is of all rows the caller gave.
+
+        `name` is the estimator's, for messages; `robust` tells whether patients are weighted by their losses, so that
+        each may have only one.
+        """
+        observation, mass = parse_observation(target, **given).take(self.kept), self.mass
+        patient = observation.patient
+        if patient is not None:
+            events = np.bincount(patient, self.target.event)
+            if events.max() <= 1:
+                # Patients are counted, not rows: all of a patient's mass is on the row of the event, or the last. Only
+                # events have a partial likelihood, so this is the same as summing a patient's losses.
+                last = ends_of_patients(patient, self.target)[1]
+                mass = np.zeros(len(self.target))
+                mass[last] = 1.0 if self.weight is None else self.weight[last]
+                mass /= mass.sum()
+            elif robust:
+                raise ArgumentError(
+                    f"{name} weighs patients by their loss, and one {Argument('id')} has {int(events.max())} events: "
+                    "give one event per id, or train the plain model."
+                )
+        return replace(self, target=observation.observe(self.target), mass=mass, observation=observation)
+
+    def likelihood(self, ties: str = "breslow") -> CoxPartial:
+        """Cox's loss of these patients, with whatever is known of the rows."""
+        return CoxPartial(self.target, ties, self.weight, self.observation.offset)
 
     @property
     def n_patients(self) -> int | float:

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import Baseline, checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
-from drosurv.estimators.survival_model import SurvivalModel
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.insight.coded_table import readable_table
 from drosurv.insight.curves import PredictionGrid, predicted_curves
