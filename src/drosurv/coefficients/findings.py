@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from drosurv.coefficients.table import CoxTable, cox_table
-from drosurv.presentation import p_text, written
+from drosurv.presentation import counted, p_text, written
 from drosurv.target import BoolArray, FloatArray
 
 # So many coefficients, or features of the worst case, are told in words.
@@ -28,6 +28,12 @@ class BesidePlain:
     deviation: FloatArray
     worst_mean: FloatArray | None
 
+    @classmethod
+    def of(cls, X: FloatArray, share: FloatArray, coef: FloatArray, worst: FloatArray | None) -> BesidePlain:
+        """Of plain Cox's coefficients; shares (n,) and worst-case weights (n,) of the patients sum to one."""
+        mean = share @ X
+        return cls(coef, mean, np.sqrt(share @ (X - mean) ** 2), None if worst is None else worst @ X)
+
 
 @dataclass(frozen=True, eq=False)
 class Findings:
@@ -37,7 +43,8 @@ class Findings:
     coefficients are kept by method ("information", "sandwich", "bootstrap"), as far as they were computed; `n_boot`
     refits are behind the last. Of plain Cox there are the log partial likelihoods without and with its features, how it
     treats tied event times (`ties`, empty where there are none), which coefficients (d,) the likelihood drives to
-    infinity (`endless`), and how many features data tell apart (`degrees`). Of a robust model there is plain Cox.
+    infinity (`endless`), and how many features data tell apart (`degrees`, None of coefficients that l2 shrinks). Of a
+    robust model there is plain Cox.
     """
 
     n_patients: float
@@ -66,20 +73,6 @@ class Findings:
         if self.n_patients == self.n_clusters:
             return f"{self.n_rows:,} rows of {who}"
         return f"{self.n_rows:,} rows in {self.n_clusters:,} clusters"
-
-
-def beside_plain(
-    findings: Findings,
-    X: FloatArray,
-    share: FloatArray,
-    plain_coef: FloatArray,
-    worst_case: FloatArray | None = None,
-) -> Findings:
-    """The findings of a robust model with plain Cox beside it; shares (n,) and worst-case weights (n,) sum to one."""
-    mean = share @ X
-    deviation = np.sqrt(share @ (X - mean) ** 2)
-    worst_mean = None if worst_case is None else worst_case @ X
-    return replace(findings, plain=BesidePlain(plain_coef, mean, deviation, worst_mean))
 
 
 def findings_table(
@@ -120,9 +113,8 @@ def findings_table(
             "`--set ties=efron` of `drosurv fit`."
         )
     if findings.log_likelihoods is not None:
-        degrees = len(coef) if findings.degrees is None else findings.degrees
-        notes.append(_likelihood_ratio(*findings.log_likelihoods, degrees))
-        if method == "sandwich":
+        notes.append(_likelihood_ratio(*findings.log_likelihoods, findings.degrees))
+        if method == "sandwich" and findings.degrees is not None:
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
@@ -152,11 +144,13 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
     }[method]
 
 
-def _likelihood_ratio(null: float, fitted: float, d: int) -> str:
-    ratio = 2 * (fitted - null)
+def _likelihood_ratio(null: float, fitted: float, d: int | None) -> str:
+    ratio, reached = 2 * (fitted - null), f"Log partial likelihood {fitted:.2f} (without features {null:.2f})"
+    if d is None:
+        return f"{reached}; no likelihood ratio test, as coefficients under l2 > 0 do not maximise it."
     return (
-        f"Log partial likelihood {fitted:.2f} (without features {null:.2f}); likelihood ratio test {ratio:.2f} on "
-        f"{d} {'degree' if d == 1 else 'degrees'} of freedom, {p_text(float(chi2.sf(ratio, d)))}."
+        f"{reached}; likelihood ratio test {ratio:.2f} on {counted(d, 'degree')} of freedom, "
+        f"{p_text(float(chi2.sf(ratio, d)))}."
     )
 
 

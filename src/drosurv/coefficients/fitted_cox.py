@@ -23,14 +23,13 @@ class FittedCox:
     S_e = S - k/m D, k = 0..m-1; Breslow's takes out nothing.
 
     The `likelihood` is the loss that was minimised, with the target, ties, case weights and offset; `l2` the ridge
-    weight of the mean loss; `log_risk` (n,) is X coef, where it is known already.
+    weight of the mean loss.
     """
 
     X: FloatArray
     likelihood: CoxPartial
     coef: FloatArray
     l2: float = 0.0
-    log_risk: FloatArray | None = None
 
     @property
     def target(self) -> Target:
@@ -40,7 +39,7 @@ class FittedCox:
     @cached_property
     def scores(self) -> FloatArray:
         """Log risks (n,), shifted so that the highest is zero; a shift changes no likelihood and no residual."""
-        scores = self.X @ self.coef if self.log_risk is None else self.log_risk
+        scores = self.X @ self.coef
         if self.likelihood.offset is not None:
             scores = scores + self.likelihood.offset
         shifted: FloatArray = scores - scores.max()
@@ -70,7 +69,7 @@ class FittedCox:
 
     @cached_property
     def _evaluated(self) -> tuple[CoxPartial, tuple[float, float]]:
-        loss, offset = self.likelihood.again(), self.likelihood.offset
+        loss, offset = self.likelihood, self.likelihood.offset
         weight = self.case_weight[loss.rows]
         of_features = self.scores if offset is None else self.scores - offset
         # The loss remembers its last scores, which must be the fitted ones.

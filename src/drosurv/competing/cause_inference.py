@@ -12,10 +12,9 @@ from sklearn.base import clone
 
 from drosurv.coefficients import CoxTable
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.coefficients.findings import Findings, beside_plain, findings_table
+from drosurv.coefficients.findings import BesidePlain, Findings, findings_table
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.coefficient_inference import first_findings
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.training import Training
 from drosurv.target import CompetingTarget, FloatArray, Surv
@@ -90,22 +89,19 @@ class CauseInference(SurvivalModel):
             with warnings.catch_warnings(action="ignore"):
                 # The robust fit has told what there is to tell of the rows.
                 plain.fit(training.X, y, training.weight, **rows)
-            found = []
+            weights, self._findings = self.worst_case_weights_[training.kept], []
             for k, coef in enumerate(plain.coef_, start=1):
-                own = first_findings(replace(training, target=target.of_cause(k)))
-                found.append(beside_plain(own, training.X, training.mass, coef, self.worst_case_weights_))
-            self._findings = found
+                own = replace(training, target=target.of_cause(k)).findings()
+                beside = BesidePlain.of(training.X, training.mass, coef, weights)
+                self._findings.append(replace(own, plain=beside))
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
         """Coefficients (R, causes * d) of refits to patients drawn anew."""
         training, target = self._training()
 
-        def refit(counts: FloatArray) -> FloatArray | None:
+        def refit(counts: FloatArray) -> FloatArray:
             drawn = target.take(np.flatnonzero(counts))
-            # A cause that did not happen has no coefficients.
-            if len(np.unique(drawn.cause[drawn.cause > 0])) < target.n_causes:
-                return None
             return self._coefficients(training.drawn(counts), drawn).ravel()
 
         return bootstrap_coefficients(refit, training.together, **how)

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.competing.cause_inference import CauseInference
 from drosurv.competing.cumulative_incidence import cumulative_incidence
 from drosurv.estimators import CoxPH
-from drosurv.estimators.baseline import Curves, checked_times, fitted_with, piecewise
+from drosurv.estimators.baseline import Curves, checked_times, piecewise
 from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.fitting import train
 from drosurv.estimators.parameters import check_count, check_number
@@ -128,10 +128,6 @@ class CauseSpecificCox(CauseInference):
         target = parse_competing_target(y)
         X = enter(self, X, y, fit=True)
         features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if len(target) != len(features):
-            raise ValueError(
-                f"X and y must have the same number of rows, got {len(features)} and {len(target)}."
-            )
         # A fit that fails leaves no model behind.
         kept = ("_kept_training", "_findings")
         for earlier in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *kept):
@@ -139,13 +135,16 @@ class CauseSpecificCox(CauseInference):
         self.n_causes_ = target.n_causes
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
+        any_cause, robust = target.of_any_cause(), self.alpha < 1.0
+        training = Training.of(features, any_cause, sample_weight)
         # At alpha 1 the model of each cause looks at its strata.
-        looked_at = [name for name in given if name != "strata" or self.alpha < 1.0]
-        training = self._observed(features, target, sample_weight, {name: given[name] for name in looked_at})
-        if self.alpha == 1.0:
+        told = {name: value for name, value in given.items() if robust or name != "strata"}
+        if told:
+            training = training.observed(any_cause, told, name="CauseSpecificCox", robust=robust)
+        if not robust:
             self._fit_each(X, target, sample_weight, given)
-        else:
-            seen = training.target
+        target, seen = target.take(training.kept), training.target
+        if robust:
             self._fit_together(training, replace(target, entry=seen.entry, stratum=seen.stratum))
         self._has_offset = training.observation.offset is not None
         self.unique_times_ = training.target.curve_times
@@ -153,20 +152,6 @@ class CauseSpecificCox(CauseInference):
         self.n_events_ = np.bincount(target.cause, training.weight)[1:]
         self.follow_up_ = training.follow_up
         return self
-
-    def _observed(
-        self, X: FloatArray, target: CompetingTarget, sample_weight: Any, given: dict[str, Any]
-    ) -> Training:
-        """The training rows with any cause as the event, and what fit was told about them."""
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        training = Training(X, target.of_any_cause(), mass, weight, np.arange(len(X)), len(X))
-        if not given:
-            return training
-        robust = self.alpha < 1.0
-        return training.observed(training.target, given, name="CauseSpecificCox", robust=robust)
 
     def _fit_each(
         self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]
@@ -180,6 +165,8 @@ class CauseSpecificCox(CauseInference):
 
     def _trained(self, training: Training, target: CompetingTarget) -> tuple[Fitted, CompetingRisks]:
         """The causes together, trained to the optimum, and their loss by row."""
+        if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
+            raise ValueError("a cause has no event among patients who count: it has no coefficients.")
         of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
         loss: ConvexLoss = of_rows
         patient = training.observation.patient
@@ -279,7 +266,8 @@ class CauseSpecificCox(CauseInference):
     @property
     def _fitted_with(self) -> tuple[str, ...]:
         """What predictions need besides features."""
-        return fitted_with(self._cause_curves[0], self._has_offset)
+        told = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
+        return tuple(name for name, given in told.items() if given)
 
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Cumulative hazards (causes, rows, K) of some patients after the other."""

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from drosurv.coefficients import CoxTable, cox_table
 from drosurv.coefficients.information import inverse
@@ -130,7 +129,6 @@ class AcceleratedFailureTime(RobustEstimator):
         >>> table.index[-2:].tolist()
         ['(Intercept)', 'Log(scale)']
         """
-        check_is_fitted(self)
         self._check_linear("summary")
         check_choice("method", method, ("auto", *_METHODS))
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):

@@ -14,7 +14,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.baseline import fitted_with
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
 from drosurv.estimators.predicted_curves import PredictedCurves
@@ -166,8 +165,7 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     def _forget_the_last_fit(self) -> None:
         """The last fit may have been of another network. A fit that fails leaves no model behind."""
-        kept = ("_kept_training", "_kept_loss", "_findings")
-        for earlier in ("coef_", "network_", "recalibration_", "_baseline", *kept):
+        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
             self.__dict__.pop(earlier, None)
 
     def _share_checks(self, other: Self) -> None:
@@ -222,7 +220,8 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
     @property
     def _fitted_with(self) -> tuple[str, ...]:
         """What predictions need besides features."""
-        return fitted_with(self._baseline, self._has_offset)
+        told = {"strata": self._baseline.strata, "offset": self._has_offset}
+        return tuple(name for name, given in told.items() if given)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Log risk (n,) of each patient; higher means sooner.

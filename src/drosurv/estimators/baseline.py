@@ -15,6 +15,9 @@ from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
+# Log of the largest cumulative hazard that is told from others.
+_LARGEST = 700.0
+
 
 class Curves(ABC):
     """What a model's survival curves are read from; a subclass is a dataclass, so that it can be saved.
@@ -36,7 +39,16 @@ class Curves(ABC):
 
         Between its own times the cumulative hazard is taken to grow evenly; a formula is better where there is one.
         """
-        return first_along(self.times, self.cumulative_hazard(scores), hazard)
+        curves = self.cumulative_hazard(scores)
+        # A curve that should just reach it must not miss it by rounding.
+        reached = curves >= hazard[:, None] * (1.0 - 1e-12)
+        first, rows = reached.argmax(axis=1), np.arange(len(curves))
+        before = np.maximum(first - 1, 0)
+        low, high = curves[rows, before], curves[rows, first]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.clip(np.nan_to_num((hazard - low) / (high - low), nan=1.0), 0.0, 1.0)
+        found = self.times[before] + share * (self.times[first] - self.times[before])
+        return np.where(reached.any(axis=1), found, np.inf)
 
     def of_patients(self, strata: Any, n: int) -> Curves:
         """The curves of n patients by the labels (n,) of their strata, None for a model without any."""
@@ -47,24 +59,6 @@ class Curves(ABC):
     def at_zero(self) -> FloatArray:
         """Cumulative hazards (1, K) of a patient of score zero, or (S, K) of one in each stratum."""
         return self.cumulative_hazard(np.zeros(1))
-
-
-def fitted_with(curves: Curves, offset: bool) -> tuple[str, ...]:
-    """What predictions of a model need besides features, by its curves and whether it was fitted with an offset."""
-    return (*(("strata",) if curves.strata else ()), *(("offset",) if offset else ()))
-
-
-def first_along(times: FloatArray, curves: FloatArray, hazard: FloatArray) -> FloatArray:
-    """Times (n,) at which curves (n, K), straight lines between the times (K,), come to a hazard (n,)."""
-    # A curve that should just reach it must not miss it by rounding.
-    reached = curves >= hazard[:, None] * (1.0 - 1e-12)
-    first, rows = reached.argmax(axis=1), np.arange(len(curves))
-    before = np.maximum(first - 1, 0)
-    low, high = curves[rows, before], curves[rows, first]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(np.nan_to_num((hazard - low) / (high - low), nan=1.0), 0.0, 1.0)
-    found = times[before] + share * (times[first] - times[before])
-    return np.where(reached.any(axis=1), found, np.inf)
 
 
 class HeldStepFunction(StepFunction):
@@ -143,14 +137,16 @@ class Baseline(Curves):
             place = np.searchsorted(self.times, checked_times(times), side="right") - 1
             log_base = np.where(place >= 0, log_base[..., np.maximum(place, 0)], -np.inf)
         log_base = log_base if self.stratum is None else log_base[self.stratum]
-        with np.errstate(over="ignore"):
-            hazard: FloatArray = np.exp(log_base + np.asarray(scores)[:, None])
-        return hazard
+        return np.exp(log_base + self._bounded(scores)[:, None])
+
+    def _bounded(self, scores: FloatArray) -> FloatArray:
+        """Scores whose hazards are numbers: nobody survives the largest, and their differences are numbers too."""
+        return np.minimum(scores, _LARGEST - np.fmax.reduce(self.log_cumulative, axis=None))
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does."""
         # A curve that should just reach it must not miss it by rounding.
-        wanted = np.log(hazard) - scores - 1e-12
+        wanted = np.log(hazard) - self._bounded(scores) - 1e-12
         times, found = np.append(self.times, np.inf), np.empty(len(scores))
         for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
             own = slice(None) if self.stratum is None else self.stratum == k

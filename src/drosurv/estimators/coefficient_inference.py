@@ -20,7 +20,7 @@ from drosurv.coefficients import (
     sandwich,
 )
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.coefficients.findings import Findings, beside_plain, findings_table
+from drosurv.coefficients.findings import BesidePlain, Findings, findings_table
 from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.coefficients.residuals import RESIDUALS
 from drosurv.errors import Argument, ArgumentError
@@ -30,7 +30,6 @@ from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
@@ -52,8 +51,6 @@ class CoefficientInference(SurvivalEstimator):
     recalibrate: bool
     _factor: Callable[[Training], float]
     _kept_training: Training | None = None
-    # The loss of a plain Cox model and its scores: the table comes sooner with them.
-    _kept_loss: tuple[CoxPartial, FloatArray] | None = None
     _findings: Findings | None = None
 
     def summary(
@@ -105,7 +102,6 @@ class CoefficientInference(SurvivalEstimator):
         >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
         True
         """
-        check_is_fitted(self)
         self._check_linear("summary")
         check_choice("method", method, METHODS)
         if method == "bootstrap":
@@ -177,7 +173,7 @@ class CoefficientInference(SurvivalEstimator):
                 log_likelihoods=likelihoods,
                 covariances=covariances,
                 endless=endless,
-                degrees=degrees_of_freedom(fit.observed_information),
+                degrees=None if self.l2 > 0 else degrees_of_freedom(fit.observed_information),
                 ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
             )
         return used
@@ -213,15 +209,15 @@ class CoefficientInference(SurvivalEstimator):
         """What is known of the coefficients so far; of a robust model's, plain Cox's and the features at once."""
         if self._findings is None:
             training = self._required("summary")
-            self._findings = first_findings(training)
+            self._findings = training.findings()
             if not self._maximises_likelihood:
                 X, counts = training.X, training.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
                 # Rivals weigh patients by rules of their own: only a worst case that is minimised has a threshold.
                 weights = getattr(self, "worst_case_weights_", None) if hasattr(self, "eta_") else None
                 worst_case = None if weights is None else weights[training.kept] / weights.sum()
-                plain = self._plain_coefficients(training)
-                self._findings = beside_plain(self._findings, X, share, plain, worst_case)
+                plain = BesidePlain.of(X, share, self._plain_coefficients(training), worst_case)
+                self._findings = replace(self._findings, plain=plain)
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
@@ -237,15 +233,13 @@ class CoefficientInference(SurvivalEstimator):
         return bootstrap_coefficients(refit, training.together, **how)
 
     def _fitted_cox(self, asked: str) -> FittedCox:
-        check_is_fitted(self)
         self._check_linear(asked)
         if not self._maximises_likelihood:
             raise ValueError(
                 f"{asked} is defined for plain Cox, not for {self._title()}; fit a CoxPH beside it."
             )
         training = self._required(asked)
-        loss, scores = self._kept_loss or (training.likelihood(self.ties), None)
-        return FittedCox(training.X, loss, self.coef_, self.l2, scores)
+        return FittedCox(training.X, training.likelihood(self.ties), self.coef_, self.l2)
 
     def _plain_coefficients(self, training: Training) -> FloatArray:
         """Of plain Cox on the same patients."""
@@ -256,6 +250,7 @@ class CoefficientInference(SurvivalEstimator):
         return found
 
     def _check_linear(self, asked: str) -> None:
+        check_is_fitted(self)
         if not hasattr(self, "coef_"):
             raise ArgumentError(
                 f"{asked} speaks of coefficients, which {Argument('network', self.network)} does not have."
@@ -280,21 +275,12 @@ class CoefficientInference(SurvivalEstimator):
 
     def _keep(self, training: Training) -> None:
         """Remember the training data of a linear model."""
-        self._kept_training, self._kept_loss, self._findings = training, None, None
+        self._kept_training, self._findings = training, None
 
     def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state to save: with what summary() needs, without the training data."""
         training = state.pop("_kept_training", None)
-        state.pop("_kept_loss", None)
         if training is not None and len(training.X) * training.X.shape[1] ** 2 <= _SAVED_WORK:
             self._tell("auto")
             state["_findings"] = self._findings
         return state
-
-
-def first_findings(training: Training) -> Findings:
-    """How many patients, events, rows and clusters there are."""
-    told = training.observation.clusters is not None
-    n_rows, n_clusters = (len(training.X), int(training.together.max()) + 1) if told else (0, 0)
-    counts = float(training.n_patients), float(training.n_events)
-    return Findings(*counts, {}, n_rows=n_rows, n_clusters=n_clusters)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import Argument, ArgumentError, require
-from drosurv.estimators.baseline import Curves, checked_times, first_along
+from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.discrete_time_hazard import along, interval_ends
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.halves import halves
@@ -100,44 +100,35 @@ class DeepHit(RobustEstimator):
         super()._describe(fitted)
         self._n_outputs = fitted.recipe.loss.n_outputs
 
-    def _survival(self, X: Any) -> FloatArray:
-        """Survival (n, K + 1) at zero and at the intervals' ends."""
-        features = self._new_features(X)
-        return _survival(network_scores(self.network_, features, self._n_outputs))
+    def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
+        logits = network_scores(self.network_, self._new_features(X), self._n_outputs)
+        return with_offset(logits, offset, fitted_with=self._has_offset)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
-        risk: FloatArray = 1.0 - self._survival(X)[:, 1:].mean(axis=1)
-        return with_offset(risk, offset, fitted_with=self._has_offset)
-
-    def _hazard(
-        self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
-    ) -> FloatArray:
-        if strata is not None or offset is not None:
-            # Which says that the model has none.
-            return super()._hazard(X, times, strata, offset)
-        hazard = -np.log(self._survival(X))
-        return hazard if times is None else along(self._baseline.times, hazard, checked_times(times))
-
-    def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
-        return first_along(self._baseline.times, self._hazard(X, None, **given), hazard)
+        risk: FloatArray = 1.0 - _survival(self._outputs(X, offset))[:, 1:].mean(axis=1)
+        return risk
 
 
 @dataclass(frozen=True, eq=False)
 class MassCurves(Curves):
-    """The average training patient's curve; every other patient's is the network's own.
+    """Curves of the masses that the network gives.
 
-    `times` (K + 1,) are zero and the ends of the intervals, `hazard` is the cumulative one of the average survival
-    there.
+    `times` (K + 1,) are zero and the ends of the intervals, `hazard` is the cumulative one of the average survival in
+    training there, which stands for a baseline.
     """
 
     times: FloatArray
     hazard: FloatArray
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """The average patient's cumulative hazard (n, T), whatever the scores."""
-        hazard = np.tile(self.hazard, (len(scores), 1))
+        """Cumulative hazards (n, T) of patients with the given logits (n, K)."""
+        hazard = -np.log(_survival(scores))
         return hazard if times is None else along(self.times, hazard, checked_times(times))
+
+    def at_zero(self) -> FloatArray:
+        """The average patient's cumulative hazard, (1, K + 1)."""
+        return self.hazard[None]
 
 
 def _survival(logits: FloatArray) -> FloatArray:

@@ -21,7 +21,6 @@ from drosurv.estimators.parameters import check_choice, check_count, check_numbe
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.recipe import Schedule
 from drosurv.estimators.training import Training
-from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
 from drosurv.networks import build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
@@ -196,10 +195,6 @@ class NetworkEstimator(CoefficientInference):
         super()._accept(fitted)
         if hasattr(self, "coef_"):
             self._keep(fitted.training)
-            loss = fitted.recipe.loss
-            # The windows of late entries and strata would take much memory: they are made again when asked for.
-            if self._maximises_likelihood and isinstance(loss, CoxPartial) and loss.target.is_plain:
-                self._kept_loss = loss.again(), fitted.scores
 
     def _factor(self, training: Training) -> float:
         """The factor that gives the scores the right spread for patients not trained on."""

@@ -64,8 +64,10 @@ class PredictedTimes:
         check_is_fitted(self)
         require(0 < as_number(q) < 1, "q", "lie between 0 and 1", q)
         # In hazards: survival of a patient at high risk is soon 0 to rounding.
-        spent = self._spent(X, given.pop("conditional_after", None), given)
-        return self._reached(X, spent - np.log1p(-q), given)
+        after = given.pop("conditional_after", None)
+        reached = self._reached(X, self._spent(X, after, given) - np.log1p(-q), given)
+        # What is left to spend may be lost beside a large hazard.
+        return reached if after is None else np.maximum(reached, after)
 
     def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
         """First times (n,) at which each patient has come to a cumulative hazard (n,); infinity for who never does."""
@@ -169,10 +171,7 @@ class PredictedCurves(PredictedTimes):
         return self._of_baseline(lambda hazard: np.exp(-hazard))
 
     def _of_baseline(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
-        labels, curves = (
-            self._baseline.strata,
-            step_functions(self.unique_times_, curve(self._baseline.at_zero())),
-        )
+        curves, labels = self._curves(curve(self._baseline.at_zero()), False), self._baseline.strata
         return dict(zip(labels, curves, strict=True)) if labels else curves[0]
 
     def predict_survival_function(
@@ -204,7 +203,7 @@ class PredictedCurves(PredictedTimes):
             Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x), and one up
             to s.
         """
-        hazard = self._hazard(X, times, strata, offset)
+        hazard = self.predict_cumulative_hazard_function(X, True, times, strata=strata, offset=offset)
         if conditional_after is not None:
             spent = self._spent(X, conditional_after, {"strata": strata, "offset": offset})
             hazard = np.maximum(hazard - spent[:, None], 0.0)
@@ -220,19 +219,18 @@ class PredictedCurves(PredictedTimes):
         offset: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
-        return self._curves(self._hazard(X, times, strata, offset), return_array or times is not None)
-
-    def _hazard(
-        self, X: Any, times: ArrayLike | None, strata: Any = None, offset: ArrayLike | None = None
-    ) -> FloatArray:
         curves, scores = self._curves_and_scores(X, strata, offset)
-        return curves.cumulative_hazard(scores, times)
+        return self._curves(curves.cumulative_hazard(scores, times), return_array or times is not None)
 
     def _curves_and_scores(
         self, X: Any, strata: Any = None, offset: ArrayLike | None = None
     ) -> tuple[Curves, FloatArray]:
-        scores = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        scores = self._outputs(X, offset)
         return self._baseline.of_patients(strata, len(scores)), scores
+
+    def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
+        """What the curves of patients are read by."""
+        return self.predict(X, offset=offset)
 
     def _reached(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
         curves, scores = self._curves_and_scores(X, **given)

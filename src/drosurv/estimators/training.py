@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
+from drosurv.coefficients.findings import Findings
 from drosurv.errors import Argument, ArgumentError
 from drosurv.groups import parse_groups
 from drosurv.losses import CoxPartial
@@ -133,6 +134,14 @@ class Training:
         """How long the patients were observed; models trained together share it."""
         seen = self.observation.patients(self.target)
         return FollowUp.of(seen, self._patient_weight, entry=seen.entry)
+
+    def findings(self) -> Findings:
+        """What is known of any model's coefficients: how many patients, events, rows and clusters there are."""
+        told = self.observation.clusters is not None
+        n_rows, n_clusters = (len(self.X), int(self.together.max()) + 1) if told else (0, 0)
+        return Findings(
+            float(self.n_patients), float(self.n_events), {}, n_rows=n_rows, n_clusters=n_clusters
+        )
 
     def with_groups(self, sensitive_features: Any) -> Training:
         """The data with the groups of the caller's rows; several columns define them by their combinations."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -133,12 +132,6 @@ class CoxPartial(ConvexLoss):
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.ties, weight, offset)
-
-    def again(self) -> Self:
-        """The same loss, not called yet: it shares what depends on the target alone."""
-        other = copy(self)
-        other.risk_sets, other.efron = self.risk_sets.again(), copy(self.efron)
-        return other
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:

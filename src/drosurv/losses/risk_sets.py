@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -54,13 +53,6 @@ class RiskSums(ABC):
     # What the derivatives need of the last scores, one row for each of the batch.
     _saved: tuple[FloatArray, ...] | None = None
     _means: FloatArray | None = None
-
-    def again(self) -> Self:
-        """The same risk sets, without what they remember of scores."""
-        other = copy(self)
-        other._scores = other._log_sums = np.empty((0, 0))
-        other._saved = other._means = None
-        return other
 
     @property
     def _last(self) -> tuple[FloatArray, ...]:
