@@ -14,8 +14,9 @@ from bench.clock import best
 from bench.data import correlated
 from bench.rows import Row, missing, seconds, within
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.estimators.device import device_network, worth_moving, worth_solving_there
+from drosurv.estimators.device import worth_moving, worth_solving_there
 from drosurv.estimators.grid import fit_grid
+from drosurv.estimators.steps import network_of
 from drosurv.solvers import TorchCriterion, adam
 from drosurv.solvers.replay import beside_the_default_stream
 
@@ -133,7 +134,7 @@ def training_rows():
 def large_step(model, training):
     """Seconds of a step: a long run of the solver less a short one."""
     recipe, schedule = model._recipe(training, [model]), model._schedule([model])
-    network = device_network([training], schedule, "cuda")
+    network = network_of([training], schedule, "cuda")
     criterion = TorchCriterion([recipe.criterion(training)], 1, "cuda")
     times = []
     with beside_the_default_stream("cuda"):

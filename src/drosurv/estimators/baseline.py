@@ -141,7 +141,7 @@ class Baseline(Curves):
 
     def _bounded(self, scores: FloatArray) -> FloatArray:
         """Scores whose hazards are numbers: nobody survives the largest, and their differences are numbers too."""
-        return np.minimum(scores, _LARGEST - np.fmax.reduce(self.log_cumulative, axis=None))
+        return np.minimum(scores, _LARGEST - float(np.nanmax(self.log_cumulative)))
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does."""

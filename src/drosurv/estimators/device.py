@@ -1,24 +1,12 @@
-"""Training on an accelerator: many training sets and settings as one batch of models."""
+"""Where to train: on the processor, or on an accelerator."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators.fitted import Solved
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.steps import stepped, take_steps
-from drosurv.estimators.training import Training
-from drosurv.networks import DeviceLinear, ModuleBatch, coefficients
-from drosurv.solvers import TorchCriterion
-from drosurv.solvers.arrays import in_numpy
-from drosurv.target import FloatArray
 
 
 def check_device(device: Any) -> None:
@@ -109,51 +97,3 @@ def resolve_device(device: str, worthwhile: bool) -> str:
             f"{Argument('device', device)} was asked for, but torch sees no CUDA device; use 'cpu'."
         )
     return device
-
-
-def train_on_device(
-    recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule, device: str
-) -> list[tuple[list[Solved], FloatArray]]:
-    """Train B models on each of R training sets of one size, all at once: the models of each and their objectives."""
-    sizes = {training.X.shape for training in trainings}
-    if len(sizes) > 1:
-        raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
-    if schedule.stopping is not None and len(trainings) > 1:
-        # Each draws its own watched patients, and stops when it is time for it.
-        pairs = zip(recipes, trainings, strict=True)
-        return [train_on_device([one], [training], schedule, device)[0] for one, training in pairs]
-    settings = len(schedule.lr)
-    criteria = [one.criterion(training) for one, training in zip(recipes, trainings, strict=True)]
-    criterion, network = (
-        TorchCriterion(criteria, settings, device),
-        device_network(trainings, schedule, device),
-    )
-    extra = criterion.first_extra(network.parameters[0].dtype)
-    tiled = replace(schedule, lr=np.tile(schedule.lr, len(recipes)))
-    history, best_pass = take_steps(network, criterion, extra, tiled, trainings[0], device)
-    values = criterion.values(network.evaluated(), extra)
-    if schedule.l2 > 0:
-        values = values + schedule.l2 / 2 * sum((p * p).sum(-1) for p in network.parameters)
-    final, trained = in_numpy(values), network.trained()
-    found = None if extra is None else in_numpy(extra)
-    out = []
-    for r, training in enumerate(trainings):
-        part = slice(r * settings, (r + 1) * settings)
-        own = None if found is None else found[part]
-        models = stepped(trained[part], training, 1, schedule, own, history[part], best_pass)
-        out.append((models, final[part]))
-    return out
-
-
-def device_network(
-    trainings: Sequence[Training], schedule: Schedule, device: str
-) -> DeviceLinear | ModuleBatch:
-    """The models of all training sets; those of one set have the same features."""
-    assert schedule.module is not None, "Adam trains a network"
-    (_, d), settings, seed = trainings[0].X.shape, len(schedule.lr), trainings[0].seed
-    models, X = len(trainings) * settings, [training.X for training in trainings]
-    if schedule.linear:
-        return DeviceLinear(X, np.tile(coefficients(schedule.module(d, seed)), (models, 1)), device)
-    modules = [schedule.module(d, seed) for _ in range(models)]
-    features = X[0] if len(X) == 1 else np.repeat(np.stack(X), settings, axis=0)
-    return ModuleBatch(modules, features, device)

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
-from drosurv.estimators.device import cuda_started, resolve_device, train_on_device, worth_moving
+from drosurv.estimators.device import cuda_started, resolve_device, worth_moving
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.steps import divided, stepped, take_steps
+from drosurv.estimators.steps import by_adam, divided
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
-from drosurv.networks import Linear, ModuleBatch, coefficients, recordable, squared_norm
+from drosurv.networks import recordable, squared_norm
 from drosurv.objectives import Evaluation
 from drosurv.presentation.progress import bar
 from drosurv.solvers import Criterion, Growth, LinearProblem, best_round, boost, held_out, minimise
@@ -32,20 +32,17 @@ def train(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Sc
         for recipe, training in zip(recipes, trainings, strict=True)
     ]
     device = _device(recipes, trainings, schedule)
-    try:
-        there = [recipe for recipe, _ in pairs]
-        results = None if device == "cpu" else train_on_device(there, trainings, schedule, device)
-    except OnProcessorOnly:
-        # The rule of "auto" does not know every loss; what cannot be moved stays.
-        if schedule.device != "auto":
-            raise
-        results = None
-    if results is None:
-        return [_train_here(recipe, training, schedule) for recipe, training in pairs]
-    out = []
-    for (recipe, training), (found, values) in zip(pairs, results, strict=True):
-        out.append(_evaluated(found, recipe, training, recipe.criterion(training), schedule, values))
-    return out
+    if device != "cpu":
+        criteria = [recipe.criterion(training) for recipe, training in pairs]
+        try:
+            results = by_adam(criteria, trainings, schedule, device)
+            found = zip(results, pairs, criteria, strict=True)
+            return [_evaluated(*own, *pair, one, schedule) for own, pair, one in found]
+        except OnProcessorOnly:
+            # The rule of "auto" does not know every loss; what cannot be moved stays.
+            if schedule.device != "auto":
+                raise
+    return [_train_here(recipe, training, schedule) for recipe, training in pairs]
 
 
 def _device(recipes: Sequence[Recipe], trainings: Sequence[Training], schedule: Schedule) -> str:
@@ -80,7 +77,7 @@ def _train_here(recipe: Recipe, training: Training, schedule: Schedule) -> list[
     criterion = recipe.criterion(training)
     how = {"convex": _to_the_optimum, "adam": _by_adam, "trees": _by_trees, "start": _at_the_start}
     found = how[_solver(criterion, schedule)](training, criterion, schedule)
-    return _evaluated(found, recipe, training, criterion, schedule)
+    return _evaluated(found, None, recipe, training, criterion, schedule)
 
 
 def _solver(criterion: Criterion, schedule: Schedule) -> str:
@@ -117,18 +114,7 @@ def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule
 
 
 def _by_adam(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
-    assert schedule.module is not None, "Adam trains a network"
-    d, loss = training.X.shape[1], criterion.loss
-    modules = [schedule.module(d, training.seed) for _ in schedule.lr]
-    network: Linear | ModuleBatch
-    if schedule.linear and loss.n_outputs == 1:
-        network = Linear(training.X, np.stack([coefficients(module) for module in modules]))
-    else:
-        network = ModuleBatch(modules, training.X, n_outputs=loss.n_outputs)
-    extra = np.tile(loss.start, (len(modules), 1)) if loss.n_extra else None
-    ended = take_steps(network, criterion, extra, schedule, training)
-    trained = list(network.parameters[0].copy()) if isinstance(network, Linear) else network.trained()
-    return stepped(trained, training, loss.n_outputs, schedule, extra, *ended)
+    return by_adam([criterion], [training], schedule)[0][0]
 
 
 def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> list[Solved]:
@@ -150,13 +136,13 @@ def _by_trees(training: Training, criterion: Criterion, schedule: Schedule) -> l
 
 def _evaluated(
     found: list[Solved],
+    values: FloatArray | None,
     recipe: Recipe,
     training: Training,
     criterion: Criterion,
     schedule: Schedule,
-    values: FloatArray | None = None,
 ) -> list[Fitted]:
-    """The models with their final objective; its values (B,) are computed unless they are given."""
+    """The models with their final objective; its values (B,) are computed unless they are known."""
     scores, extra = np.stack([m.scores for m in found]), np.stack([m.extra for m in found])
     entries = criterion.entries(scores, extra)
     at = criterion.objective(entries, criterion.mass)
