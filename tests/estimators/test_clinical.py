@@ -301,6 +301,17 @@ def test_survival_after_a_time_is_the_ratio_of_the_curves():
     np.testing.assert_allclose(own[:, 0], [plain[0, 1], later[1, 1]], rtol=1e-10)
 
 
+def test_curves_after_a_time_are_numbers_however_high_the_scores():
+    model = CoxPH().fit(X, Y)
+    far = X.iloc[[0]] * 0 + model.coef_ / (model.coef_ @ model.coef_) * 2000
+    assert model.predict(far)[0] == pytest.approx(2000)
+    times = model.unique_times_
+    found = model.predict_survival_function(far, times=[*times[:6], 6.5], conditional_after=times[5])[0]
+    np.testing.assert_array_equal(found[:6], 1.0)
+    assert found[6] == float(times[6] > 6.5)
+    assert times[5] <= model.predict_median(far, conditional_after=times[5])[0] <= times[6]
+
+
 def test_medians_quantiles_and_means_are_read_off_the_curves():
     model = CoxPH().fit(X, Y)
     curves = model.predict_survival_function(X)

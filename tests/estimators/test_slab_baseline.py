@@ -5,8 +5,7 @@ import pytest
 
 from drosurv.estimators import slab_baseline
 from drosurv.metrics import FollowUp
-from drosurv.solvers.device_slabs import device_slabs
-from drosurv.solvers.slab import Scheme, Slab
+from drosurv.solvers.slab import Scheme, Slab, device_slabs
 from drosurv.solvers.slab_problem import Here
 from drosurv.target import Target
 

@@ -388,6 +388,13 @@ def test_a_feature_that_strata_were_made_of_takes_nothing_from_the_others(method
     np.testing.assert_allclose(tests.residuals[:, :2], alone.residuals, rtol=1e-6)
 
 
+def test_under_a_ridge_there_is_no_likelihood_ratio_test():
+    table = str(CoxPH(l2=0.1).fit(DATA[FEATURES], Surv.from_dataframe("event", "time", DATA)).summary())
+    assert "Log partial likelihood" in table
+    assert "no likelihood ratio test" in table
+    assert "degrees of freedom" not in table
+
+
 @pytest.mark.peer
 def test_features_that_depend_on_each_other_count_once_as_in_r(run_r):
     rng = np.random.default_rng(1)

@@ -84,7 +84,7 @@ class TestEveryEstimator:
         assert loaded.get_params() == model.get_params()
         assert loaded.score(X, Y) == model.score(X, Y)
         assert loaded.feature_names_in_.tolist() == list(X.columns)
-        apart = {"network_", "follow_up_", "_baseline", "_kept_training", "_kept_loss", "_findings"}
+        apart = {"network_", "follow_up_", "_baseline", "_kept_training", "_findings"}
         for name in set(vars(model)) - apart - {*model._per_patient}:
             np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
         np.testing.assert_array_equal(loaded.unique_times_, model.unique_times_)
@@ -93,7 +93,6 @@ class TestEveryEstimator:
         if hasattr(model, "coef_") and hasattr(model, "summary"):
             assert str(loaded.summary()) == str(model.summary())
             assert loaded._kept_training is None
-            assert loaded._kept_loss is None
 
     def test_leaves_no_training_patient_in_the_file(self, cls, network, path):
         model = fitted(small(cls, network=network, solver="adam", random_state=3))

@@ -8,8 +8,7 @@ from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import STRETCH, running_sums_at
-from drosurv.solvers.device_slabs import device_slabs
-from drosurv.solvers.slab import Scheme
+from drosurv.solvers.slab import Scheme, device_slabs
 from drosurv.solvers.slab_problem import SlabProblem
 
 D = 4

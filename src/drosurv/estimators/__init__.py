@@ -6,11 +6,10 @@ from drosurv.estimators.deep_hit import DeepHit
 from drosurv.estimators.discrete_time_hazard import DiscreteTimeHazard
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
-from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.null_model import NullModel
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
-from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
+from drosurv.estimators.subgroups import GroupDROCox, SubgroupRobustCox
 
 # Where 0.1 had them; their home is drosurv.persistence.
 from drosurv.persistence import load as load

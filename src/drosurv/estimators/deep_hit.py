@@ -101,7 +101,8 @@ class DeepHit(RobustEstimator):
         self._n_outputs = fitted.recipe.loss.n_outputs
 
     def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
-        logits = network_scores(self.network_, self._new_features(X), self._n_outputs)
+        features = self._new_features(X)
+        logits = network_scores(self.network_, features, self._n_outputs)
         return with_offset(logits, offset, fitted_with=self._has_offset)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:

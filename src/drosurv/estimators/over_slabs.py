@@ -20,8 +20,7 @@ from drosurv.estimators.training import Training
 from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import in_numpy, is_tensor
-from drosurv.solvers.device_slabs import device_slabs
-from drosurv.solvers.slab import Scheme
+from drosurv.solvers.slab import Scheme, device_slabs
 from drosurv.solvers.slab_problem import Here, SlabProblem, Workers
 from drosurv.tables.encoder import enter
 from drosurv.target import BoolArray, FloatArray

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from drosurv.losses import ConvexLoss
 from drosurv.networks.trees import Trees, bin_edges, binned, lightgbm
-from drosurv.solvers.criterion import Criterion
-from drosurv.solvers.held_out import AroundTrained
+from drosurv.solvers.criterion import AroundTrained, Criterion
 from drosurv.target import FloatArray, IntArray
 
 # What practitioners set for survival data: shallow trees, and leaves that hold the curvature of about one event.
@@ -119,13 +118,11 @@ class Growth:
         return Trees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
 
 
-def boost(growth: Growth, rounds: int, on_round: Callable[[int], None] | None = None) -> Growth:
-    """So many rounds of trees, or fewer where no more cut is worth making; ``on_round`` is told after each."""
+def boost(growth: Growth, rounds: int, on_round: Callable[[int], bool | None] | None = None) -> Growth:
+    """So many rounds of trees, or fewer where no more cut is worth making, or ``on_round`` says True after one."""
     for done in range(1, rounds + 1):
-        if not growth.grow():
+        if not growth.grow() or (on_round is not None and on_round(done)):
             break
-        if on_round is not None:
-            on_round(done)
     return growth
 
 
@@ -142,16 +139,17 @@ def best_round(
     `X` (m, d) and `criterion` are of those who are watched; it stops after `patience` rounds without a better one.
     """
     best, lowest, watched = 0, np.inf, growth.watch(X)
-    for done in range(1, rounds + 1):
-        if not growth.grow():
-            break
+
+    def look(done: int) -> bool:
+        nonlocal best, lowest
         value = float(criterion(watched()[None], growth.extra[None])[0][0])
         if value < lowest:
             best, lowest = done, value
         if on_round is not None:
             on_round(done)
-        if done - best >= patience:
-            break
+        return done - best >= patience
+
+    boost(growth, rounds, look)
     return best
 
 
