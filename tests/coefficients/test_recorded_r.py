@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import coefficients
-from drosurv.coefficients import FittedCox
+from drosurv.coefficients import FittedCox, proportional_hazards_test, residuals
 from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
@@ -76,12 +75,12 @@ def fitted(ties, coef):
 def test_inference_is_that_of_r(ties):
     r = RECORDED[ties]
     fit = fitted(ties, r["coef"])
-    naive = coefficients.inverse_information(fit)
+    naive = fit.covariance
     np.testing.assert_allclose(np.sqrt(np.diag(naive)), r["naive"], rtol=1e-8)
-    robust = coefficients.sandwich(fit, DATA["cluster"].to_numpy() - 1)
+    robust = residuals.sandwich(fit, DATA["cluster"].to_numpy() - 1)
     np.testing.assert_allclose(np.sqrt(np.diag(robust)), r["robust"], rtol=1e-8)
-    np.testing.assert_allclose(coefficients.martingale(fit), r["martingale"], rtol=1e-7, atol=1e-9)
-    test = coefficients.proportional_hazards_test(fit)
+    np.testing.assert_allclose(residuals.martingale(fit), r["martingale"], rtol=1e-7, atol=1e-9)
+    test = proportional_hazards_test(fit)
     np.testing.assert_allclose(test.chi_square, r["zph"], rtol=1e-7)
     np.testing.assert_allclose(test.p, r["zph p"], rtol=1e-7)
 
@@ -89,27 +88,25 @@ def test_inference_is_that_of_r(ties):
 @pytest.mark.parametrize("ties", RECORDED)
 def test_weighted_score_residuals_sum_to_zero_at_the_optimum(ties):
     fit = fitted(ties, RECORDED[ties]["coef"])
-    np.testing.assert_allclose(DATA["weight"] @ coefficients.score(fit), [0.0, 0.0], atol=1e-8)
+    np.testing.assert_allclose(DATA["weight"] @ residuals.score(fit), [0.0, 0.0], atol=1e-8)
 
 
 def test_features_that_depend_on_each_other_have_no_variance_of_their_own():
     fit = fitted("efron", [0.5, 0.2])
     X = np.column_stack([fit.X, fit.X[:, 0] * 2, np.ones(len(fit.X))])
     more = FittedCox(X, fit.likelihood, np.array([0.5, 0.2, 0.0, 0.0]))
-    variance = np.diag(coefficients.inverse_information(more))
+    variance = np.diag(more.covariance)
     assert np.isnan(variance).tolist() == [True, False, True, True]
-    assert variance[1] == pytest.approx(coefficients.inverse_information(fit)[1, 1], rel=1e-8)
+    assert variance[1] == pytest.approx(fit.covariance[1, 1], rel=1e-8)
 
 
 def test_an_unknown_transform_of_time_is_named():
     with pytest.raises(ValueError, match=r"transform must be 'km'.*'sqrt'"):
-        coefficients.proportional_hazards_test(fitted("efron", [0.5, 0.2]), "sqrt")
+        proportional_hazards_test(fitted("efron", [0.5, 0.2]), "sqrt")
 
 
 def test_the_test_names_features_that_change_with_time():
-    found = coefficients.proportional_hazards_test(
-        fitted("efron", RECORDED["efron"]["coef"]), names=["a", "b"]
-    )
+    found = proportional_hazards_test(fitted("efron", RECORDED["efron"]["coef"]), names=["a", "b"])
     assert found.to_frame().index.tolist() == ["a", "b", "all together"]
     assert found.to_frame()["df"].tolist() == [1, 1, 2]
     assert found.sentence().startswith("No sign that hazards are not proportional (p = 0.759")
@@ -124,13 +121,13 @@ def test_the_test_names_features_that_change_with_time():
     # Of the first feature more is worse early on and better later.
     time = np.where(X[:, 0] > 0, rng.uniform(0, 1, 400) ** 3, rng.uniform(0.2, 0.6, 400))
     changing = FittedCox(X, CoxPartial(Target(np.ones(400, dtype=bool), time)), np.array([0.3, 0.0]))
-    test = coefficients.proportional_hazards_test(changing, names=["a", "b"])
+    test = proportional_hazards_test(changing, names=["a", "b"])
     assert "effects that change with time are those of a (p below 0.001) (test" in str(test)
     # Each of several has a p-value of its own, Holm's: twice the smaller, and the larger.
     both = replace(test, p=np.array([0.01, 0.04, 0.01])).sentence()
     assert "those of a (p = 0.020), b (p = 0.040) (test" in both
     constant = FittedCox(np.ones((400, 1)), changing.likelihood, np.zeros(1))
-    nothing = coefficients.proportional_hazards_test(constant)
+    nothing = proportional_hazards_test(constant)
     assert nothing.sentence().startswith(
         "Proportional hazards cannot be tested: all events happen at one time, or"
     )
@@ -143,10 +140,10 @@ def test_the_plot_shows_the_residuals_of_one_feature():
     import matplotlib.pyplot as plt
 
     fit = fitted("efron", RECORDED["efron"]["coef"])
-    found = coefficients.proportional_hazards_test(fit, names=["a", "b"])
+    found = proportional_hazards_test(fit, names=["a", "b"])
     ax = found.plot("b")
     np.testing.assert_allclose(
-        np.sort(ax.lines[0].get_ydata()), np.sort(coefficients.scaled_schoenfeld(fit)[:, 1])
+        np.sort(ax.lines[0].get_ydata()), np.sort(residuals.scaled_schoenfeld(fit)[:, 1])
     )
     plt.close(ax.figure)
     with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):

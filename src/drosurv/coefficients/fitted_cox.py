@@ -11,7 +11,10 @@ from drosurv.losses import CoxPartial
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.silent_features import silent_features
 from drosurv.losses.slots import Slots
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# Below this share of its own information, a feature's information given the others is rounding.
+_DEPENDENT = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +140,41 @@ class FittedCox:
         silent = silent_features(self.X, self.loss.compared)
         information[silent, :] = information[:, silent] = 0.0
         return information
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Inverse (d, d) of the observed information, the model's covariance of its coefficients.
+
+        With a ridge, the information includes it. Features that depend on each other linearly, and constant ones, have
+        no coefficient of their own: their rows and columns are NaN.
+        """
+        ridge = self.l2 * self.case_weight.sum() * np.eye(self.X.shape[1])
+        return inverse(self.observed_information + ridge)
+
+    @property
+    def degrees(self) -> int:
+        """Number of features that data tell apart: the rank of their information."""
+        return int((_directions(self.observed_information)[2] > _DEPENDENT).sum())
+
+
+def inverse(information: FloatArray) -> FloatArray:
+    """Inverse of a symmetric matrix, NaN in the rows and columns of its null space."""
+    known, size, values, vectors = _directions(information)
+    flat = values <= _DEPENDENT
+    turned = vectors[:, ~flat]
+    part = (turned / values[~flat]) @ turned.T / np.outer(size, size)
+    # Features of a direction without information cannot be told apart: their errors are not known.
+    lost = (vectors[:, flat] ** 2).sum(axis=1) > 1e-12
+    part[lost, :] = part[:, lost] = np.nan
+    out = np.full_like(information, np.nan)
+    out[np.ix_(known, known)] = part
+    return out
+
+
+def _directions(information: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
+    """Features (d,) that have any information, its roots (m,), and what their scaled information is turned by."""
+    size = np.sqrt(np.diag(information).clip(min=0.0))
+    known = size > 0
+    scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
+    values, vectors = np.linalg.eigh(scaled)
+    return known, size[known], values, vectors

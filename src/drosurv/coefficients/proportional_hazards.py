@@ -11,7 +11,6 @@ import pandas as pd
 from scipy.stats import chi2, rankdata
 
 from drosurv.coefficients.fitted_cox import FittedCox
-from drosurv.coefficients.information import degrees_of_freedom
 from drosurv.coefficients.residuals import scaled_schoenfeld, schoenfeld
 from drosurv.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -155,7 +154,7 @@ def proportional_hazards_test(
     slope = schoenfeld(fit).T @ (fit.case_weight[rows] * g)
     sets = [np.array([j]) for j in range(d)] + [np.arange(d)]
     statistic = np.array([_score_statistic(information, slope, features) for features in sets])
-    degrees = np.array([1] * d + [degrees_of_freedom(fit.observed_information)])
+    degrees = np.array([1] * d + [fit.degrees])
     return ProportionalHazardsTest(
         tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
         statistic,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from drosurv.coefficients.fitted_cox import FittedCox
-from drosurv.coefficients.information import inverse_information
 from drosurv.target import FloatArray, IntArray
 
 
@@ -95,9 +94,8 @@ def scaled_schoenfeld(fit: FittedCox) -> FloatArray:
 
 def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
     """Values (m, d) times the coefficients' covariance; NaN for the features that have none, and for these alone."""
-    covariance = inverse_information(fit)
-    product: FloatArray = values @ np.where(np.isnan(covariance), 0.0, covariance)
-    product[:, np.isnan(np.diag(covariance))] = np.nan
+    product: FloatArray = values @ np.nan_to_num(fit.covariance)
+    product[:, np.isnan(np.diag(fit.covariance))] = np.nan
     return product
 
 

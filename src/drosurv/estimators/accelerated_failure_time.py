@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.coefficients import CoxTable, cox_table
-from drosurv.coefficients.information import inverse
+from drosurv.coefficients.fitted_cox import inverse
 from drosurv.coefficients.residuals import squares
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Curves, checked_times

@@ -14,11 +14,11 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.device import checked_tensor, on_processor, tensor_scores
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
 from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.tensors import checked_tensor, on_processor, tensor_scores
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
 from drosurv.networks import network_scores, network_state

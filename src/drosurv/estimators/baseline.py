@@ -165,11 +165,10 @@ class Baseline(Curves):
         given = np.asarray(strata, dtype=object)
         require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
         place = {label: k for k, label in enumerate(self.strata)}
-        unknown = [label for label in dict.fromkeys(given.tolist()) if label not in place]
-        if unknown:
-            known = list(self.strata)
-            raise ArgumentError(f"{Argument('strata')} contains {unknown[0]!r}, but the model knows {known}.")
-        found = np.array([place[label] for label in given.tolist()], dtype=np.intp)
+        found = np.array([place.get(label, -1) for label in given.tolist()], dtype=np.intp)
+        if (found < 0).any():
+            known, unknown = list(self.strata), given[found < 0][0]
+            raise ArgumentError(f"{Argument('strata')} contains {unknown!r}, but the model knows {known}.")
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):
             raise ValueError(

@@ -11,18 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.coefficients import (
-    CoxTable,
-    FittedCox,
-    ProportionalHazardsTest,
-    inverse_information,
-    proportional_hazards_test,
-    sandwich,
-)
+from drosurv.coefficients import CoxTable, FittedCox, ProportionalHazardsTest, proportional_hazards_test
 from drosurv.coefficients.bootstrap import bootstrap_coefficients
 from drosurv.coefficients.findings import BesidePlain, Findings, findings_table
-from drosurv.coefficients.information import degrees_of_freedom
-from drosurv.coefficients.residuals import RESIDUALS
+from drosurv.coefficients.residuals import RESIDUALS, sandwich
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
@@ -163,7 +155,7 @@ class CoefficientInference(SurvivalEstimator):
             fit = self._fitted_cox("summary")
             likelihoods, covariances, endless = fit.log_likelihoods, known.covariances, self._endless(fit)
             if used == "information" and wanted:
-                covariances = {**covariances, used: inverse_information(fit)}
+                covariances = {**covariances, used: fit.covariance}
             elif used == "sandwich" and wanted:
                 training = self._required("summary")
                 clusters = None if training.observation.clusters is None else training.together
@@ -173,7 +165,7 @@ class CoefficientInference(SurvivalEstimator):
                 log_likelihoods=likelihoods,
                 covariances=covariances,
                 endless=endless,
-                degrees=None if self.l2 > 0 else degrees_of_freedom(fit.observed_information),
+                degrees=None if self.l2 > 0 else fit.degrees,
                 ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
             )
         return used
@@ -187,7 +179,7 @@ class CoefficientInference(SurvivalEstimator):
         if not far.any():
             return far
         # A large effect that the data show has a small error; one without end has next to no information.
-        return far & (np.sqrt(np.diag(inverse_information(fit))) > abs(self.coef_))
+        return far & (np.sqrt(np.diag(fit.covariance)) > abs(self.coef_))
 
     def _method(self, method: str) -> str | None:
         if method in ("information", "sandwich") and not self._maximises_likelihood:

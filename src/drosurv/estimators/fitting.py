@@ -19,7 +19,7 @@ from drosurv.estimators.steps import by_adam, divided
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
 from drosurv.networks import recordable, squared_norm
-from drosurv.objectives import Evaluation
+from drosurv.objectives import Evaluation, Mean
 from drosurv.presentation.progress import bar
 from drosurv.solvers import Criterion, Growth, LinearProblem, best_round, boost, held_out, minimise
 from drosurv.target import FloatArray
@@ -66,7 +66,7 @@ def _with_neighborhoods(recipe: Recipe, training: Training, schedule: Schedule) 
     find: Any = recipe.neighborhoods
     if not recipe.finds_neighborhoods:
         return recipe
-    plain = recipe.plain()
+    plain = replace(recipe, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # The plain model is only used to find neighbourhoods: do not warn the user about its training.
         (model, *_) = _train_here(plain, training, replace(schedule, lr=schedule.lr[:1], verbose=False))

@@ -11,11 +11,10 @@ from sklearn.utils.validation import validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Baseline
-from drosurv.estimators.device import resolve_device, solves_there
+from drosurv.estimators.device import checked_tensor, resolve_device, solves_there
 from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.slab_baseline import baseline, follow_up
-from drosurv.estimators.tensors import checked_tensor
 from drosurv.estimators.training import Training
 from drosurv.objectives.tilted import FromSums
 from drosurv.solvers import minimise
@@ -56,11 +55,6 @@ class SolvedOverSlabs(NetworkEstimator):
         return validate_data(self, given, dtype=precisions, ensure_min_samples=2)
 
     def _train(self, training: Training) -> None:
-        if not self._trained_there(training):
-            super()._train(training)
-
-    def _trained_there(self, training: Training) -> bool:
-        """Whether it was trained where the features lie, or on an accelerator, with nothing left to do here."""
         lies_there = is_tensor(training.X)
         plain = training.target.is_plain and training.observation.offset is None
         if lies_there and not plain:
@@ -68,13 +62,13 @@ class SolvedOverSlabs(NetworkEstimator):
                 f"entry, strata, offset and id are not understood beside a tensor: pass {Argument('X')} as an array."
             )
         if not plain or not (lies_there or self._solves_there((training.n_rows, training.X.shape[1]))):
-            return False
+            super()._train(training)
+            return
         own = lies_there and self.device == "auto"
         device = training.X.device if own else resolve_device(self.device, worthwhile=True)
         fit_on_device(self, training, device)
         if not lies_there:
             self._keep(training)
-        return True
 
 
 @dataclass(frozen=True, eq=False)

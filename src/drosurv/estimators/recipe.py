@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,10 +52,6 @@ class Recipe:
     def finds_neighborhoods(self) -> bool:
         """Whether the plain model must be trained first."""
         return callable(self.neighborhoods) and not isinstance(self.neighborhoods, Neighborhoods)
-
-    def plain(self) -> Recipe:
-        """The recipe of the plain model, from whose regrets neighbourhoods are found."""
-        return replace(self, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
 
     def curves(self, training: Training, scores: FloatArray, extra: FloatArray) -> Curves:
         """The curves of the trained model."""

@@ -38,21 +38,16 @@ class RobustEstimator(NetworkEstimator):
         if len(batch) == 1 and self.ball != "cvar" and self.alpha != 1.0:
             reach, smallest = smallest_reach(self.ball, self.alpha), [float(mass.min()) for mass in masses]
             if reach <= max(smallest):
-                self._warn_largest_loss(max(smallest))
+                least = alpha_of_reach(self.ball, max(smallest))
+                named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
+                warn_caller(
+                    f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss "
+                    f"is trained on; use alpha > {named} or more patients."
+                )
             if reach <= min(smallest):
                 # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
                 return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
-
-    def _warn_largest_loss(self, mass: float) -> None:
-        least = alpha_of_reach(self.ball, mass)
-        named = f"{least:.4g}"
-        if float(named) < least:
-            named = f"{1.001 * least:.4g}"
-        warn_caller(
-            f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss is "
-            f"trained on; use alpha > {named} or more patients."
-        )
 
     def _describe(self, fitted: Fitted) -> None:
         self.eta_ = fitted.eta
