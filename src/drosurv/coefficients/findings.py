@@ -14,6 +14,11 @@ from drosurv.target import BoolArray, FloatArray
 
 # So many coefficients, or features of the worst case, are told in words.
 _TOLD = 3
+# Where standard errors come from.
+ORIGIN = {
+    "information": "Standard errors from the observed information.",
+    "sandwich": "Robust standard errors (sandwich).",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +142,9 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
             "`drosurv fit ... --bootstrap 200`."
         )
     alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
-    return {
-        "information": f"Standard errors from the observed information.{alone}",
-        "sandwich": "Robust standard errors (sandwich).",
-        "bootstrap": f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement.",
-    }[method]
+    if method == "bootstrap":
+        return f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement."
+    return ORIGIN[method] + alone if method == "information" else ORIGIN[method]
 
 
 def _likelihood_ratio(null: float, fitted: float, d: int | None) -> str:

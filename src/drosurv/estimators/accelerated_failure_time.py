@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.coefficients import CoxTable, cox_table
+from drosurv.coefficients.findings import ORIGIN
 from drosurv.coefficients.fitted_cox import inverse
 from drosurv.coefficients.residuals import squares
 from drosurv.errors import Argument, ArgumentError
@@ -23,9 +24,6 @@ from drosurv.estimators.training import Training
 from drosurv.losses import LogTime
 from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
 from drosurv.target import FloatArray
-
-# Of standard errors.
-_METHODS = ("information", "sandwich")
 
 
 @dataclass(eq=False, repr=False)
@@ -130,7 +128,7 @@ class AcceleratedFailureTime(RobustEstimator):
         ['(Intercept)', 'Log(scale)']
         """
         self._check_linear("summary")
-        check_choice("method", method, ("auto", *_METHODS))
+        check_choice("method", method, ("auto", *ORIGIN))
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):
             if getattr(self, name) != plain:
                 raise ArgumentError(
@@ -140,19 +138,14 @@ class AcceleratedFailureTime(RobustEstimator):
         units = np.append(np.ones(len(self.coef_)) if scale is None else scale, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])
         used = method if method != "auto" else "sandwich" if self._rows_depend else "information"
-        origin = (
-            "Robust standard errors (sandwich)."
-            if used == "sandwich"
-            else "Standard errors from the observed information."
-        )
         zero = "" if scale is None else " The intercept is that of a patient whose scaled features are zero."
         return cox_table(
             [*(names or self._feature_names()), "(Intercept)", "Log(scale)"],
             values / units,
-            self._errors[_METHODS.index(used)] / units,
+            self._errors[list(ORIGIN).index(used)] / units,
             level=level,
             caption=f"{self._title()}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
-            notes=[f"Effects on log time: a positive one means later. {origin}{zero}"],
+            notes=[f"Effects on log time: a positive one means later. {ORIGIN[used]}{zero}"],
             ratio="time ratio",
         )
 

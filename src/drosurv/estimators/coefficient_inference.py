@@ -152,19 +152,15 @@ class CoefficientInference(SurvivalEstimator):
         wanted = used in ("information", "sandwich") and used not in known.covariances
         if wanted or (self._maximises_likelihood and known.log_likelihoods is None):
             # One evaluation serves the likelihoods and the covariance.
-            fit = self._fitted_cox("summary")
-            likelihoods, covariances, endless = fit.log_likelihoods, known.covariances, self._endless(fit)
-            if used == "information" and wanted:
-                covariances = {**covariances, used: fit.covariance}
-            elif used == "sandwich" and wanted:
-                training = self._required("summary")
-                clusters = None if training.observation.clusters is None else training.together
-                covariances = {**covariances, used: sandwich(fit, clusters)}
+            fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
+            if used is not None and wanted:
+                clusters = self._required("summary").together
+                covariances[used] = fit.covariance if used == "information" else sandwich(fit, clusters)
             self._findings = replace(
                 known,
-                log_likelihoods=likelihoods,
+                log_likelihoods=fit.log_likelihoods,
                 covariances=covariances,
-                endless=endless,
+                endless=self._endless(fit),
                 degrees=None if self.l2 > 0 else fit.degrees,
                 ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
             )
@@ -208,8 +204,11 @@ class CoefficientInference(SurvivalEstimator):
                 # Rivals weigh patients by rules of their own: only a worst case that is minimised has a threshold.
                 weights = getattr(self, "worst_case_weights_", None) if hasattr(self, "eta_") else None
                 worst_case = None if weights is None else weights[training.kept] / weights.sum()
-                plain = BesidePlain.of(X, share, self._plain_coefficients(training), worst_case)
-                self._findings = replace(self._findings, plain=plain)
+                recipe, plan = Recipe(training.likelihood(self.ties)), Schedule("convex", "CoxPH", l2=self.l2)
+                with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                    ((plain,),) = train([recipe], [training], plan)
+                beside = BesidePlain.of(X, share, plain.network, worst_case)
+                self._findings = replace(self._findings, plain=beside)
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
@@ -232,14 +231,6 @@ class CoefficientInference(SurvivalEstimator):
             )
         training = self._required(asked)
         return FittedCox(training.X, training.likelihood(self.ties), self.coef_, self.l2)
-
-    def _plain_coefficients(self, training: Training) -> FloatArray:
-        """Of plain Cox on the same patients."""
-        recipe = Recipe(training.likelihood(self.ties))
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            plan = Schedule("convex", "CoxPH", l2=self.l2)
-            found: FloatArray = train([recipe], [training], plan)[0][0].network
-        return found
 
     def _check_linear(self, asked: str) -> None:
         check_is_fitted(self)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from drosurv.disparities import PENALTIES, Penalty
+from drosurv.disparities import PENALTIES
 from drosurv.errors import Argument
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_choice, check_number
@@ -78,11 +78,8 @@ class RegularizedCox(NetworkEstimator):
         return Recipe(
             training.likelihood(self.ties),
             mass=mass / mass.sum(),
-            penalty=self._prepared,
+            penalty=lambda some: PENALTIES[self.penalty](
+                standardise(some.X)[0], some.target, some.codes, some.n_groups, self.scale
+            ),
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
-        )
-
-    def _prepared(self, training: Training) -> Penalty:
-        return PENALTIES[self.penalty](
-            standardise(training.X)[0], training.target, training.codes, training.n_groups, self.scale
         )

@@ -41,8 +41,8 @@ class RobustEstimator(NetworkEstimator):
                 least = alpha_of_reach(self.ball, max(smallest))
                 named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
                 warn_caller(
-                    f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest loss "
-                    f"is trained on; use alpha > {named} or more patients."
+                    f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest "
+                    f"loss is trained on; use alpha > {named} or more patients."
                 )
             if reach <= min(smallest):
                 # The ball reaches every single patient, so the objective is the largest loss: CVaR of one patient.
