@@ -24,9 +24,8 @@ class Recipe:
 
     The parts are those of :class:`drosurv.solvers.Criterion`, with the training set's masses unless others are given.
     `regret` measures losses against the null model's. `neighborhoods` may be a function that finds them from the
-    regrets (n,) of the plain model, which is then trained first; `penalty` prepares one on the scores from a training
-    set. `baseline` takes (training, scores (n,), extra (K,)) to the fitted :class:`drosurv.estimators.baseline.Curves`;
-    without one they are Cox's.
+    regrets (n,) of the plain model, which is then trained first. `baseline` takes (training, scores (n,), extra (K,)) to
+    the fitted :class:`drosurv.estimators.baseline.Curves`; without one they are Cox's.
 
     Examples
     --------
@@ -44,7 +43,7 @@ class Recipe:
     blocks: Sequence[IntArray] | None = None
     regret: bool = False
     neighborhoods: Neighborhoods | Callable[[FloatArray], Neighborhoods] | None = None
-    penalty: Callable[[Training], Penalty] | None = None
+    penalty: Penalty | None = None
     penalty_weight: FloatArray | None = None
     baseline: Callable[[Training, FloatArray, FloatArray], Curves] | None = None
 
@@ -71,7 +70,7 @@ class Recipe:
             self.blocks,
             neighborhoods=around,
             offset=self.loss.null_losses() if self.regret else None,
-            penalty=None if self.penalty is None else self.penalty(training),
+            penalty=self.penalty,
             penalty_weight=self.penalty_weight,
         )
 

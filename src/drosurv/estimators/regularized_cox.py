@@ -78,8 +78,8 @@ class RegularizedCox(NetworkEstimator):
         return Recipe(
             training.likelihood(self.ties),
             mass=mass / mass.sum(),
-            penalty=lambda some: PENALTIES[self.penalty](
-                standardise(some.X)[0], some.target, some.codes, some.n_groups, self.scale
+            penalty=PENALTIES[self.penalty](
+                standardise(training.X)[0], training.target, training.codes, training.n_groups, self.scale
             ),
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
         )

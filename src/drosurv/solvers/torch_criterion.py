@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.errors import OnProcessorOnly
 from drosurv.losses.stacked_targets import stack
 from drosurv.solvers.criterion import Criterion
-from drosurv.target import BoolArray, IntArray
+from drosurv.target import IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -103,7 +103,7 @@ def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor
     members = [criterion.blocks[k] for criterion in criteria]
     masses = [criterion.patient_mass[rows] for criterion, rows in zip(criteria, members, strict=True)]
     if criteria[0].joins_the_lossless:
-        lossy = [_has_loss(c)[rows] for c, rows in zip(criteria, members, strict=True)]
+        lossy = [np.isin(rows, c.loss.rows) for c, rows in zip(criteria, members, strict=True)]
         width = max(int(own.sum()) + (not own.all()) for own in lossy)
         for r, own in enumerate(lossy):
             # Those with a loss first; all sets have as many members, so there are enough others to fill up with.
@@ -121,10 +121,3 @@ def _in_order(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor,
         return rows, mass
     places, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)
     return places, mass.gather(-1, sorting)
-
-
-def _has_loss(criterion: Criterion) -> BoolArray:
-    """Whether each patient has a loss."""
-    flags = np.zeros(criterion.loss.n, dtype=np.bool_)
-    flags[criterion.loss.rows] = True
-    return flags
