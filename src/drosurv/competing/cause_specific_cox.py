@@ -92,7 +92,6 @@ class CauseSpecificCox(CauseInference):
     max_iter: int = 500
     tol: float | None = None
 
-    _per_patient = ("worst_case_weights_",)
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
 

@@ -32,6 +32,9 @@ from drosurv.target import FloatArray, parse_target
 class SurvivalModel(BaseEstimator):
     """A model of a survival target."""
 
+    # Fitted attributes with a value for each training patient; a saved model leaves them out.
+    _per_patient: ClassVar[tuple[str, ...]] = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
+
     def __sklearn_tags__(self) -> Any:
         """Survival targets are structured arrays, which scikit-learn has no tag for."""
         tags = super().__sklearn_tags__()
@@ -50,8 +53,6 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     # What models trained together in one batch may differ in.
     _batched: ClassVar[tuple[str, ...]] = ()
-    # Fitted attributes with a value for each training patient; a saved model leaves them out.
-    _per_patient: ClassVar[tuple[str, ...]] = ()
     # Arguments of fit about the rows that this estimator understands.
     _observes: ClassVar[tuple[str, ...]] = ("clusters",)
     # Why it does not understand the others.
@@ -74,6 +75,8 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     def _describe(self, fitted: Fitted) -> None:
         """Set what only this kind of model reports of its training."""
+        if self._weighs_losses:
+            self.worst_case_weights_ = fitted.worst_case_weights
 
     # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}

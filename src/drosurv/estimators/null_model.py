@@ -45,8 +45,6 @@ class NullModel(SurvivalEstimator):
     0.5
     """
 
-    _per_patient = ("null_loss_",)
-
     n_intervals: int = 20
 
     def _check_parameters(self) -> None:

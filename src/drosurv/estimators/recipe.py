@@ -24,8 +24,8 @@ class Recipe:
 
     The parts are those of :class:`drosurv.solvers.Criterion`, with the training set's masses unless others are given.
     `regret` measures losses against the null model's. `neighborhoods` may be a function that finds them from the
-    regrets (n,) of the plain model, which is then trained first. `baseline` takes (training, scores (n,), extra (K,)) to
-    the fitted :class:`drosurv.estimators.baseline.Curves`; without one they are Cox's.
+    regrets (n,) of the plain model, which is then trained first. `baseline` takes (training, scores (n,), extra (K,))
+    to the fitted :class:`drosurv.estimators.baseline.Curves`; without one they are Cox's.
 
     Examples
     --------

@@ -11,7 +11,6 @@ import numpy as np
 
 from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.estimators.baseline import cox_baseline, piecewise
-from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_number, check_share
@@ -34,16 +33,12 @@ class AnyLoss(NetworkEstimator):
 
     _convex = False
     _weighs_losses = True
-    _per_patient = ("worst_case_weights_",)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not callable(self.loss) and self.loss not in LOSSES:
             wanted = f"be one of {LOSSES} or a function (target, weight) -> Loss"
             raise ArgumentError.must("loss", wanted, self.loss)
-
-    def _describe(self, fitted: Fitted) -> None:
-        self.worst_case_weights_ = fitted.worst_case_weights
 
     def _plain(self, training: Training, weight: FloatArray | None, **parts: Any) -> Recipe:
         """The recipe of the plain model, patients weighed in risk sets as told."""

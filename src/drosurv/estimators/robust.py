@@ -25,7 +25,6 @@ class RobustEstimator(NetworkEstimator):
 
     _batched: ClassVar[tuple[str, ...]] = ("lr", "alpha")
     _weighs_losses = True
-    _per_patient = ("worst_case_weights_",)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -50,5 +49,5 @@ class RobustEstimator(NetworkEstimator):
         return ball_objective(self.ball, alphas)
 
     def _describe(self, fitted: Fitted) -> None:
+        super()._describe(fitted)
         self.eta_ = fitted.eta
-        self.worst_case_weights_ = fitted.worst_case_weights

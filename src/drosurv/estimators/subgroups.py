@@ -46,7 +46,6 @@ class SubgroupEstimator(NetworkEstimator):
     _undefined = "features change between the rows of a patient, who then belongs to no one subgroup"
     _no_ties = "a full likelihood"
     _weighs_losses = True
-    _per_patient = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -71,8 +70,8 @@ class SubgroupEstimator(NetworkEstimator):
     def _describe(self, fitted: Fitted) -> None:
         if self._uses_convex:
             warn_if_null(type(self).__name__, fitted, self._when_null)
+        super()._describe(fitted)
         self.eta_ = fitted.eta
-        self.worst_case_weights_ = fitted.worst_case_weights
         self.subgroup_regret_ = fitted.training.spread(fitted.entries[0])
         self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())
 
