@@ -13,7 +13,7 @@ def small(monkeypatch):
     def tell(**options):
         seen.append(options)
         options["attribute"] = "membership" if options["attribute"] == "age" else options["attribute"]
-        return whole(**options, n_hidden=900, real=data)
+        return whole(**options, n_hidden=1500, real=data)
 
     monkeypatch.setattr(demo, "tell", tell)
     return seen
@@ -42,7 +42,7 @@ def test_the_story_names_the_group_its_number_the_remedies_and_one_advice(drosur
 def test_json_holds_every_number(drosurv):
     found = drosurv.json("demo")
     assert found["alpha"] == 0.2
-    assert found["hidden"]["n_test"] == 300
+    assert found["hidden"]["n_test"] == 500
     assert found["hidden"]["table"][0]["model"] == "plain Cox"
     assert found["real"]["n_test"] == 140
 
