@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.inference.folds import draw_folds
+from drosurv.inference import draw_folds
 from drosurv.insight import Estimate
 from drosurv.insight.coded_table import CodedTable
 from drosurv.insight.poisson_ridge import likelihood_gains_of

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, rows_by_group
+from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, intersection_of, rows_by_group
 from drosurv.evaluation.catalogue import CATALOGUE, with_what_it_reads
 from drosurv.evaluation.metric import Between, Metric, Need
 from drosurv.evaluation.patients import Patients, hazards_exist
@@ -51,13 +51,12 @@ class Sheet:
 class Panel:
     """One model's patients in all their groups, and the metrics that they can have, or those that are wanted.
 
-    The intersections of all attributes are for F_cap. Notes say what is left out, and why. Unless it is to look inside
-    groups, what any set of patients has is taken of everybody alone.
+    Notes say what is left out, and why. Unless it is to look inside groups, what any set of patients has is taken of
+    everybody alone.
     """
 
     everyone: Patients
     attributes: Sequence[Attribute] = ()
-    intersection: Attribute | None = None
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
     inside_groups: bool = True
@@ -99,13 +98,14 @@ class Panel:
         """
         left = (attribute.without(groups) for attribute in self.attributes)
         compared = [attribute for attribute in left if len(attribute.labels) > 1]
-        return replace(self, attributes=compared, intersection=None, wanted=wanted)
+        return replace(self, attributes=compared, wanted=wanted)
 
     @cached_property
     def partitions(self) -> dict[str, Attribute]:
-        """Every attribute by name; under "overall" the intersections of all, where there are any."""
+        """Every attribute by name; under "overall" the intersections of all, where F_cap compares them."""
         named = {attribute.name: attribute for attribute in self.attributes}
-        return named if self.intersection is None else {**named, EVERYONE: self.intersection}
+        crossed = any("groups" in metric.needs for metric in self.of("everybody"))
+        return {**named, EVERYONE: intersection_of(self.attributes)} if crossed else named
 
     @cached_property
     def kept(self) -> dict[str, Patients]:

@@ -167,10 +167,8 @@ def evaluate(
     given, told = given_of(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
     causes = has_causes(y)
-    by_cause = None
-    if causes:
-        by_groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
-        by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **by_groups, **given)
+    groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
+    by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **groups, **given) if causes else None
     if given or causes:
         seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)
         reference = reference_seen(reference, X, y, given, y_train=y_train, horizons=horizons)
@@ -180,16 +178,15 @@ def evaluate(
         X,
         y,
         y_train=y_train,
-        sensitive_features=sensitive_features,
         X_train=X_train,
         reference=reference,
         horizons=horizons,
         convention=convention,
         scale=scale,
         pairs=pairs,
-        missing=missing,
         labels=labels,
         intersections=intersections,
+        **groups,
     )
     said = () if causes else hazards_statement(model, X, parse_target(told), given, level)
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
@@ -263,7 +260,8 @@ def prepare(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
     attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
-    intersection = intersection_of(attributes) if attributes else None
+    if intersections and len(attributes) > 1:
+        attributes.append(intersection_of(attributes))
     features = standardised_features(X, X_train)
     why_no_reference = ""
     if reference is None:
@@ -273,10 +271,7 @@ def prepare(
     scoring = Scoring(model, X, target, y_train, reference=reference, features=features.test, **how)
     # Asked for here, so that what is wrong with them is said before any work.
     _ = scoring.calibration_times, scoring.has_risk and scoring.risk
-    shown = (
-        [*attributes, intersection] if intersections and intersection and len(attributes) > 1 else attributes
-    )
-    panel = Panel(Patients(scoring), shown, intersection, wanted)
+    panel = Panel(Patients(scoring), attributes, wanted)
     notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
     return replace(panel, notes=tuple(note for note in notes if note))
 

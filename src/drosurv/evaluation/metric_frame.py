@@ -189,9 +189,7 @@ class SurvivalMetricFrame:
         """Smallest ratio of what :meth:`difference` compares, turned to be at most 1; `method` as there."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self._is_between(method):
-                lowest, highest = (
-                    reduce(self._values, axis=1) for reduce in (np.fmin.reduce, np.fmax.reduce)
-                )
+                lowest, highest = np.fmin.reduce(self._values, axis=1), np.fmax.reduce(self._values, axis=1)
                 compared = ~np.isnan(largest_gap(self._values.swapaxes(1, 2)))
                 return self._shaped(np.where(compared, lowest / highest, np.nan))
             ratios = self._values / self._overall.to_numpy()[:, None]
@@ -216,8 +214,7 @@ class SurvivalMetricFrame:
                 "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
                 "such as 'concordance_index'."
             )
-        attribute = intersection_of(self._sensitive)
-        panel = Panel(self._patients, [attribute], attribute, self._named)
+        panel = Panel(self._patients, [intersection_of(self._sensitive)], self._named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
         permutations = n_bootstrap if n_permutations is None else n_permutations
         sheet = panel.sheet(replicates_of("n_bootstrap", n_bootstrap), **resampling)

@@ -45,9 +45,7 @@ class PartialEffects:
         ax = axes_or_new(ax)
         for value, curve in zip(self.values, self.survival, strict=True):
             ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
-        ax.set_xlabel("time")
-        ax.set_ylabel("mean predicted survival")
-        ax.set_ylim(0, 1)
+        ax.set(xlabel="time", ylabel="mean predicted survival", ylim=(0, 1))
         ax.legend()
         return ax
 

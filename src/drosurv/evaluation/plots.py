@@ -76,10 +76,9 @@ def calibration_plot(
             label=_who(attribute, str(group)),
         )
     low = float(np.nanmin(rows[["predicted", "observed", "low"]].to_numpy(dtype=float)))
-    ax.set_xlim(max(0.0, low - 0.05), 1.0)
-    ax.set_ylim(max(0.0, low - 0.05), 1.0)
-    ax.set_xlabel("mean predicted survival")
-    ax.set_ylabel("observed survival (Kaplan-Meier)")
+    shown = max(0.0, low - 0.05), 1.0
+    ax.set(xlim=shown, xlabel="mean predicted survival")
+    ax.set(ylim=shown, ylabel="observed survival (Kaplan-Meier)")
     ax.legend(frameon=False)
     return ax
 
@@ -92,9 +91,7 @@ def survival_plot(result: Evaluated, attribute: str = "overall", *, ax: Axes | N
         ax.plot(part["time"], part["predicted"], color=f"C{k}", lw=1.5, label=_who(attribute, str(group)))
         ax.step(part["time"], part["observed"], where="post", color=f"C{k}", lw=1.0, ls="--")
     ax.plot([], [], color=_GREY, lw=1.0, ls="--", label="observed (Kaplan-Meier)")
-    ax.set_ylim(0.0, 1.02)
-    ax.set_xlabel("time")
-    ax.set_ylabel("survival")
+    ax.set(xlabel="time", ylabel="survival", ylim=(0.0, 1.02))
     ax.legend(frameon=False)
     return ax
 

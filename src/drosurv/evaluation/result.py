@@ -11,7 +11,7 @@ from drosurv.evaluation import plots
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluated import Evaluated
-from drosurv.evaluation.markdown import document
+from drosurv.evaluation.shown_tables import document
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, plain
 

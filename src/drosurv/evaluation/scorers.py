@@ -71,9 +71,8 @@ class SurvivalScorer:
         score = known_scores()[self.name]
         target = parse_target(y, require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
-        intersection = intersection_of(attributes) if attributes else None
         patients = Patients(Scoring(estimator, X, target, self.y_train, name="estimator"))
-        panel = Panel(patients, attributes, intersection, wanted=[score.metric.name])
+        panel = Panel(patients, attributes, [score.metric.name])
         if "survival" in score.metric.needs:
             # Asked for here, so that a model without curves is named.
             _ = patients.scoring.curves

@@ -42,7 +42,6 @@ from drosurv.inference.comparison import (
     differences_together,
     paired_comparison,
 )
-from drosurv.inference.folds import draw_folds
 from drosurv.inference.gaps import (
     Extreme,
     Gap,
@@ -61,7 +60,7 @@ from drosurv.inference.permutation import (
     permutation_test,
     studentized_ratio,
 )
-from drosurv.inference.resampling import generator
+from drosurv.inference.resampling import draw_folds, generator
 
 __all__ = [
     "Draws",

@@ -244,11 +244,8 @@ class Table:
         ]
         return "\n".join([*([self.caption] if self.caption else []), *lines, *self.notes])
 
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
+    __str__ = to_text
+    _repr_html_ = to_html
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.attributes import (
     EVERYONE,
     Count,
-    intersection_of,
     parse_attributes,
     rows_by_group,
     warn_of_small_groups,
@@ -26,7 +25,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.predictions import ModelCurves, Predictions, predict_curves
+from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.inference import Number
 from drosurv.metrics import FollowUp
 from drosurv.metrics.pair_disparities import Convention
@@ -56,6 +55,38 @@ def attribute_metrics() -> tuple[str, ...]:
     return tuple(metric.name for metric in CATALOGUE.values() if metric.of == "attribute")
 
 
+@dataclass(frozen=True, eq=False)
+class BreslowCurves:
+    """Survival of n patients by their scores and a baseline hazard, which own times are quickly read of."""
+
+    baseline: Baseline
+    risk: FloatArray
+
+    @property
+    def jumps(self) -> FloatArray:
+        """Times of the baseline."""
+        return self.baseline.times
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Survival of every patient at each of k times, (n, k)."""
+        return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
+
+    def at_own(self, times: FloatArray) -> FloatArray:
+        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        # The patient of mean score has the baseline itself, whose log is added to.
+        with np.errstate(over="ignore", divide="ignore"):
+            log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
+            survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
+        return survival
+
+    def take(self, rows: slice) -> BreslowCurves:
+        """Curves of some patients."""
+        return BreslowCurves(self.baseline, self.risk[rows])
+
+
 class HeldOut:
     """Held-out patients with everything that scoring them needs of the training patients.
 
@@ -82,7 +113,6 @@ class HeldOut:
         parsed = parse_attributes(sensitive_features, len(self.target), at_least=1)
         large = (attribute.without(small) for attribute in parsed)
         self.attributes = [attribute for attribute in large if attribute.labels]
-        self.intersection = intersection_of(self.attributes) if self.attributes else None
 
     def measure(
         self,
@@ -99,16 +129,13 @@ class HeldOut:
         """
         how: dict[str, Any] = {"convention": self.convention, "features": self.X}
         scoring = Scoring(Predictions(risk, curves), None, self.target, self.follow_up, **how)
-        panel = Panel(Patients(scoring), self.attributes, self.intersection, metrics, inside_groups=False)
+        panel = Panel(Patients(scoring), self.attributes, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
         return panel.numbers(panel.sheet(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""
-        baseline = Baseline.breslow(self.train_target, train_risk)
-        return ModelCurves(
-            lambda own, at: np.exp(-baseline.cumulative_hazard(own, at)), risk, len(risk), baseline.times
-        )
+        return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
 
 
 def interval_columns(metric: str, number: Number) -> dict[str, float]:

@@ -94,8 +94,7 @@ class SearchPlots:
                 [row[x]], [row[y]], "o", markersize=11, markerfacecolor="none", markeredgecolor=_CHOSEN, zorder=3,
                 label="chosen",
             )  # fmt: skip
-        ax.set_xlabel(_LABELS.get(x, in_words(x)))
-        ax.set_ylabel(_LABELS.get(y, in_words(y)))
+        ax.set(xlabel=_LABELS.get(x, in_words(x)), ylabel=_LABELS.get(y, in_words(y)))
         ax.legend(fontsize="small")
         return ax
 
