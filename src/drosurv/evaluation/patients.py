@@ -193,8 +193,8 @@ class Patients:
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """exp(risk); infinite where it overflows."""
-        return hazard_of(self.risk)
+        """exp(risk); only asked for where all of them are positive numbers."""
+        return np.exp(self.risk)
 
     @cached_property
     def curves(self) -> ReadCurves:
@@ -224,16 +224,10 @@ class Patients:
         return auc_times_of(self.target, self.scoring.auc_times)
 
 
-def hazard_of(risk: FloatArray) -> FloatArray:
-    """exp(risk), infinite where it overflows."""
-    with np.errstate(over="ignore"):
-        found: FloatArray = np.exp(risk)
-    return found
-
-
 def hazards_exist(risk: FloatArray) -> bool:
     """Whether every exp(risk) is finite and positive, so that hazards and the logs of their means have a value."""
-    hazard = hazard_of(risk)
+    with np.errstate(over="ignore"):
+        hazard = np.exp(risk)
     return bool((np.isfinite(hazard) & (hazard > 0)).all())
 
 

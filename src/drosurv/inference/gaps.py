@@ -142,14 +142,12 @@ def largest_deviation(
 ) -> Extreme:
     """Largest distance of k groups' values from a common centre; shapes as in `largest_difference`."""
     deviation, drawn = estimate - centre, draws - centre_draws[:, None]
-    largest = float(np.nanmax(np.abs(deviation))) if not np.isnan(deviation).all() else float("nan")
-    return Extreme(largest, _largest(np.abs(drawn)), _largest(np.abs(drawn - deviation)))
-
-
-def _largest(values: FloatArray) -> FloatArray:
-    """Largest value of each row among those defined, (replicates, m) -> (replicates,); NaN if none is."""
-    largest: FloatArray = np.fmax.reduce(values, axis=1, initial=np.nan)
-    return largest
+    # fmax passes over NaN.
+    largest, all_largest, errors = (
+        np.fmax.reduce(np.abs(values), axis=-1, initial=np.nan)
+        for values in (deviation, drawn, drawn - deviation)
+    )
+    return Extreme(float(largest), all_largest, errors)
 
 
 @dataclass(frozen=True)
