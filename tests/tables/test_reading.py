@@ -1,4 +1,5 @@
 import gzip
+from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -251,3 +252,24 @@ def test_an_unknown_encoding_is_refused(write):
         ValueError, match="encoding must be one that Python knows, such as cp1252, got 'utf-88'"
     ):
         read_frame(write("a\n1\n"), encoding="utf-88")
+
+
+def test_thousands_of_columns_are_read_in_seconds(write):
+    names = ",".join(f"gene{j}" for j in range(3000))
+    rows = "\n".join(",".join(f"{i}.{j % 10}" for j in range(3000)) for i in range(10))
+    path = write(f"{names}\n{rows}\n")
+    start = process_time()
+    frame = read_frame(path, missing=["gene7=3.7"])
+    assert process_time() - start < 6
+    assert frame.shape == (10, 3000)
+    assert frame["gene2999"].tolist() == [i + 0.9 for i in range(10)]
+    assert frame.isna().sum().sum() == 1
+    assert np.isnan(frame["gene7"][3])
+
+
+def test_columns_with_missing_texts_of_their_own_stay_in_their_place(write):
+    frame = read_frame(write("a,b,c\n9,9,x\n\n1,9,?\n"), missing=["b=9", "?"])
+    assert frame.columns.tolist() == ["a", "b", "c"]
+    assert frame["a"].tolist() == [9, 1]
+    assert frame["b"].isna().all()
+    assert frame["c"].isna().tolist() == [False, True]

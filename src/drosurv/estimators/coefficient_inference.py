@@ -263,7 +263,7 @@ class CoefficientInference(SurvivalEstimator):
     def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state to save: with what summary() needs, without the training data."""
         training = state.pop("_kept_training", None)
-        if training is not None and len(training.X) * training.X.shape[1] ** 2 <= _SAVED_WORK:
+        if training is not None and max(training.X.shape) * training.X.shape[1] ** 2 <= _SAVED_WORK:
             self._tell("auto")
             state["_findings"] = self._findings
         return state

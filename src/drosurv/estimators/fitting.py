@@ -102,9 +102,7 @@ def _to_the_optimum(training: Training, criterion: Criterion, schedule: Schedule
     problem = LinearProblem(training.X, criterion, schedule.l2)
     found = minimise(problem, tol=schedule.tol, max_iter=schedule.max_iter)
     warn_unless_converged(schedule.name, found)
-    loss, theta = criterion.loss, found.x[: problem.n_coefficients]
-    if loss.n_outputs > 1:
-        theta = theta.reshape(loss.n_outputs, problem.d)
+    loss, theta = criterion.loss, problem.coefficients(found.x)
     extra = loss.start + found.x[problem.n_coefficients :]
     if loss.shift is not None:
         # The problem's features are centred. The extra parameters take off what the centre adds to the scores.

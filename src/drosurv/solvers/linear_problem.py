@@ -42,6 +42,9 @@ class LinearProblem(Problem):
         # Where nothing makes up for a number added to all scores, a constant feature says something.
         kept = loss.shift is None and loss.compared is None
         self.X = X if kept else _centred(X, self.centre, loss)
+        self._turned: FloatArray | None = None
+        if self.d > len(X):
+            self._turn(scaled=l2 == 0)
         n_extra = criterion.loss.n_extra
         # Coefficients of one output after the other.
         self.outputs: int = criterion.loss.n_outputs
@@ -54,6 +57,22 @@ class LinearProblem(Problem):
         self._scores = self._entries = np.empty((1, 0))
         self._at: Evaluation | None = None
         self.sample = self._sampled()
+
+    def _turn(self, scaled: bool) -> None:
+        """Take the directions in which patients differ for features: there are no more than patients.
+
+        The optimum lies among them, as a ridge has no use for others; without one, units must not tell which.
+        """
+        size = self.X.std(axis=0) if scaled else np.ones(self.d)
+        size[size == 0] = 1.0
+        directions, root = np.linalg.qr((self.X / size).T)
+        self.X, self._turned, self.d = np.ascontiguousarray(root.T), directions.T / size, len(self.X)
+
+    def coefficients(self, z: FloatArray) -> FloatArray:
+        """Coefficients (d,) of a point, or (outputs, d) where there are several."""
+        theta = z[: self.n_coefficients].reshape(self.outputs, self.d)
+        theta = theta if self._turned is None else theta @ self._turned
+        return theta[0] if self.outputs == 1 else theta
 
     def _sampled(self) -> Self | None:
         size = self._sample_size()

@@ -288,10 +288,11 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
 
 
 def _needs_encoding(X: Any) -> bool:
-    return isinstance(X, pd.DataFrame) and any(
-        not (column.dtype.kind in "bc" or holds_numbers(column)) or column.isna().any()
-        for _, column in X.items()
-    )
+    if not isinstance(X, pd.DataFrame):
+        return False
+    plain = np.array([kind.kind in "biufc" for kind in X.dtypes], dtype=np.bool_)
+    others = (column for _, column in X.loc[:, ~plain].items())
+    return bool(X.isna().any(axis=None)) or not all(map(holds_numbers, others))
 
 
 def _no_dates(names: list[str]) -> ArgumentError:

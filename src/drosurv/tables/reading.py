@@ -7,10 +7,12 @@ import csv
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drosurv.errors import Argument, ArgumentError, did_you_mean, require
@@ -26,6 +28,8 @@ MISSING = (
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Numbers with leading zeros, or with more digits than a float keeps apart, such as patients'.
 _CODE = r"[+-]?(?:0\d|\d{16})"
+# Cells that are read at once.
+_CELLS = 1_000_000
 _KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
 
 
@@ -158,12 +162,22 @@ def _read_csv(
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
-    absent = _missing_texts(missing, text)
-    return text.apply(lambda column: _typed(column, decimal, absent[column.name]))
+    everywhere, own = _missing_texts(missing, text)
+    shared = [name for name in text.columns if name not in own]
+    # Many short columns are read together: each alone costs more than its cells.
+    step = max(1, _CELLS // max(len(text), 1))
+    blocks = [[name] for name in own] + [shared[k : k + step] for k in range(0, len(shared), step)]
+    filled = np.zeros(len(text), dtype=np.bool_)
+    columns: dict[str, Any] = {}
+    for names in blocks:
+        cells = pd.concat([text[name] for name in names], ignore_index=True).str.strip()
+        filled |= (cells != "").to_numpy().reshape(len(names), len(text)).any(axis=0)
+        columns.update(_typed(cells, names, decimal, everywhere | own.get(names[0], set())))
+    return pd.DataFrame({name: columns[name] for name in text.columns})[filled].reset_index(drop=True)
 
 
 def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
-    """The texts of a CSV file, without spaces around them; lines without any are passed over."""
+    """The texts of a CSV file."""
     with path.open(encoding=codec, newline="") as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         names = _header(next(lines, []), path, separator)
@@ -172,7 +186,7 @@ def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
             if len(fields) != len(names) and any(map(str.strip, fields)):
                 raise csv.Error(f"line {lines.line_num:,} has {len(fields)} fields, the header {len(names)}")
     with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-        read = pd.read_csv(
+        return pd.read_csv(
             path,
             sep=separator,
             dtype=str,
@@ -184,8 +198,6 @@ def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
             header=0,
             names=names,
         )
-    text: pd.DataFrame = read.apply(lambda column: column.str.strip())
-    return text[(text != "").any(axis="columns")].reset_index(drop=True)
 
 
 def _undecodable(path: Path, encoding: str) -> ValueError:
@@ -218,44 +230,48 @@ def _header(fields: list[str], path: Path, separator: str) -> list[str]:
 
 
 def _refuse_repeated(names: Sequence[str], path: Path) -> None:
-    repeated = next((name for name in names if list(names).count(name) > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{path} has two columns named {repeated!r}: rename one.")
+    found = pd.Index(names)
+    if found.has_duplicates:
+        raise ValueError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
 
 
-def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> dict[str, set[str]]:
-    """The texts that are missing in each column; those written ``column=text`` are so in one."""
-    columns = list(text.columns)
-    found = {name: {*MISSING} for name in columns}
+def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str], dict[str, set[str]]]:
+    """The texts that are missing in every column, and those written ``column=text``, by their column."""
+    everywhere: set[str] = {*MISSING}
+    own: dict[str, set[str]] = {}
     for entry in missing:
         # Texts such as ">=90", and names of columns, may hold the sign themselves.
-        named = [name for name in columns if re.match(rf"{re.escape(name)}\s*=", entry)]
+        named = [name for name in text.columns if re.match(rf"{re.escape(name)}\s*=", entry)]
         if named:
             name = max(named, key=len)
-            found[name].add(entry.removeprefix(name).lstrip()[1:].strip())
-        else:
-            # Who mistypes a column would take its codes for numbers.
-            if (mistyped := re.match(r"([\w .-]*\w)\s*=", entry)) and not text.isin([entry.strip()]).any(
-                axis=None
-            ):
-                require_columns(text, [mistyped[1]], "missing")
-            for texts in found.values():
-                texts.add(entry.strip())
-    return found
+            own.setdefault(name, set()).add(entry.removeprefix(name).lstrip()[1:].strip())
+            continue
+        # Who mistypes a column would take its codes for numbers.
+        mistyped = re.match(r"([\w .-]*\w)\s*=", entry)
+        if mistyped and not text.isin([entry.strip()]).any(axis=None):
+            require_columns(text, [mistyped[1]], "missing")
+        everywhere.add(entry.strip())
+    return everywhere, own
 
 
-def _typed(text: pd.Series[str], decimal: str, missing: set[str]) -> pd.Series[float] | pd.Series[str]:
-    text = text.mask(text.isin(missing))
-    present = text.dropna()
-    if present.str.match(_CODE).any():
-        return text
-    plain = present if decimal == "." else _with_point(present, decimal)
-    numbers = pd.to_numeric(plain, errors="coerce")
-    if numbers.isna().any():
-        return text
+def _typed(
+    cells: pd.Series[str], names: Sequence[str], decimal: str, missing: set[str]
+) -> Iterator[tuple[str, Any]]:
+    """Columns of floats or of text, one for each name, of cells that stand in one column after the other."""
+    n = len(cells) // len(names)
+    texts = cells.mask(cells.isin(missing))
+    plain = texts
+    if decimal != ".":
+        parts = [texts[k * n : (k + 1) * n].dropna().rename(name) for k, name in enumerate(names)]
+        plain = pd.concat([_with_point(part, decimal) for part in parts]).reindex(texts.index)
+    numbers = pd.to_numeric(plain, errors="coerce").astype(float)
+    wrong = (numbers.isna() & texts.notna()) | texts.str.match(_CODE, na=False)
     # 999 is also written 999.0.
     absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
-    return numbers.astype(float).mask(numbers.isin(absent)).reindex(text.index)
+    values = numbers.mask(numbers.isin(absent)).to_numpy().reshape(len(names), n)
+    are_text = np.asarray(wrong).reshape(len(names), n).any(axis=1)
+    for k, name in enumerate(names):
+        yield name, texts.array[k * n : (k + 1) * n] if are_text[k] else values[k]
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:

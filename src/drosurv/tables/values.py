@@ -63,6 +63,15 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
 
 def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     """The numbers of a column, (n,), NaN where it is missing; text that is no number is an error."""
+    values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
+        )
+    return values
+
+
+def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
     numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
     values: FloatArray = numbers.to_numpy(dtype=np.float64)
     wrong = np.isnan(values) & column.notna().to_numpy()
@@ -75,10 +84,6 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
             f"{role}{first_wrong(column, wrong, 'not a number')}: "
             f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
             f"{Argument('missing')}."
-        )
-    if np.isinf(values).any():
-        raise ValueError(
-            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
         )
     return values
 

@@ -118,7 +118,7 @@ class Trained:
     def _plain(self) -> CoxPH:
         """Plain Cox of the same patients and features: the model itself, where it is that, or trained beside it."""
         own = self.estimator
-        if self.is_plain and own._uses_convex and own.converged_ and "strata" not in self.observed:
+        if self.is_plain and own._uses_convex and "strata" not in self.observed:
             return cast(CoxPH, own)
         with warnings.catch_warnings(action="ignore"):
             # Training the model has given these warnings already.
