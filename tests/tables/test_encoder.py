@@ -206,6 +206,8 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
         ),
         ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),
+        ([f"{1950 + i}-06" for i in range(20)] * 3, "holds dates"),
+        ([f"195{i % 10}-{1 + i % 12}" for i in range(60)], "holds dates"),
         ([1.0, np.inf] * 30, "infinite"),
         ([[1], [2]] * 30, "lists"),
         (np.array([1 + 2j, 3] * 30), "complex"),
@@ -356,3 +358,9 @@ def test_any_table_gives_finite_standardised_features_or_a_clear_error(rows):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pd.testing.assert_frame_equal(TableEncoder().fit(frame).transform(frame), features)
+
+
+@pytest.mark.parametrize("periods", [["2000-04", "2005-09"], ["2005-09", "2010-14"]])
+def test_a_few_periods_are_categories(periods):
+    encoder = TableEncoder().fit(pd.DataFrame({"period": periods * 10}))
+    assert encoder.describe()["kind"].tolist() == ["category"]

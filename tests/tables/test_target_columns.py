@@ -173,6 +173,10 @@ def test_dates_make_the_time(start, end):
     assert days[1] == {"13/01/2021": 13.0}.get(end[1], 1.0)
 
 
+def test_months_begin_on_their_first_day():
+    assert dated(["1952-06", "1952-06-30"], ["1952-07", "1953-06"]).tolist() == [30.0, 336.0]
+
+
 @pytest.mark.parametrize(
     ("start", "end", "message"),
     [

@@ -24,6 +24,8 @@ from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50
+# Texts like 2005-09 are dates where there are more; else they may be periods, or the few days of a trial.
+_MOST_PERIODS = 12
 # With fewer rows, numbers could be all different by chance.
 _FEWEST_DIFFERENT = 100
 
@@ -244,9 +246,9 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
             f"decimal mark, read the table with {Argument('decimal', ',')}; if it separates thousands, remove it; if "
             f"the column is a category, name it in {Argument('categorical')}."
         )
+    if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(counts.index)):
+        raise HoldsDates(name)
     if len(counts) > MOST_LEVELS:
-        if holds_dates(pd.Series(counts.index)):
-            raise HoldsDates(name)
         patient = f"; if it names the patient, in {Argument('id')}" if len(counts) > counts.sum() / 2 else ""
         raise ArgumentError(
             f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "

@@ -13,7 +13,7 @@ from drosurv.presentation import counted
 from drosurv.tables.values import first_wrong, row_number, shown
 from drosurv.target import FloatArray
 
-_ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?")
+_ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
 _OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 
 
