@@ -174,3 +174,60 @@ def test_a_number_can_mean_missing_in_one_column_only(clean, tmp_path):
     table = read_survival_table(tmp_path / "t.csv", time="days", event="died", missing=["age=999"])
     assert table.X["age"].isna().all()
     assert (table.X["marker"] == 999).all()
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """Rows (start, stop] of patients, some of one piece."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for patient in range(60):
+        ends = np.cumsum(rng.integers(1, 90, rng.integers(1, 4)))
+        starts = [0, *ends[:-1]]
+        rows += [(patient, *row, round(rng.normal(), 3)) for row in zip(starts, ends, strict=True)]
+    frame = pd.DataFrame(rows, columns=["who", "tstart", "days", "marker"]).astype({"tstart": float})
+    return frame.assign(died=rng.integers(0, 2, len(frame)))
+
+
+@pytest.mark.parametrize("named", ["who", "patient_id"])
+def test_the_start_of_rows_is_no_feature(pieces, named):
+    frame = pieces.rename(columns={"who": named})
+    if named == "patient_id":
+        # The name tells which rows belong together, in whatever order they come.
+        frame = frame.sample(frac=1, random_state=0)
+    told = [text for text in said(frame, time="days") if "'tstart'" in text]
+    assert len(told) == 1
+    assert "pass entry='tstart', and id with" in told[0]
+    (text,) = [text for text in said(frame, time="days", id=named) if "'tstart'" in text]
+    assert text.endswith("pass entry='tstart'.")
+
+
+def test_a_duration_before_the_time_is_no_start(pieces, clean):
+    early = (pieces["days"] * np.random.default_rng(0).random(len(pieces))).round()
+    for frame in (pieces.assign(tstart=early), pieces.assign(tstart=0.0), clean):
+        assert not any("pieces of a patient's time" in text for text in said(frame, time="days"))
+
+
+def test_the_command_names_the_option_of_the_start(pieces, tmp_path):
+    pieces.to_csv(tmp_path / "rows.csv", index=False)
+    target = {"time": "days", "event": "died"}
+    with pytest.warns(UserWarning, match="pass entry='tstart'"):
+        read_survival_table(tmp_path / "rows.csv", **target)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        read_survival_table(tmp_path / "rows.csv", **target, entry="tstart")
+    assert not any("tstart" in str(one.message) for one in told)
+
+
+def test_nested_categories_are_named_with_the_one_to_drop(clean):
+    rng = np.random.default_rng(3)
+    region = rng.choice(["north", "south", "east", "west", "isles"], len(clean))
+    continent = np.where(np.isin(region, ["north", "south"]), "one", "two")
+    (text,) = said(clean.assign(continent=continent, region=region))
+    assert "column 'region' tells 'continent'" in text
+    assert text.endswith("Pass drop='continent'.")
+    coded = clean.assign(continent=(continent == "one") + 1, region=region)
+    assert said(coded) == []
+    assert len(said(coded, categorical=["continent"])) == 1
+    continent[0] = "two" if continent[0] == "one" else "one"
+    assert said(clean.assign(continent=continent, region=region)) == []

@@ -104,7 +104,7 @@ def findings_table(
         lost = [name for name, own in zip(names, error, strict=True) if np.isnan(own)]
         notes.append(
             f"{', '.join(lost)}: no standard error, as the other features determine these, or patients at risk "
-            "together do not differ in them."
+            "together do not differ in them. Leave one of each such set out: of nested categories, the wider."
         )
     if findings.endless is not None and findings.endless.any():
         lost = [name for name, own in zip(names, findings.endless, strict=True) if own]

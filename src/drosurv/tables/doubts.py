@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ _AGREEMENT = 0.99
 # So many patients with the same ratio of a column to the time do not come by chance.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
+# So many rows that start where another ends do not come by chance.
+_FEWEST_PIECES = 10
 # So many patients of one level, all with the event, or of whom a column is never above the time, where chance is less
 # than this: in none of 31 real datasets.
 _FEWEST_SURE = 30
@@ -125,11 +128,15 @@ def doubts(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     id: str | None = None,
+    time: str | None = None,
 ) -> Iterator[ArgumentWarning]:
     """Warnings about a table that trains a model.
 
-    The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about.
+    The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about. `time` is
+    the column of times, where rows are said to be observed from the beginning.
     """
+    if time is not None:
+        yield from _starts(frame, features, time, id)
     yield from _copies(frame, [*target, id])
     if id is None:
         yield from _repeated_ids(frame, features)
@@ -140,6 +147,7 @@ def doubts(
             yield from _sentinels(frame[name])
     for name in features:
         yield from _spellings(frame[name])
+    yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
 
 
 def copies_told(n: int) -> str:
@@ -173,14 +181,60 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
 
 def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     n = len(frame)
-    for name in frame.columns:
+    for name in filter(_ID_NAME.search, frame.columns):
         different = frame[name].nunique()
         # Far fewer would be a class of patients, such as cases and controls.
-        if _ID_NAME.search(str(name)) and n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
+        if n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
             purpose = ", and to predict nothing from it," if name in features else ","
             yield ArgumentWarning(
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
                 f"together{purpose} pass {Argument('id', str(name))}."
+            )
+
+
+def _starts(
+    frame: pd.DataFrame, features: Sequence[str], time: str, id: str | None
+) -> Iterator[ArgumentWarning]:
+    """Rows (start, stop] of patients who are followed in pieces: a piece starts where the one before it ends."""
+    who = id or next(filter(_ID_NAME.search, frame.columns), None)
+    rows = frame if who is None else frame.sort_values([who, time], kind="stable")
+    stop = to_floats(rows[time])
+    for name in features:
+        if not holds_numbers(frame[name]) or name == who:
+            continue
+        start = floats(rows[name])
+        if not (start < stop).all():
+            continue
+        later = start[1:] > start.min()
+        follows = int((later & (start[1:] == stop[:-1])).sum())
+        if follows >= _FEWEST_PIECES and follows > 0.8 * later.sum():
+            patient = "" if id else f", and {Argument('id')} with the column that names the patient"
+            yield ArgumentWarning(
+                f"column {name!r} is the time of the row before in {follows:,} rows, and before {time!r} in all: rows "
+                f"seem to be pieces of a patient's time that begin there. It is a feature here; pass "
+                f"{Argument('entry', name)}{patient}."
+            )
+
+
+def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
+    """Categories that others determine, as a region its continent."""
+    codes = {}
+    for name in features:
+        found = labels(frame[name])
+        # The most frequent stands in for what is missing, as in the encoder.
+        code, levels = pd.factorize(found.fillna(found.mode().iloc[0]) if found.notna().any() else found)
+        # Names of patients tell everything.
+        if 1 < len(levels) <= min(MOST_LEVELS, len(frame) / 5):
+            codes[name] = code, np.unique(code, return_index=True)[1]
+    told: set[str] = set()
+    # From the most levels to the fewest.
+    for narrow, wide in combinations(sorted(codes, key=lambda name: -len(codes[name][1])), 2):
+        (code, first), (other, _) = codes[narrow], codes[wide]
+        if not {narrow, wide} & told and (other[first][code] == other).all():
+            told.add(wide)
+            yield ArgumentWarning(
+                f"column {narrow!r} tells {wide!r}, as a region tells its continent: their coefficients cannot be told "
+                f"apart and have no standard errors. Pass {Argument('drop', wide)}."
             )
 
 
@@ -239,8 +293,13 @@ def _far_outside(value: float, values: FloatArray) -> bool:
     return bool(value - rest.max() > np.ptp(rest))
 
 
+def _is_text(column: pd.Series[Any]) -> bool:
+    """Whether the encoder takes a column for categories."""
+    return not holds_numbers(column) and column.dtype.kind not in "mM"
+
+
 def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
-    if holds_numbers(column) or column.dtype.kind in "bmM":
+    if not _is_text(column) or column.dtype.kind == "b":
         return
     levels = [str(level) for level in labels(column).dropna().unique()]
     same = spellings(levels) if len(levels) <= MOST_LEVELS else []

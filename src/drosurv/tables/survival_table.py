@@ -272,6 +272,7 @@ def read_survival_table(
         categorical=known,
         numeric=numeric,
         id=id,
+        time=time if entry is None else None,
     ):
         warn_caller(doubt)
     return table
