@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import CoxPH, NullModel, Surv
 from drosurv.audit import audit
-from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, cross_fitted_from_entry, fold_parts
+from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.observed import curve_times
 from drosurv.evaluation.patients import Scoring
@@ -22,7 +22,7 @@ def patients():
 
 def test_predictions_are_those_of_models_trained_without_the_patient(patients):
     parts = fold_parts(patients.y["event"], 4, 0)
-    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts)
+    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts).predictions
     for train, test in parts:
         assert not set(train) & set(test)
         scaler = StandardScaler().fit(patients.X.iloc[train])
@@ -37,14 +37,14 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
 def test_no_model_gains_nothing_over_no_model(patients):
     some = slice(0, 90)
     y = patients.y[some]
-    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0))
+    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0)).predictions
     np.testing.assert_allclose(Scoring(found, None, parse_target(y), y_train=y).gains, 0.0, atol=1e-9)
 
 
 def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients):
     X, y = patients.X, patients.y
     parts = fold_parts(y["event"], 4, 0)
-    found = cross_fitted(CoxPH(), X, y, parts)
+    found = cross_fitted(CoxPH(), X, y, parts).predictions
     expected = np.empty(len(y))
     for train, test in parts:
         curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
@@ -54,7 +54,7 @@ def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients)
 
 def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
     X, y, strata = patients.X, patients.y, np.arange(200) % 5
-    seen = cross_fitted_from_entry(CoxPH(), X, y, {"strata": strata}, fold_parts(y["event"], 4, 0))
+    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), given={"strata": strata})
     gains = Scoring(seen.predictions, None, parse_target(y), y_train=seen.follow_up).gains
     # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
     assert gains.min() > -8
@@ -97,8 +97,8 @@ def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
     y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
     recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
     parts = fold_parts(y["event"], 3, 0)
-    own, cox = cross_fitted(recipe, patients.X, y, parts), cross_fitted_cox(recipe, patients.X, y, {}, parts)
-    np.testing.assert_allclose(own.risk, cox.risk, atol=1e-7)
+    own, cox = cross_fitted(recipe, patients.X, y, parts), cross_fitted_cox(recipe, patients.X, y, parts)
+    np.testing.assert_allclose(own.predictions.risk, cox.risk, atol=1e-7)
 
 
 def test_curves_are_kept_at_few_times():

@@ -10,7 +10,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.audit import audit
-from drosurv.audit.cross_fit import cross_fitted_from_entry, fold_parts
+from drosurv.audit.cross_fit import cross_fitted, fold_parts
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
     recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
     parts = fold_parts(y["event"], 3, 0)
-    seen = cross_fitted_from_entry(recipe, X, y, {"entry": entry, "strata": strata}, parts)
+    seen = cross_fitted(recipe, X, y, parts, given={"entry": entry, "strata": strata})
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     train, test = parts[1]
     alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])

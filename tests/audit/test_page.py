@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from drosurv.audit.page import script_json
+from drosurv.audit.report import script_json
 
 VOID = {"meta", "input", "br", "img", "link"}
 

@@ -13,9 +13,9 @@ import pytest
 from drosurv import CoxPH, DROCox, NullModel, Surv
 from drosurv.audit import audit
 from drosurv.audit.judgement import Grounds, next_steps, verdict
+from drosurv.audit.report import SCHEMA, VERSION
 from drosurv.audit.sections import causes
 from drosurv.audit.standing import Standing, per_100
-from drosurv.audit.summary import SCHEMA, VERSION
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import AgainstPlain, SmallGroupWarning, evaluate
 from drosurv.evaluation.attributes import parse_attributes

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from drosurv.audit.cross_fit import (
-    CROSS_FITTED,
-    Folds,
-    Parts,
-    cross_fitted_cox,
-    cross_fitted_from_entry,
-    fold_parts,
-)
+from drosurv.audit.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import plain_cox, standardised_features
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
+from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import has_causes, parse_target
+
+# What the model is compared with, and the features that it takes.
+Compared: TypeAlias = tuple[Any, Any] | None
 
 
 def audit(
@@ -134,71 +130,78 @@ def audit(
             of_rows(part, rows)
             for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
         )
-    model, given = unwrapped(model), given_of(entry=entry, strata=strata, offset=offset)
-    shown: dict[str, Any] = {
-        "sensitive_features": sensitive_features,
-        "reference_name": reference_name,
-        "features": features if features is not None else _columns(X),
-        "title": title,
-        "data_name": data_name,
-        "time_title": time_title,
-        "n_bootstrap": n_bootstrap,
-        "n_bootstrap_path": n_bootstrap_path,
-        "level": level,
-        "search_rules": search_rules,
-        "random_state": random_state,
-        "on_step": on_step,
-        "also": dict(also or {}),
-    }
+    model, given, causes = (
+        unwrapped(model),
+        given_of(entry=entry, strata=strata, offset=offset),
+        has_causes(y),
+    )
     if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
         raise ArgumentError(
             f"{Argument('folds')} trains the model, and plain Cox beside it, on the audited patients alone: leave out "
             "training patients, shares of the slider and a reference."
         )
-    if given or has_causes(y):
-        if alpha_path or X_train is not None:
-            raise ArgumentError(
-                f"the models of the slider, and plain Cox beside them, would be trained without "
-                f"{next(iter(given), 'causes')}: leave out {Argument('alpha_path')} and {Argument('X_train')}."
-            )
-        if folds is not None and (once or has_causes(y)):
-            what = "rows of one patient" if once else "causes"
-            raise ValueError(
-                f"folds have no definition beside {what}: audit a model that was fitted to other patients."
-            )
-    shown["model"] = _settings(final_step(model))
+    if (given or causes) and (alpha_path or X_train is not None):
+        raise ArgumentError(
+            f"the models of the slider, and plain Cox beside them, would be trained without "
+            f"{next(iter(given), 'causes')}: leave out {Argument('alpha_path')} and {Argument('X_train')}."
+        )
+    if folds is not None and (once or causes):
+        what = "rows of one patient" if once else "causes"
+        raise ValueError(
+            f"folds have no definition beside {what}: audit a model that was fitted to other patients."
+        )
+    estimator = final_step(model)
+    settings, also = _settings(estimator), dict(also or {})
     if folds is not None:
         parts = fold_parts(parse_target(y).event, folds, random_state)
-        shown |= _cross_fitted(model, X, y, given, parts)
-        shown["data"] = {"Features": written(np.shape(X)[1], "count")}
-        shown["model"]["Folds"] = len(parts)
-    elif given or has_causes(y):
-        shown |= _observed(model, X, y, given, y_train, reference, level)
-        shown["limits"] = (*map(first_upper, once), *shown["limits"])
+        found = _cross_fitted(model, X, y, given, parts)
+        settings["Folds"], data = len(parts), _trained_on(None, X)
     else:
-        shown |= _fitted(model, X, y, X_train, y_train, reference, alpha_path)
-    if folds is None:
-        shown["data"] = _trained_on(final_step(model), prepared(model, X))
-    if has_causes(y):
-        shown["also"]["causes"] = evaluate_by_cause(
+        compared = _taken(reference, model, X)
+        data = _trained_on(estimator, prepared(model, X))
+        if given or causes:
+            found = _observed(model, X, y, given, y_train, compared, level)
+            found["limits"] = (*map(first_upper, once), *found["limits"])
+        else:
+            found = _fitted(model, X, y, X_train, y_train, compared, alpha_path)
+    if causes:
+        also["causes"] = evaluate_by_cause(
             model, X, y, sensitive_features=sensitive_features, level=level, **given
         )
-    return AuditReport.of(Evidence(**shown))
+    return AuditReport.of(
+        Evidence(
+            **found,
+            sensitive_features=sensitive_features,
+            reference_name=reference_name if folds is None else "plain Cox",
+            features=features if features is not None else _columns(X),
+            data=data,
+            model=settings,
+            title=title,
+            data_name=data_name,
+            time_title=time_title,
+            n_bootstrap=n_bootstrap,
+            n_bootstrap_path=n_bootstrap_path,
+            level=level,
+            search_rules=search_rules,
+            random_state=random_state,
+            on_step=on_step,
+            also=also,
+        )
+    )
 
 
 def _fitted(
-    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, reference: Any, alpha_path: Any
+    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared, alpha_path: Any
 ) -> dict[str, Any]:
-    """A fitted model, beside those of the slider, as Evidence takes them."""
+    """A fitted model, beside those of the slider and what it is compared with, as Evidence takes them."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
-    estimator = final_step(model)
     if follow_up is None:
         raise ArgumentError(
-            f"{Argument('y_train')} is needed: {type(estimator).__name__} does not keep the training patients' "
-            "follow-up. Pass the training target."
+            f"{Argument('y_train')} is needed: {type(final_step(model)).__name__} does not keep the training "
+            "patients' follow-up. Pass the training target."
         )
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
-    compared, left_out = _taken(reference, model, X), "The model is not compared with plain Cox: "
+    left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
         missing += (f"{left_out}no training patients were given.",)
     elif compared is None:
@@ -208,54 +211,47 @@ def _fitted(
             missing += (f"{left_out}the features hold text or missing values.",)
         else:
             compared = plain_cox(model).fit(both.train, y_train), both.test
-    return {
-        "stops": stops,
-        "y": y,
-        "follow_up": follow_up,
-        "reference": compared,
-        "missing": missing,
-    }
+    return {"stops": stops, "y": y, "follow_up": follow_up, "reference": compared, "missing": missing}
 
 
 def _observed(
-    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, reference: Any, level: float
+    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, compared: Compared, level: float
 ) -> dict[str, Any]:
     """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
-    estimator = final_step(model)
     seen = seen_from_entry(model, X, y, given, y_train=y_train)
     notes = list(seen.notes)
     if not has_causes(y):
         notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, level)]
-    compared = _taken(reference, model, X)
     if compared is not None:
         compared = reference_seen(*compared, y, given), compared[1]
-    return {
-        "stops": (Stop(type(estimator).__name__, None, seen.predictions),),
-        "y": seen.y,
-        "follow_up": seen.follow_up,
-        "reference": compared,
-        "missing": () if compared else ("The model is not compared with plain Cox.",),
-        "limits": tuple(map(first_upper, notes)),
-    }
+    missing = () if compared else ("The model is not compared with plain Cox.",)
+    return _of_seen(seen, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
 
 
 def _cross_fitted(recipe: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
     """A recipe, and plain Cox, trained on folds of the audited patients."""
-    estimator = final_step(recipe)
-    cox = cross_fitted_cox(recipe, X, y, given, parts)
-    seen = cross_fitted_from_entry(recipe, X, y, given, parts)
+    cox = cross_fitted_cox(recipe, X, y, parts, given=given)
+    seen = cross_fitted(recipe, X, y, parts, given=given)
+    name = f"{type(final_step(recipe)).__name__}, cross-fitted"
+    missing = () if cox is not None else ("Plain Cox could not be trained on these features.",)
+    limits = (*CROSS_FITTED, *map(first_upper, seen.notes))
+    return _of_seen(seen, name, None if cox is None else (cox, None), missing, limits)
+
+
+def _of_seen(
+    seen: Seen, name: str, compared: Compared, missing: Any, limits: Iterable[str]
+) -> dict[str, Any]:
     return {
-        "stops": (Stop(f"{type(estimator).__name__}, cross-fitted", None, seen.predictions),),
+        "stops": (Stop(name, None, seen.predictions),),
         "y": seen.y,
         "follow_up": seen.follow_up,
-        "reference": None if cox is None else (cox, None),
-        "reference_name": "plain Cox",
-        "missing": () if cox is not None else ("Plain Cox could not be trained on these features.",),
-        "limits": (*CROSS_FITTED, *map(first_upper, seen.notes)),
+        "reference": compared,
+        "missing": missing,
+        "limits": tuple(limits),
     }
 
 
-def _taken(reference: Any, model: Any, X: Any) -> tuple[Any, Any] | None:
+def _taken(reference: Any, model: Any, X: Any) -> Compared:
     """The reference and its features: a Pipeline prepares its own."""
     if reference is None:
         return None

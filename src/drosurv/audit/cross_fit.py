@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, TypeAlias
@@ -15,14 +15,7 @@ from drosurv.errors import Argument, ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
-from drosurv.evaluation.predictions import (
-    final_step,
-    gives_curves,
-    predict_curves,
-    predict_risk,
-    prepared,
-    take,
-)
+from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
 from drosurv.inference import draw_folds, generator
 from drosurv.metrics import FollowUp
 from drosurv.target import BoolArray, IntArray, parse_target
@@ -37,61 +30,63 @@ CROSS_FITTED = (
 
 
 def cross_fitted(
-    recipe: Any, X: Any, y: Any, parts: Parts, fit_options: Mapping[str, Any] | None = None
-) -> Predictions:
+    recipe: Any,
+    X: Any,
+    y: Any,
+    parts: Parts,
+    *,
+    given: Mapping[str, Any] | None = None,
+    fit_options: Mapping[str, Any] | None = None,
+) -> Seen:
     """Out-of-fold risk scores of a recipe, and survival curves where it gives them.
 
     The recipe is copied and trained anew for every part: the rows to train on and those to predict. Options of
-    ``fit`` have one entry per patient.
+    ``fit`` have one entry per patient. Patients whose entry, strata or offset are `given`, to training and to
+    prediction, are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
     """
-    target = parse_target(y)
-    times = curve_times(target.time[target.event])
+    given, options, target = given or {}, dict(fit_options or {}), parse_target(y)
+    scale = time_scale(y, given.get("entry")) if given else None
+    times = curve_times(target.time[target.event]) if scale is None else scale.times
+    target = target if scale is None else scale.target
+    prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
+    for name, values in given.items():
+        if name not in signature(final_step(recipe).fit).parameters:
+            raise ArgumentError(
+                f"{type(final_step(recipe)).__name__} cannot be trained in folds with {Argument(name)}, for which "
+                "it has no definition: leave it out, or audit another model."
+            )
+        options[f"{prefix}{name}"] = values
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves, trained_on = True, []
-    for model, train, test in _trained(recipe, X, y, parts, fit_options or {}):
+    for train, test in parts:
+        own = {name: take(values, train) for name, values in options.items()}
+        model = clone(recipe).fit(take(X, train), y[train], **own)
+        follow_up = FollowUp.of(target.take(train))
+        if scale is not None:
+            told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
+            check_takes(model, told)
+            entry = None if scale.entry is None else scale.entry[test]
+            survival[test] = survival_from_entry(model, take(X, test), entry, told, times)
+            trained_on.append((test, replace(follow_up, other_times=True)))
+            continue
         estimator, seen = final_step(model), prepared(model, take(X, test))
         score = predict_risk(estimator, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.
         risk[test] = score - np.mean(predict_risk(estimator, prepared(model, take(X, train)), len(train)))
-        if curves := curves and gives_curves(estimator):
-            found = predict_curves(estimator, seen, len(test))
-            assert found is not None
+        found = predict_curves(estimator, seen, len(test))
+        if found is None:
+            curves = False
+        else:
             survival[test] = found.at(times)
-            trained_on.append((test, FollowUp.of(target.take(train))))
-    return Predictions(risk, survival, times, trained_on) if curves else Predictions(risk)
-
-
-def cross_fitted_from_entry(recipe: Any, X: Any, y: Any, given: Mapping[str, Any], parts: Parts) -> Seen:
-    """The same for patients of whom entry, strata or offset, each (n,), may be given: to training and to prediction.
-
-    They are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says; without any of these, as they are.
-    """
-    if not given:
-        return Seen(cross_fitted(recipe, X, y, parts), y, y, ())
-    scale = time_scale(y, given.get("entry"))
-    prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
-    understood = signature(final_step(recipe).fit).parameters
-    unknown = [name for name in given if name not in understood]
-    if unknown:
-        raise ArgumentError(
-            f"{type(final_step(recipe)).__name__} cannot be trained in folds with {Argument(unknown[0])}, for which "
-            "it has no definition: leave it out, or audit another model."
-        )
-    survival = np.empty((len(scale.target), len(scale.times)))
-    options = {f"{prefix}{name}": values for name, values in given.items()}
-    trained_on = []
-    for model, train, test in _trained(recipe, X, y, parts, options):
-        told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
-        check_takes(model, told)
-        entry = None if scale.entry is None else scale.entry[test]
-        survival[test] = survival_from_entry(model, take(X, test), entry, told, scale.times)
-        trained_on.append((test, replace(FollowUp.of(scale.target.take(train)), other_times=True)))
-    seen = scale.seen(survival)
-    return seen._replace(predictions=replace(seen.predictions, trained_on=trained_on))
+            trained_on.append((test, follow_up))
+    if scale is None:
+        return Seen(Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ())
+    judged = scale.seen(survival)
+    return judged._replace(predictions=replace(judged.predictions, trained_on=trained_on))
 
 
 def cross_fitted_cox(
-    recipe: Any, X: Any, y: Any, given: Mapping[str, Any], parts: Parts
+    recipe: Any, X: Any, y: Any, parts: Parts, *, given: Mapping[str, Any] | None = None
 ) -> Predictions | None:
     """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
     from sklearn.preprocessing import StandardScaler
@@ -101,16 +96,7 @@ def cross_fitted_cox(
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None
-    return cross_fitted_from_entry(plain, X, y, given, parts).predictions
-
-
-def _trained(
-    recipe: Any, X: Any, y: Any, parts: Parts, options: Mapping[str, Any]
-) -> Iterator[tuple[Any, IntArray, IntArray]]:
-    """The recipe trained anew for every part, the rows it was trained on, and those to predict."""
-    for train, test in parts:
-        own = {name: take(values, train) for name, values in options.items()}
-        yield clone(recipe).fit(take(X, train), y[train], **own), train, test
+    return cross_fitted(plain, X, y, parts, given=given).predictions
 
 
 def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:

@@ -71,14 +71,14 @@ class Evidence:
         return "" if self.time_title == "time" else self.time_title
 
     @property
-    def start(self) -> int:
-        """Number of the audited model."""
-        return next(k for k, stop in enumerate(self.stops) if stop.audited)
+    def stop(self) -> Stop:
+        """The audited model."""
+        return next(stop for stop in self.stops if stop.audited)
 
     @property
     def audited(self) -> EvaluationResult:
         """Evaluation of the audited model."""
-        return self.results[self.start]
+        return self.results[self.stops.index(self.stop)]
 
     @cached_property
     def _every_attribute(self) -> list[Attribute]:
@@ -106,9 +106,7 @@ class Evidence:
 
     @cached_property
     def _reference_risk(self) -> FloatArray | None:
-        if self.reference is None:
-            return None
-        return predict_risk(*self.reference, len(self.target), name="reference")
+        return self.reference and predict_risk(*self.reference, len(self.target), name="reference")
 
     @cached_property
     def results(self) -> tuple[EvaluationResult, ...]:
@@ -145,10 +143,9 @@ class Evidence:
         """The audited model beside the reference, everybody and each group; None without intervals or a reference."""
         if self.reference is None or self.n_bootstrap < 2:
             return None
-        audited = self.stops[self.start]
         with warnings.catch_warnings(action="ignore"):
             return beside(
-                (audited.model, audited.X),
+                (self.stop.model, self.stop.X),
                 self.reference,
                 self.y,
                 self._groups,
@@ -171,7 +168,7 @@ class Evidence:
     @cached_property
     def worst_off(self) -> WorstOff | str:
         """Rules for those served worst, or why none were searched."""
-        n, audited = len(self.target), self.stops[self.start]
+        n, audited = len(self.target), self.stop
         if not self.search_rules:
             return "it was not asked for"
         self._tell("rules and repairs for the worst off")
@@ -195,10 +192,9 @@ class Evidence:
     @cached_property
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients; None for one without survival curves."""
-        frozen = self.stops[self.start].frozen(self.features)
-        if frozen is None:
-            return None
-        return repair(*frozen, self.y, features=self.features, frozen=True, random_state=self.random_state)
+        frozen = self.stop.frozen(self.features)
+        how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
+        return None if frozen is None else repair(*frozen, self.y, **how)
 
     def _tell(self, step: str) -> None:
         if self.on_step is not None:

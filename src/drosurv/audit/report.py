@@ -1,27 +1,90 @@
-"""The report of an audit as readers want it: the page, Markdown and JSON."""
+"""The report of an audit: what every section found, as a page, Markdown, JSON, and a summary for programs.
+
+The summary is a small JSON document whose schema is versioned and stays; docs/guide/audit.md describes every field.
+Fields may be added within a version; one that is renamed, removed or changes its meaning raises it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
 from html import escape
 from typing import Any
 
-from drosurv.audit.collected import CollectedAudit
-from drosurv.audit.page import render
-from drosurv.audit.sections.section import Part
-from drosurv.audit.summary import summary_of
+from drosurv._version import __version__
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.section import Part, Section, all_sections
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.summary import judged_gaps
 from drosurv.files import write_file
-from drosurv.presentation import literal
+from drosurv.presentation import (
+    Statement,
+    Table,
+    counted,
+    first_upper,
+    group_name,
+    listing,
+    literal,
+    written,
+)
 
+SCHEMA, VERSION = "drosurv.audit.summary", 1
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """What is known about one model.
+
+    Attributes
+    ----------
+    name : str
+        Such as "DROCox, alpha 0.2".
+    alpha : float, optional
+        Share of patients that its training protects.
+    audited : bool
+        Whether it is the model under audit, or one to compare it with.
+    statements : tuple of Statement
+        What its numbers say.
+    headline : dict
+        The few numbers that one looks at first, as they are written, by name.
+    tables : mapping of str to Table
+        Its tables by key.
+    """
+
+    name: str
+    alpha: float | None
+    audited: bool
+    statements: tuple[Statement, ...]
+    headline: dict[str, str]
+    tables: Mapping[str, Table]
+
+    @property
+    def stop_label(self) -> str:
+        """What stands below the slider."""
+        return "audited" if self.alpha is None else f"{self.alpha:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        return {
+            "name": self.name,
+            "alpha": self.alpha,
+            "audited": self.audited,
+            "summary": [vars(statement) for statement in self.statements],
+            "headline": self.headline,
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
+        }
 
 
 @dataclass(frozen=True, repr=False)
-class AuditReport(CollectedAudit):
+class AuditReport:
     """The report.
 
     Attributes
@@ -42,6 +105,72 @@ class AuditReport(CollectedAudit):
         What each section found, by its key.
     """
 
+    title: str
+    subtitle: str
+    created: str
+    version: str
+    level: str
+    time_unit: str
+    models: tuple[ModelAudit, ...]
+    parts: Mapping[str, Part]
+
+    @staticmethod
+    def of(evidence: Evidence) -> AuditReport:
+        """Let every section collect what it shows of the evidence."""
+        found = {section.key: section.collect(evidence) for section in all_sections()}
+        parts = {key: part for key, part in found.items() if part is not None}
+        models = tuple(
+            ModelAudit(
+                name=stop.name,
+                alpha=stop.alpha,
+                audited=stop.audited,
+                statements=tuple(s for part in parts.values() for s in part.said_of(k)),
+                headline=_headline(evidence.results[k]),
+                tables={table.key: table for part in parts.values() for table in part.tables_of(k)},
+            )
+            for k, stop in enumerate(evidence.stops)
+        )
+        name, data = evidence.stop.name, evidence.data_name
+        return AuditReport(
+            title=evidence.title or (f"{name}, on {data}" if data else name),
+            subtitle=_subtitle(evidence),
+            created=date.today().isoformat(),
+            version=__version__,
+            level=f"{100 * evidence.level:g} %",
+            time_unit=evidence.time_unit,
+            models=models,
+            parts=parts,
+        )
+
+    @property
+    def start(self) -> int:
+        """Number of the audited model among the models."""
+        return next(k for k, model in enumerate(self.models) if model.audited)
+
+    @property
+    def audited(self) -> ModelAudit:
+        """What is known about the audited model."""
+        return self.models[self.start]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What the sections say of the audited model, the verdict first."""
+        return tuple(s for section in self.sections for s in self.parts[section.key].statements)
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections that have something to show, in order."""
+        return [section for section in all_sections() if section.key in self.parts]
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The tables that do not depend on the model shown, by key."""
+        return {table.key: table for part in self.parts.values() for table in part.tables}
+
+    @property
+    def _verdict(self) -> Part:
+        return self.parts.get("verdict", Part())
+
     def __repr__(self) -> str:
         said = [statement.text for statement in self._verdict.statements]
         return "\n".join([self.title, self.subtitle, *said])
@@ -51,15 +180,56 @@ class AuditReport(CollectedAudit):
         tables = "".join(table.to_html() for table in self._verdict.tables)
         return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
 
-    def to_summary(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
-        return _written(_json(summary_of(self)), path)
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON knows it."""
+        return {
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "created": self.created,
+            "drosurv": self.version,
+            "level": self.level,
+            "time": self.time_unit,
+            "models": [model.to_dict() for model in self.models],
+            "sections": {
+                key: {"statements": [vars(s) for s in part.statements], "facts": dict(part.facts)}
+                for key, part in self.parts.items()
+            },
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
+        }
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_summary(self, path: PathLike | None = None) -> str:
+        """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
+        verdict = self._verdict
+        method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
+        said = {
+            code: [s.text for s in verdict.statements if s.code == code] for code in ("verdict", "next_step")
+        }
+        summary = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "title": self.title,
+            "created": self.created,
+            "drosurv": self.version,
+            "model": self.audited.name,
+            "level": self.level,
+            "time_unit": self.time_unit,
+            "verdict": {"status": verdict.facts.get("status"), "text": " ".join(said["verdict"])},
+            "per_100": verdict.facts.get("per_100", {}),
+            "groups": verdict.facts.get("groups", []),
+            "gaps": verdict.facts.get("gaps", []),
+            "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],
+            "next_steps": said["next_step"],
+            "not_computed": method.facts.get("missing", []),
+            "limits": method.facts.get("limits", []),
+            "guidelines": [row for table in guidelines.tables for row in table.rows],
+        }
+        return _written(_json(summary), path)
+
+    def to_json(self, path: PathLike | None = None) -> str:
         """Everything as strict JSON; also written to `path` if given."""
         return _written(_json(self.to_dict()), path)
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: PathLike | None = None) -> str:
         """What is said and every table of the audited model as Markdown; also written to `path` if given."""
         parts = [f"# {literal(self.title)}", literal(self.subtitle)]
         for section in self.sections:
@@ -67,9 +237,43 @@ class AuditReport(CollectedAudit):
         parts.append(f"drosurv {self.version}, {self.created}.")
         return _written("\n\n".join(parts) + "\n", path)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """One page that needs nothing but itself; also written to `path` if given."""
-        return _written(render(self), path)
+    def to_html(self, path: PathLike | None = None) -> str:
+        """One page that needs nothing but itself, every value escaped; also written to `path` if given."""
+        from importlib.resources import files
+
+        from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+
+        own = {f"sections/{section.key}": section.template for section in self.sections}
+        own |= {f"intros/{section.key}": section.intro for section in self.sections}
+        environment = Environment(
+            loader=ChoiceLoader([DictLoader(own), PackageLoader("drosurv.audit")]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["first_upper"] = first_upper
+        templates = files("drosurv.audit").joinpath("templates")
+        script = templates.joinpath("page.js").read_text(encoding="utf-8")
+        shown = [(section, self.parts[section.key]) for section in self.sections]
+        page = environment.get_template("page.html.jinja").render(
+            report=self,
+            sections=[(section, part, section.draw(part)) for section, part in shown],
+            style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+            tables_json=Markup(script_json(self.to_dict())),
+        )
+        return _written(page, path)
+
+
+def script_json(value: Any) -> str:
+    """JSON that may stand inside a script element: no character in it can end the element or start a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _markdown(part: Part, shown: int) -> Iterator[str]:
@@ -90,7 +294,26 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+def _written(text: str, path: PathLike | None) -> str:
     if path is not None:
         write_file(path, text)
     return text
+
+
+def _headline(result: EvaluationResult) -> dict[str, str]:
+    """The few numbers that change as the slider moves."""
+    worst = next((gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0), None)
+    found = {"c-index": written(result.value("concordance_index"))}
+    if worst is not None:
+        found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"
+        found["Gap"] = written(worst.size)
+    return found
+
+
+def _subtitle(evidence: Evidence) -> str:
+    target = evidence.target
+    told = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
+    if evidence.attributes:
+        told += f", in groups by {listing(list(evidence.audited.headings.values()))}"
+    trained = evidence.data.get("Patients trained on")
+    return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")

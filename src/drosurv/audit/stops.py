@@ -7,16 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.estimators import DROCox, DROCoxSplit, SubgroupRobustCox
+from drosurv.estimators import DROCox
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.robust import RobustEstimator
 from drosurv.evaluation.predictions import Predictions, final_step, prepared
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
-_FAMILIES = (DROCox, DROCoxSplit, SubgroupRobustCox)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +83,25 @@ def find_stops(
         ]
         alpha_path = path
     others = [stop(fitted, float(alpha), False) for alpha, fitted in alpha_path.items()]
-    family = type(final_step(model))
-    on_path = family in _FAMILIES and all(type(other.model) is family for other in others)
-    alpha = float(final_step(model).alpha) if on_path else None
+    own = final_step(model)
+    alpha = protected_share(own) if all(type(other.model) is type(own) for other in others) else None
     # None is larger than every share, so that a model without one comes first.
     ordered = sorted(
         [stop(model, alpha, True), *(other for other in others if other.alpha != alpha)],
         key=lambda stop: -2.0 if stop.alpha is None else -stop.alpha,
     )
     return tuple(ordered), tuple(skipped)
+
+
+def protected_share(estimator: Any) -> float | None:
+    """The share of patients that a model's training protects: its place on the slider, None without one.
+
+    Nor has one that is trained with groups, of which the slider knows nothing.
+    """
+    if not getattr(estimator, "_weighs_losses", False) or estimator._compares_groups is not None:
+        return None
+    alpha = getattr(estimator, "alpha", None)
+    return None if alpha is None else float(alpha)
 
 
 def has_rows(y_train: Any) -> bool:
@@ -106,8 +117,8 @@ def train_alpha_path(
     Parameters
     ----------
     model : fitted model or Pipeline
-        A ``DROCox``, ``DROCoxSplit`` or ``SubgroupRobustCox`` gives models of its own class and settings; any other
-        a ``DROCox`` with the settings that both have. The steps of a Pipeline before the model are used as fitted.
+        One that protects a share alpha, such as ``DROCox``, gives models of its own class and settings; any other a
+        ``DROCox`` with the settings that both have. The steps of a Pipeline before the model are used as fitted.
     X_train : DataFrame or array, (n, d)
         Training features, as `model` takes them.
     y_train : structured array, (n,)
@@ -131,12 +142,13 @@ def train_alpha_path(
     >>> [(alpha, model.alpha) for alpha, model in path.items()]
     [(1.0, 1.0), (0.2, 0.2)]
     """
-    estimator = final_step(model)
-    family = next((cls for cls in _FAMILIES if type(estimator) is cls), DROCox)
     wanted = sorted(set(map(float, alphas)), reverse=True)
-    path = {alpha: _relative(estimator, family, alpha) for alpha in wanted}
+    path = {alpha: _relative(final_step(model), alpha) for alpha in wanted}
     fitted = _fitted(path, prepared(model, X_train), y_train)
-    return {alpha: _with_preparation(model, found) for alpha, found in fitted.items()}
+    if not hasattr(model, "steps"):
+        return fitted
+    *before, (name, _) = model.steps
+    return {alpha: Pipeline([*before, (name, found)]) for alpha, found in fitted.items()}
 
 
 def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
@@ -155,25 +167,20 @@ def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
         return kept
 
 
-def _relative(estimator: Any, family: type, alpha: float) -> Any:
-    """An unfitted model of a family with the settings that the estimator has too."""
+def _relative(estimator: Any, alpha: float) -> Any:
+    """An unfitted model of the estimator's family, or else a DROCox with the settings that the estimator has too."""
+    if protected_share(estimator) is not None:
+        return clone(estimator).set_params(alpha=alpha, verbose=False)
     ours = estimator.get_params(deep=False) if isinstance(estimator, NetworkEstimator) else {}
-    if type(estimator) is not family:
-        # The family's default tolerance suits its objective.
-        ours.pop("tol", None)
-    shared = {name: ours[name] for name in family().get_params() if name in ours}
-    return family(**{**shared, "alpha": alpha, "verbose": False})
-
-
-def _with_preparation(model: Any, estimator: Any) -> Any:
-    if not hasattr(model, "steps"):
-        return estimator
-    return Pipeline([*model.steps[:-1], (model.steps[-1][0], estimator)])
+    # Its default tolerance suits its objective.
+    own = DROCox().get_params().keys() - {"tol"}
+    return DROCox(**{**{name: ours[name] for name in own if name in ours}, "alpha": alpha, "verbose": False})
 
 
 def _name(estimator: Any, alpha: float | None) -> str:
     name = type(estimator).__name__
     if alpha is None:
         return name
-    linear = isinstance(estimator, DROCox) and estimator.network == "linear" and not estimator.l2
-    return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and linear else ''}"
+    # At alpha 1 the mean loss is trained on: where that is Cox's, which alone has ties, the model is plain Cox.
+    is_cox = isinstance(estimator, RobustEstimator) and estimator._is_linear and not estimator._no_ties
+    return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and is_cox and not estimator.l2 else ''}"

@@ -171,11 +171,13 @@ class Trained:
             parts = parse_folds(_FOLDS, table.event, seed, table.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                other = cross_fitted_cox(recipe, table.X, table.y, {}, parts)
+                other = cross_fitted_cox(recipe, table.X, table.y, parts)
                 if other is None:
                     return None, "nobody"
-                own = cross_fitted(self.model, self._columns(table), table.y, parts, self.fit_options)
-            model, plain = (own, None), (other, None)
+                own = cross_fitted(
+                    self.model, self._columns(table), table.y, parts, fit_options=self.fit_options
+                )
+            model, plain = (own.predictions, None), (other, None)
         else:
             return None, "nobody"
         stretched = is_recalibrated(self.model)

@@ -54,7 +54,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     None for a model without survival curves. Everything is learnt and measured on folds of the audited patients, each
     patient by what was learnt without him; models trained more robustly are measured as they are.
     """
-    audited, target, repaired = evidence.stops[evidence.start], evidence.target, evidence.repaired
+    audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
     frozen = audited.frozen(evidence.features)
     if repaired is None or curves is None or frozen is None:
