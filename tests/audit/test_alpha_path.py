@@ -6,7 +6,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from drosurv.audit import train_alpha_path
 from drosurv.audit.stops import find_stops
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
+from drosurv.estimators import AcceleratedFailureTime, CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.tables import TableEncoder
 
 
@@ -27,6 +27,15 @@ def test_every_model_of_the_path_is_the_one_fitted_alone(data):
 def test_the_path_keeps_the_family_or_falls_back_to_dro_cox(data):
     split = DROCoxSplit(alpha=0.4, random_state=3).fit(data.X, data.y)
     assert isinstance(train_alpha_path(split, data.X, data.y, alphas=(0.5,))[0.5], DROCoxSplit)
+    times = AcceleratedFailureTime(alpha=0.4, l2=0.1).fit(data.X, data.y)
+    fitted = train_alpha_path(times, data.X, data.y, alphas=(0.5,))[0.5]
+    assert isinstance(fitted, AcceleratedFailureTime)
+    assert (fitted.alpha, fitted.l2) == (0.5, 0.1)
+    stops, _ = find_stops(times, data.X, None, None, {1.0: fitted})
+    assert [stop.name for stop in stops] == [
+        "AcceleratedFailureTime, alpha 1",
+        "AcceleratedFailureTime, alpha 0.4",
+    ]
     for model in (CoxPH(l2=0.2), CoxPHSurvivalAnalysis()):
         fitted = train_alpha_path(model.fit(data.X, data.y), data.X, data.y, alphas=(0.5,))[0.5]
         assert isinstance(fitted, DROCox)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drosurv.audit.charts.chart import Axis
+from drosurv.audit.charts import Axis
 
 finite = st.floats(-1e6, 1e6) | st.floats(-1e300, 1e300)
 

@@ -1,6 +1,6 @@
 import re
 
-from drosurv.audit.charts.chart import Axis, Frame
+from drosurv.audit.charts import Axis, Frame
 from drosurv.audit.sections.calibration import survival_charts
 from drosurv.presentation import Table
 

@@ -128,4 +128,6 @@ def test_a_small_cohort_gets_an_answer(patients):
     assert "Against plain Cox" not in first
     assert "by plain Cox" not in first
     assert "in the right order (a coin 50)" in first
+    # A column is called as it is written, also where a sentence is about it.
+    assert "Membership" not in report.to_markdown()
     assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])

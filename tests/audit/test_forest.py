@@ -4,8 +4,7 @@ from dataclasses import replace
 import pytest
 from jinja2 import Environment, PackageLoader
 
-from drosurv.audit.charts.chart import Axis
-from drosurv.audit.charts.forest import Strip, forests
+from drosurv.audit.charts import Axis, Strip, forests
 from drosurv.audit.sections.calibration import difference_table
 from drosurv.presentation import Column, Table
 

@@ -185,7 +185,7 @@ def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     features, times = opened.features(patients), np.array(notes["plain_cox_baseline"]["times"])
     # The kept curve is plain Cox's own at the times kept, for every patient.
     np.testing.assert_allclose(
-        opened.plain_cox().predict_survival_function(features, times),
+        opened.plain_cox().predict_survival_function(features, times=times),
         plain[-1].predict_survival_function(features, times=times),
         atol=1e-8,
     )
@@ -202,7 +202,7 @@ def test_plain_cox_kept_at_few_times_is_still_plain_cox(
     itself = OpenedModel.open(tmp_path / "CoxPH")
     X, times = itself.features(patients), itself.estimator.unique_times_
     np.testing.assert_allclose(
-        itself.plain_cox().predict_survival_function(X, times),
+        itself.plain_cox().predict_survival_function(X, times=times),
         itself.estimator.predict_survival_function(X, times=times),
         rtol=1e-12,
     )
@@ -233,7 +233,7 @@ def test_plain_cox_is_not_trained_again_to_be_held_against_itself(
     drosurv.ok("fit", data, *target, *strata, "-o", tmp_path / "m")
     assert len(fits) == n_fits
     opened = OpenedModel.open(tmp_path / "m")
-    assert np.array_equal(opened.plain_cox().coefficients, opened.estimator.coef_) == (n_fits == 1)
+    assert np.array_equal(opened.plain_cox().coef_, opened.estimator.coef_) == (n_fits == 1)
 
 
 def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):

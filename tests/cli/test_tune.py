@@ -135,6 +135,7 @@ def test_robust_settings_are_recalibrated_unless_told_otherwise(tune):
         ),
         (["--groups", "site", "--minimise", "dynamic_auc"], "--minimise 'dynamic_auc' is better the higher"),
         (["--rule", "budget"], "--rule budget compares groups: pass --groups"),
+        (["--minimise", "zzz"], "--minimise names a disparity between groups: pass --groups"),
         (["--plot", "p.png"], "plot shows a disparity between groups: pass --groups"),
         (["--grid", "alpha"], "--grid needs NAME=VALUES"),
         (["--grid", "alpha=7"], "must lie in (0, 1]"),

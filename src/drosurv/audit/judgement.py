@@ -25,7 +25,6 @@ from drosurv.presentation import (
     listing,
     written,
 )
-from drosurv.repairs import Repair
 from drosurv.tables.spellings import spellings
 
 EVERY_GROUP = "every group"
@@ -110,6 +109,8 @@ def find_grounds(evidence: Evidence) -> Grounds:
     if not off and together is not None and together.is_off:
         off = [together]
     searched = None if isinstance(evidence.worst_off, str) else evidence.worst_off
+    repairs = [] if searched is None or evidence.repaired is None else evidence.repaired.repairs_
+    repaired = [TOGETHER if r.rule is None else f"patients with {r.rule}" for r in repairs]
     ranks_only = not len(result.calibration)
     # A score of points has no scale on which a slope could be right.
     slopes = [] if ranks_only else result.select(metric="calibration_slope", kind="overall")
@@ -121,7 +122,7 @@ def find_grounds(evidence: Evidence) -> Grounds:
         next((r for r in slopes if r.status == "ok" and is_far_from_1(r.value, r.low, r.high)), None),
         evidence.against,
         [] if searched is None else [group.rule for group in searched.groups],
-        [] if searched is None or evidence.repaired is None else _whom(evidence.repaired.repairs_),
+        list(dict.fromkeys(repaired)),
         [
             f"{result.headings[attribute.name]} {'/'.join(family)}"
             for attribute in evidence.attributes
@@ -141,11 +142,6 @@ def _off_by_cause(evidence: Evidence) -> list[str]:
         f"{whose(attribute, group, TOGETHER)} (cause {cause})"
         for attribute, group, cause in judged.loc[judged["off"], ["attribute", "group", "cause"]].to_numpy()
     ]
-
-
-def _whom(repairs: Sequence[Repair]) -> list[str]:
-    told = (TOGETHER if r.rule is None else f"patients with {r.rule}" for r in repairs)
-    return list(dict.fromkeys(told))
 
 
 def verdict(found: Grounds) -> tuple[str, str]:

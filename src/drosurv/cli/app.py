@@ -9,7 +9,6 @@ import typer
 from drosurv import __version__
 from drosurv.cli import datasets
 from drosurv.cli.audit import audit
-from drosurv.cli.benchmark import benchmark
 from drosurv.cli.certify import certify
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
@@ -17,7 +16,7 @@ from drosurv.cli.fit import fit
 from drosurv.cli.messages import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
-from drosurv.cli.reproduce import reproduce
+from drosurv.cli.runs import benchmark, reproduce
 from drosurv.cli.summary import summary
 from drosurv.cli.tune import tune
 

@@ -122,15 +122,9 @@ def _of_predictions(
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
         raise ValueError("--predictions needs to know what happened: pass --time and --event.")
-    columns = TargetColumns(target.time, target.event, target.event_value, target.start, target.end)
-    table = SurvivalTable.parse(
-        frame,
-        columns,
-        groups=groups,
-        categorical=target.categorical,
-        id=target.id,
-        drop_missing_target=target.drop_missing_target,
-    )
+    given = asdict(target)
+    rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
+    table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
     table.warn_of_copies()
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.presentation import moment, unit_in, with_interval, written
+from drosurv.presentation import Column, moment, unit_in, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from drosurv.evaluation import EvaluationResult
 
 # Metrics that fit on a terminal; --json and -o give all of them.
-_BY_GROUP = {
-    "concordance_index": "c-index",
-    "integrated_brier_score": "IBS",
-    "brier_skill": "Brier skill",
-    "calibration_slope": "slope",
-}
+_BY_GROUP = (
+    Column.measured("concordance_index", "c-index"),
+    Column.measured("integrated_brier_score", "IBS"),
+    Column.measured("brier_skill", "Brier skill"),
+    Column.measured("calibration_slope", "slope"),
+)
 _OVERALL = {
     "log_partial_likelihood": "log partial likelihood per event",
     "share_of_gain": "share of the reference's likelihood gain",
@@ -72,47 +72,44 @@ def evaluate(
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies()
-    frame = table.frame
-    features = opened.features(frame)
     held_against = opened.plain_cox()
     if reference is not None:
         other = OpenedModel.open(reference)
-        held_against = other.estimator.predict(other.features(frame))
+        held_against = other.estimator.predict(other.features(table.frame))
     result = evaluated(
         opened.estimator,
-        features,
+        opened.features(table.frame),
         table.y,
         y_train=None if table.entry is not None else opened.estimator.follow_up_,
         entry=table.entry,
-        **opened.observed(frame, strata),
+        **opened.observed(table.frame, strata),
         sensitive_features=table.groups,
         reference=held_against,
         intersections=intersections,
         n_bootstrap=bootstrap,
         random_state=seed,
     )
-    if result.by_cause is not None and not as_json:
-        _show_causes(result.by_cause, unit_in(table.columns.time_name))
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
         file.format.write(result.to_frame(), output)
     if as_json:
         print_json(result.to_dict())
-    else:
-        counted_rows = "patients"
-        if table.repeated is not None:
-            different = len(set(table.repeated))
-            # Where little is recorded, patients may agree in all of it.
-            counted_rows = (
-                f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
-            )
-        title = f"{type(opened.estimator).__name__} on {len(table):,} {counted_rows} of {data}"
-        _show(result, title, unit_in(table.columns.time_name))
+        return
+    unit, rows = unit_in(table.columns.time_name), "patients"
+    if result.by_cause is not None:
+        _show_causes(result.by_cause, unit)
+    if table.repeated is not None:
+        different = len(set(table.repeated))
+        # Where little is recorded, patients may agree in all of it.
+        rows = f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
+    _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
 
 
 def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     import pandas as pd
+
+    from drosurv.evaluation.attributes import whose
 
     gaps = [(label, row) for metric, label in _GAPS.items() for row in result.gaps(metric)]
     # The sentences below say the same of the gaps that they speak of.
@@ -132,29 +129,20 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         }
         for label, row in gaps
     ]
-    groups = [_group(own) for own in result.group_records()]
+    groups = [
+        {
+            "group": whose(own["attribute"], own["group"])
+            + (" (small)" if own["status"] == "small group" else ""),
+            "patients": own["patients"],
+            "events": own["events"],
+            **{column.label: column.cell(own) for column in _BY_GROUP if column.key in own},
+        }
+        for own in result.group_records()
+    ]
     for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
         if rows:
             print_frame(pd.DataFrame(rows), heading)
     typer.echo(printable(result.summary(time_unit=time_unit)))
-
-
-def _group(own: dict[str, Any]) -> dict[str, Any]:
-    """A group's metrics side by side."""
-    from drosurv.evaluation.attributes import whose
-
-    small = " (small)" if own["status"] == "small group" else ""
-    measured = {
-        label: with_interval(own[metric], own[f"{metric}_low"], own[f"{metric}_high"])
-        for metric, label in _BY_GROUP.items()
-        if metric in own
-    }
-    return {
-        "group": whose(own["attribute"], own["group"]) + small,
-        "patients": own["patients"],
-        "events": own["events"],
-        **measured,
-    }
 
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:

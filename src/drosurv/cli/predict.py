@@ -34,6 +34,8 @@ def predict(
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model, data])
+    if strata is not None and not times:
+        raise ValueError("--strata has no part in log risks, but in survival: pass --times, such as 12,24.")
     opened = OpenedModel.open(model)
     frame = file.format.read(data)
     predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)

@@ -12,6 +12,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import TrainingTable, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.presentation import counted
 
 if TYPE_CHECKING:
     from drosurv.presentation import Table
@@ -99,7 +100,7 @@ def repair(
 
 
 def _show(model: RepairedCox, ratios: Table | None) -> None:
-    typer.echo(f"{model.n_patients_:,} patients with {model.n_events_:,} events.")
+    typer.echo(f"{counted(model.n_patients_, 'patient')} with {counted(model.n_events_, 'event')}.")
     typer.echo(printable("\n".join(model.in_words() or [model.status_])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +28,7 @@ def tune(
     groups: Names = (),
     rule: str = "",
     tolerance: float = 0.05,
-    minimise: str = "concordance_imparity",
+    minimise: str | None = None,
     folds: int = 5,
     validation: float | None = None,
     output: Path | None = None,
@@ -53,7 +51,7 @@ def tune(
         budget (the published rule: least disparity at nearly the plain model's c-index), best (c-index), one-se or
         pareto; careful if there are groups, best otherwise.
     --tolerance: Share of the plain model's c-index to give up.
-    --minimise: Disparity to make small: concordance_imparity, group_disparity, average_disparity, ...
+    --minimise: Disparity to make small: concordance_imparity, the default, group_disparity, average_disparity, ...
     --folds: Folds that every setting is scored on.
     --validation: Instead of folds: share of patients in one validation part.
     --output: File to write the chosen model to, trained on everybody.
@@ -67,13 +65,18 @@ def tune(
     check_picture(plot)
     if plot is not None and not groups:
         raise ValueError("--plot shows a disparity between groups: pass --groups COLUMNS.")
+    if minimise is not None and not groups:
+        raise ValueError("--minimise names a disparity between groups: pass --groups COLUMNS.")
     if rule in ("careful", "budget", "one-se", "pareto") and not groups:
         raise ValueError(f"--rule {rule} compares groups: pass --groups COLUMNS, or --rule best.")
     if folds < 2:
         raise ValueError(
             f"--folds must be at least 2, got {folds}; for a single part pass --validation SHARE."
         )
+    if validation is not None:
+        require(0 < validation < 1, "validation", "be a share of the patients, in (0, 1)", validation)
     require(jobs != 0, "jobs", "be at least 1, or -1 for one per processor core", jobs)
+    minimise = minimise or "concordance_imparity"
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
@@ -86,8 +89,7 @@ def tune(
             chosen_by,
             metrics=[minimise] if groups else None,
             categorical=source.categorical,
-            folds=folds,
-            validation=validation,
+            cv=folds if validation is None else validation,
             n_jobs=jobs,
             random_state=seed,
             verbose=False if as_json else None,
@@ -122,15 +124,15 @@ def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
     from drosurv.tuning import AccuracyBudget, BestScore, CarefulBudget, OneStandardError, ParetoPoint
 
     require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
-    rules: dict[str, Callable[[], SelectionRule]] = {
-        "careful": partial(CarefulBudget, tolerance=tolerance, minimise=minimise),
-        "budget": partial(AccuracyBudget, tolerance=tolerance, minimise=minimise),
-        "best": BestScore,
-        "one-se": partial(OneStandardError, minimise=minimise),
-        "pareto": partial(ParetoPoint, minimise=minimise),
+    rules: dict[str, SelectionRule] = {
+        "careful": CarefulBudget(tolerance=tolerance, minimise=minimise),
+        "budget": AccuracyBudget(tolerance=tolerance, minimise=minimise),
+        "best": BestScore(),
+        "one-se": OneStandardError(minimise=minimise),
+        "pareto": ParetoPoint(minimise=minimise),
     }
     require(name in rules, "rule", f"be one of {', '.join(rules)}", name)
-    return rules[name]()
+    return rules[name]
 
 
 def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]:

@@ -123,12 +123,13 @@ def findings_table(
             notes[-1] += " That test takes rows for independent, which robust standard errors do not."
     if plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
+    events = "event" if findings.n_events == 1 else "events"
     return cox_table(
         names,
         coef / scale,
         error / scale,
         level=level,
-        caption=f"{title}: {findings.counted}, {findings.n_events:,g} events",
+        caption=f"{title}: {findings.counted}, {findings.n_events:,g} {events}",
         notes=notes,
         plain_coef=None if plain is None else plain.coef / scale,
         ratio=ratio,

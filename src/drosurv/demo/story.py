@@ -47,11 +47,10 @@ class Chapter:
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """Both parts, and what follows from them; alpha is the share of patients that the robust models protect."""
+    """Both parts, and what follows from them."""
 
     hidden: Chapter
     real: Chapter
-    alpha: float
 
     @property
     def advice(self) -> str:
@@ -104,7 +103,7 @@ def tell(
     models = contenders(alpha, random_state)
     hidden = _compared(train, test, models, "membership", "minority", on_model)
     train, _, test = split(real, random_state)
-    return Story(hidden, _compared(train, test, models, attribute, None, on_model), alpha)
+    return Story(hidden, _compared(train, test, models, attribute, None, on_model))
 
 
 def story_report(

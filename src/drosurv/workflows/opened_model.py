@@ -43,11 +43,11 @@ def is_plain_cox(model: Any) -> bool:
 class PlainCox:
     """Plain Cox as a model's notes keep it: coefficients (d,) of the estimator's features."""
 
-    coefficients: FloatArray
+    coef_: FloatArray
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks, (n,)."""
-        return X.to_numpy(dtype=self.coefficients.dtype) @ self.coefficients
+        return X.to_numpy(dtype=self.coef_.dtype) @ self.coef_
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,8 @@ class OpenedModel:
             used = self.encoder.used_
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
-    def plain_cox(self) -> PlainCox | Pipeline | None:
-        """Plain Cox trained on the same patients; None if the file does not hold it."""
+    def plain_cox(self) -> Any:
+        """Plain Cox trained on the same patients, maybe the model itself; None if the file does not hold it."""
         coefficients, baseline = self.notes.get("plain_cox"), self.notes.get("plain_cox_baseline")
         if coefficients is None:
             # A model repaired from plain Cox holds it.
@@ -128,19 +128,16 @@ class OpenedModel:
         if baseline is None:
             return PlainCox(np.array(coefficients))
         if is_plain_cox(self.estimator) and np.array_equal(coefficients, self.estimator.coef_):
-            # The model itself.
-            own = self.estimator.cum_baseline_hazard_
-            times, hazard, log_risk = own.x, own.y, 0.0
-        else:
-            # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which
-            # any comparison of many patients would show: between kept times, it rises by the same at each event time.
-            followed, kept, log_risk = self.estimator.follow_up_, baseline["times"], baseline["log_risk"]
-            times = np.union1d(kept, followed.times[np.diff(followed.survival, prepend=1.0) < 0])
-            known = np.searchsorted(times, kept)
-            hazard = np.interp(np.arange(len(times)), known, baseline["cumulative_hazard"], left=0.0)
+            return self.estimator
+        # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which any
+        # comparison of many patients would show: between kept times, it rises by the same at each event time.
+        followed, kept = self.estimator.follow_up_, baseline["times"]
+        times = np.union1d(kept, followed.times[np.diff(followed.survival, prepend=1.0) < 0])
+        known = np.searchsorted(times, kept)
+        hazard = np.interp(np.arange(len(times)), known, baseline["cumulative_hazard"], left=0.0)
         with np.errstate(divide="ignore"):
             steps = Baseline(times, np.log(hazard))
-        return PlainCoxCurves(np.array(coefficients), log_risk, steps)
+        return PlainCoxCurves(np.array(coefficients), baseline["log_risk"], steps)
 
     def predictions(
         self,
@@ -180,17 +177,15 @@ class OpenedModel:
     def _warn_of_late(self, times: Sequence[float], features: Any, given: Mapping[str, Any]) -> None:
         """Say so where nobody was followed long enough in training to tell."""
         end = self.estimator.follow_up_.times[-1]
-        late = [time for time in times if time > end]
-        if late:
+        if late := [time for time in times if time > end]:
             first = {name: values[:1] for name, values in given.items()}
             curve = self.estimator.predict_survival_function(features[:1], times=[end, late[0]], **first)[0]
-            held, formula = (
-                "as it was then, which is too good",
-                "by a formula, which no patient confirms there",
-            )
+            how = "by a formula, which no patient confirms there"
+            if curve[0] == curve[1]:
+                how = "as it was then, which is too good"
             warn_caller(
                 f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
-                f"given {held if curve[0] == curve[1] else formula}."
+                f"given {how}."
             )
 
     def _warn_of_far(self, features: pd.DataFrame) -> None:

@@ -158,30 +158,29 @@ class Trained:
         not hand on (entry times, strata).
         """
         observed = {"model__entry", "model__strata"} & set(self.fit_options)
-        if self.is_plain or observed or self.table.columns.causes or isinstance(self.estimator, NullModel):
+        alone = (
+            self.is_plain or isinstance(self.estimator, NullModel) or observed or self.table.columns.causes
+        )
+        judges = next((one for one in (held, self.table) if one is not None and _can_judge(one)), None)
+        if alone or judges is None:
             return None, "nobody"
-        table = self.table
-        if held is not None and _can_judge(held):
-            words, judges = "On the patients held out", held
-            model: tuple[Any, Any] = self.model, self._columns(held)
-            plain: tuple[Any, Any] = self._plain, self.encoder.transform(held.X)
-        elif _can_judge(table):
-            words, judges = f"In {_FOLDS} folds of these patients, by models trained without them", table
+        own = self._columns(judges)
+        if judges is held:
+            words = "On the patients held out"
+            both: Any = (self.model, own), (self._plain, self.encoder.transform(judges.X))
+        else:
+            words = f"In {_FOLDS} folds of these patients, by models trained without them"
             recipe = Pipeline([("table", self.encoder), ("cox", plain_cox(self.model))])
-            parts = parse_folds(_FOLDS, table.event, seed, table.patients)
+            parts = parse_folds(_FOLDS, judges.event, seed, judges.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                other = cross_fitted_cox(recipe, table.X, table.y, parts)
-                if other is None:
+                plain = cross_fitted_cox(recipe, judges.X, judges.y, parts)
+                if plain is None:
                     return None, "nobody"
-                own = cross_fitted(
-                    self.model, self._columns(table), table.y, parts, fit_options=self.fit_options
-                )
-            model, plain = (own.predictions, None), (other, None)
-        else:
-            return None, "nobody"
-        stretched = is_recalibrated(self.model)
-        return beside(model, plain, judges.y, judges.groups, y_train=table.y, recalibrated=stretched), words
+                seen = cross_fitted(self.model, own, judges.y, parts, fit_options=self.fit_options)
+            both = (seen.predictions, None), (plain, None)
+        how = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
+        return beside(*both, judges.y, judges.groups, **how), words
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""

@@ -83,10 +83,4 @@ SECTION = Section(
 <p>Every number with its {{ report.level }} interval from a bootstrap over patients. A difference whose test is not
 significant may be chance.</p>
 """,
-    template="""
-{% call(shown, k) m.each_model() %}
-  {{ m.folded(part.table("accuracy", k)) }}
-  {{ m.folded(part.table("fairness", k)) }}
-{% endcall %}
-""",
 )

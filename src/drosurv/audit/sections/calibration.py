@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark
-from drosurv.audit.charts.forest import Forest, forests
+from drosurv.audit.charts import Axis, Chart, Forest, Frame, Line, Mark, forests
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drosurv.audit.charts.forest import Forest, forests
+from drosurv.audit.charts import Forest, forests
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult

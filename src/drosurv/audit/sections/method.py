@@ -45,7 +45,14 @@ COMPARED = (
 
 def collect(evidence: Evidence) -> Part:
     """Three tables of names and values, what could not be computed, and the limits."""
-    software = {
+    compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
+    hidden = f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: "
+    replicates = {"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}
+    how = {
+        "Bootstrap replicates, audited model": evidence.n_bootstrap,
+        **replicates,
+        "Level of intervals": evidence.level,
+        "Seed": evidence.random_state,
         "drosurv version": __version__,
         "Python version": platform.python_version(),
         **{f"{library} version": version(library) for library in LIBRARIES},
@@ -54,27 +61,18 @@ def collect(evidence: Evidence) -> Part:
         tables=(
             pairs("data", "Patients of this report", "Fact", {**_patients(evidence), **evidence.data}),
             pairs("settings", "Audited model and its settings", "Setting", evidence.model),
-            pairs("audit", "How the audit was done", "Setting", {**_settings(evidence), **software}),
+            pairs("audit", "How the audit was done", "Setting", how),
         ),
         facts={
             "missing": [*evidence.missing, *map(first_upper, evidence.audited.notes)],
             "limits": [
                 *evidence.limits,
-                *_left_out(evidence),
+                *([f"{hidden}{listing(tiny)}."] if tiny else []),
                 *LIMITS,
-                *([COMPARED] if len(evidence.stops) > 1 else []),
+                *([COMPARED] if compares else []),
             ],
         },
     )
-
-
-def _left_out(evidence: Evidence) -> list[str]:
-    if not evidence.tiny_groups:
-        return []
-    told = listing([group_name(*who) for who in evidence.tiny_groups])
-    return [
-        f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: {told}."
-    ]
 
 
 def _patients(evidence: Evidence) -> dict[str, str]:
@@ -91,19 +89,6 @@ def _patients(evidence: Evidence) -> dict[str, str]:
             )
             for a in evidence.attributes
         },
-    }
-
-
-def _settings(evidence: Evidence) -> dict[str, Any]:
-    return {
-        "Bootstrap replicates, audited model": evidence.n_bootstrap,
-        **(
-            {"Bootstrap replicates, models compared": evidence.compared_bootstrap}
-            if len(evidence.stops) > 1
-            else {}
-        ),
-        "Level of intervals": evidence.level,
-        "Seed": evidence.random_state,
     }
 
 
@@ -141,19 +126,15 @@ SECTION = Section(
   <div>{{ m.plain_table(table) }}</div>
 {% endfor %}
 </div>
-{% if part.facts.missing %}
-<h3>What could not be computed</h3>
+{% for heading, entries in (("What could not be computed", part.facts.missing), ("Limits", part.facts.limits)) %}
+{% if entries %}
+<h3>{{ heading }}</h3>
 <ul class="limits">
-{% for reason in part.facts.missing %}
-  <li>{{ reason }}</li>
+{% for entry in entries %}
+  <li>{{ entry }}</li>
 {% endfor %}
 </ul>
 {% endif %}
-<h3>Limits</h3>
-<ul class="limits">
-{% for limit in part.facts.limits %}
-  <li>{{ limit }}</li>
 {% endfor %}
-</ul>
 """,
 )

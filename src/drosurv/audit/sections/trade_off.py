@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from drosurv.audit.charts.chart import Axis, Chart, Frame, Line, Mark, Points
+from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.stops import Stop

@@ -17,6 +17,7 @@ from drosurv.presentation import (
     Column,
     Statement,
     Table,
+    counted,
     first_upper,
     group_name,
     in_years,
@@ -101,7 +102,8 @@ def _effects(evidence: Evidence, everybody: Standing, at: str) -> Iterator[State
 
 
 def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
-    text = f"Judged on {len(evidence.target):,} patients with {evidence.target.n_events:,} events"
+    target = evidence.target
+    text = f"Judged on {counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
     if evidence.until is not None:
         text += f" up to {moment(evidence.until, evidence.time_unit)}, where the predictions end"
     if found.named and found.everybody.no_model != "not tested":
@@ -112,7 +114,8 @@ def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
         yield from found.against.statements
     if (gap := found.gap) is not None and gap.size:
         worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
-        told = f"{first_upper(worst)} is ranked less well than {best} by {gap_text(gap)}. {chance_text(gap)}"
+        # No sentence begins with a group: its name is a column's, which has no capital to begin with.
+        told = f"The model ranks {worst} less well than {best}, by {gap_text(gap)}. {chance_text(gap)}"
         yield Statement("gap", told, gap.beyond_chance)
 
 
@@ -133,11 +136,10 @@ def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: b
     columns.append(Column("no_model", "Against chance" if ranks_only else "Against no model"))
     if evidence.against is not None and not same:
         columns.append(Column("reference", f"Against {evidence.reference_name}"))
-    rows = tuple(_row(group, known=group.no_model != "too few") for group in groups)
-    return Table("verdict", "What the model does for whom", tuple(columns), rows)
+    return Table("verdict", "What the model does for whom", tuple(columns), tuple(map(_row, groups)))
 
 
-def _row(group: Standing, *, known: bool) -> dict[str, Any]:
+def _row(group: Standing) -> dict[str, Any]:
     """A group's numbers; those of a handful of patients are noise, and may tell what became of one of them."""
     shares = {
         "ranked": group.c_index[0],
@@ -145,6 +147,7 @@ def _row(group: Standing, *, known: bool) -> dict[str, Any]:
         "expected": group.expected,
         "observed": group.observed,
     }
+    known = group.no_model != "too few"
     return {
         "group": group.name,
         "of_100": group.of_100,

@@ -1,1 +1,0 @@
-"""Drawings of the report: tables to places on the page."""
