@@ -93,7 +93,11 @@ def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, 
         (lambda f: f, ["--keep", "name"], "keep column 'name'"),
         (lambda f: f, ["--times", "soon"], "times must be numbers"),
         (lambda f: f, ["--times", "-1"], "times must be"),
-        (lambda f: f, ["--strata", "sex"], "--strata has no part in log risks, but in survival: pass --times"),
+        (
+            lambda f: f,
+            ["--strata", "sex"],
+            "--strata has no part in log risks, but in survival: pass --times",
+        ),
     ],
 )
 def test_bad_tables_and_options_are_one_line(drosurv, model, patients, tmp_path, change, options, words):

@@ -42,7 +42,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     for an option per field. What is False by default is a flag. A parameter that is annotated for typer stays so.
     """
     options = sorted(_options(function), key=lambda option: option.default is not option.empty)
-    bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}
+    bundles = {name: hint for name, hint in get_type_hints(function).items() if _is_bundle(hint)}
     lists = [option.name for option in options if Names in option.annotation.__metadata__]
 
     def run(**given: Any) -> None:
@@ -63,7 +63,7 @@ def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     meaning = {**_MEANING, **_told(thing)}
     for name, parameter in inspect.signature(thing).parameters.items():
         hint, default = hints[name], parameter.default
-        if is_dataclass(hint):
+        if _is_bundle(hint):
             yield from _options(hint)
             continue
         if get_origin(hint) is not Annotated:
@@ -76,6 +76,10 @@ def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
             else:
                 hint = Annotated[hint, option]
         yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def _is_bundle(hint: Any) -> bool:
+    return is_dataclass(hint)
 
 
 def _parts(thing: Any) -> list[str]:

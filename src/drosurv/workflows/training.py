@@ -44,7 +44,6 @@ _FOLDS = 3
 _ENDLESS = 8.0
 # Who opens the model puts the steps between them back.
 _CURVE_TIMES = 1000
-_CURVE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +142,7 @@ class Trained:
             "plain_cox_baseline": {
                 "log_risk": float(self._plain.predict(mean)[0]),
                 "times": times.tolist(),
-                "cumulative_hazard": [float(f"{value:.{_CURVE_DIGITS}g}") for value in hazard],
+                "cumulative_hazard": [float(f"{value:.9g}") for value in hazard],
             },
         }
 
@@ -167,29 +166,29 @@ class Trained:
         own = self._columns(judges)
         if judges is held:
             words = "On the patients held out"
-            both: Any = (self.model, own), (self._plain, self.encoder.transform(judges.X))
+            model: tuple[Any, Any] = self.model, own
+            plain: tuple[Any, Any] = self._plain, self.encoder.transform(judges.X)
         else:
             words = f"In {_FOLDS} folds of these patients, by models trained without them"
             recipe = Pipeline([("table", self.encoder), ("cox", plain_cox(self.model))])
             parts = parse_folds(_FOLDS, judges.event, seed, judges.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                plain = cross_fitted_cox(recipe, judges.X, judges.y, parts)
-                if plain is None:
+                other = cross_fitted_cox(recipe, judges.X, judges.y, parts)
+                if other is None:
                     return None, "nobody"
                 seen = cross_fitted(self.model, own, judges.y, parts, fit_options=self.fit_options)
-            both = (seen.predictions, None), (plain, None)
-        how = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
-        return beside(*both, judges.y, judges.groups, **how), words
+            model, plain = (seen.predictions, None), (other, None)
+        how: dict[str, Any] = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
+        return beside(model, plain, judges.y, judges.groups, **how), words
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
-        columns, y = self.table.columns, self.table.y
+        columns, given = self.table.columns, self.fit_options
         event = "any cause" if columns.causes else repr(columns.event_value)
         # Only patients who are at risk together, in one stratum, are compared.
         wanted = () if columns.causes else ("entry", "strata")
-        options = {name: self.fit_options.get(f"model__{name}") for name in wanted}
-        at_risk = {name: value for name, value in options.items() if value is not None}
+        at_risk = {name: given[f"model__{name}"] for name in wanted if f"model__{name}" in given}
         return {
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(deep=False),
@@ -198,7 +197,7 @@ class Trained:
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
             "training_c_index": self.estimator.score(
-                prepared(self.model, self._columns(self.table)), y, **at_risk
+                prepared(self.model, self._columns(self.table)), self.table.y, **at_risk
             ),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved")
