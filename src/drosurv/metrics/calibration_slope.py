@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from drosurv.metrics.cox_newton import maximised
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.target import BoolArray, FloatArray
 
 
 def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -38,7 +36,10 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     """
     seen = parse_scored(y, risk, sample_weight).by_time()
     time, event = seen.target.time, seen.target.event
-    never_lower, never_higher = _event_extremes(time, event, seen.risk)
+    # Risk sets are suffixes of the patients in order of time.
+    own, since = seen.risk[event], np.searchsorted(time, time[event])
+    never_lower = (own == np.maximum.accumulate(seen.risk[::-1])[::-1][since]).all()
+    never_higher = (own == np.minimum.accumulate(seen.risk[::-1])[::-1][since]).all()
     if never_lower and never_higher:
         warn_undefined(
             "the calibration slope is undefined (NaN): the scores do not vary among "
@@ -58,25 +59,3 @@ def calibration_slope(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     spread = float(scaled.std())
     column = ((scaled - scaled.mean()) / spread)[:, None]
     return float(maximised(time, event, column, seen.weight, 0.0, 1e-7)[0]) / spread / largest
-
-
-@numba.njit(cache=True, nogil=True)
-def _event_extremes(time: FloatArray, event: BoolArray, risk: FloatArray) -> tuple[bool, bool]:
-    """Whether every event has the highest score of its risk set, and whether every event has the lowest."""
-    highest = -np.inf
-    lowest = np.inf
-    never_lower = True
-    never_higher = True
-    stop = len(time)
-    while stop > 0:
-        start = stop
-        while start > 0 and time[start - 1] == time[stop - 1]:
-            start -= 1
-            highest = max(highest, risk[start])
-            lowest = min(lowest, risk[start])
-        for k in range(start, stop):
-            if event[k]:
-                never_lower = never_lower and risk[k] == highest
-                never_higher = never_higher and risk[k] == lowest
-        stop = start
-    return never_lower, never_higher

@@ -89,14 +89,9 @@ def log_likelihood(
     n, d = rows.shape
     # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
     # sets vanish.
-    shift = -np.inf
-    mass = 0.0
-    first = np.zeros(d)
-    second = np.zeros((d, d))
-    value = 0.0
-    gradient = np.zeros(d)
-    curvature = np.zeros((d, d))
-    stop = n
+    shift, mass, value, stop = -np.inf, 0.0, 0.0, n
+    first, gradient = np.zeros(d), np.zeros(d)
+    second, curvature = np.zeros((d, d)), np.zeros((d, d))
     while stop > 0:
         start = stop
         events = 0.0
