@@ -53,15 +53,3 @@ def test_a_gap_of_zero_has_gradient_zero():
     values, gradient = penalty(np.array([0, 0]), 1)(np.log([[0.5, 0.5]]))
     assert values[0] == 0.0
     np.testing.assert_array_equal(gradient, 0.0)
-
-
-@pytest.mark.parametrize("codes", [[0, 3], [-1, 0], [0.0, 1.0]])
-def test_codes_that_number_no_group_are_refused(codes):
-    with pytest.raises(ValueError, match="codes must be integers from 0 to n_groups - 1 = 2"):
-        group_gap(np.ones(2), np.array(codes), 3, smooth=True)
-
-
-@pytest.mark.parametrize("codes", [np.zeros((1, 1, 2), dtype=int), np.zeros(0, dtype=int)])
-def test_codes_of_a_wrong_shape_are_refused(codes):
-    with pytest.raises(ValueError, match="codes must have shape"):
-        group_gap(np.ones(2), codes, 2, smooth=True)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.losses.full_likelihood import PiecewiseExponential
-from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
+from drosurv.losses import PiecewiseExponential, PoissonDeviance, poisson_deviance
 from drosurv.target import Target
 
 

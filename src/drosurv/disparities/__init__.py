@@ -1,11 +1,6 @@
 """Definitions of unfairness, one per file: penalties in training, metrics in evaluation."""
 
-from drosurv.disparities.censoring_aware import (
-    RPGroup,
-    RPIndividual,
-    censored_event_hinge_sum,
-    censored_event_hinge_sum_within_groups,
-)
+from drosurv.disparities.censoring_aware import RPGroup, RPIndividual, censored_event_hinge_sum
 from drosurv.disparities.group import KeyaGroup, group_gap
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.individual import KeyaIndividual, pairwise_hinge_sum
@@ -22,7 +17,6 @@ __all__ = [
     "RPGroup",
     "RPIndividual",
     "censored_event_hinge_sum",
-    "censored_event_hinge_sum_within_groups",
     "group_gap",
     "log_ratio_gap",
     "pairwise_hinge_sum",

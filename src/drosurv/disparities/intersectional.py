@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.disparities.group_means import GroupMembership, GroupPenalty
+from drosurv.disparities.group import GroupMembership, GroupPenalty
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:

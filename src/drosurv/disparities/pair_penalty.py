@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.disparities.all_pairs import AllPairs
-from drosurv.disparities.censored_event_pairs import CensoredEventPairs
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.penalty import Penalty
 from drosurv.target import FloatArray
@@ -18,6 +16,8 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from drosurv.disparities.censoring_aware import CensoredEventPairs
+    from drosurv.disparities.individual import AllPairs
     from drosurv.disparities.pair_tiles import PairTiles
 
 

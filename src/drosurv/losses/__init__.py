@@ -5,10 +5,14 @@ from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
 from drosurv.losses.deep_hit import DeepHitLoss, deep_hit
 from drosurv.losses.discrete_hazard import DiscreteHazard
-from drosurv.losses.full_likelihood import PiecewiseExponential, full_likelihood
+from drosurv.losses.full_likelihood import (
+    PiecewiseExponential,
+    PoissonDeviance,
+    full_likelihood,
+    poisson_deviance,
+)
 from drosurv.losses.log_time import LogTime
 from drosurv.losses.loss import ConvexLoss, Loss
-from drosurv.losses.poisson_deviance import PoissonDeviance, poisson_deviance
 from drosurv.losses.rows_of_patients import RowsOfPatients
 from drosurv.losses.stratified_likelihood import StratifiedLikelihood
 from drosurv.losses.torch_loss import TorchLoss

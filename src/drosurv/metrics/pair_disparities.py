@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.disparities.censoring_aware import censored_event_hinge_sum_within_groups
+from drosurv.disparities.censoring_aware import censored_event_hinge_sum
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.individual import pairwise_hinge_sum
 from drosurv.errors import Argument, ArgumentError, as_number, require
@@ -207,7 +207,7 @@ def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: 
     number = sampled_number(pairs, len(target))
     if number is not None:
         return excess_over_censored_pairs(hazard, rows, scale, target.event, target.time, codes, number).mean
-    total = censored_event_hinge_sum_within_groups(hazard, rows, target.event, target.time, codes, scale)
+    total = censored_event_hinge_sum(hazard, rows, target.event, target.time, codes, scale)
     return total / n_pairs
 
 
