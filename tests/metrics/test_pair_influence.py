@@ -7,7 +7,7 @@ from drosurv.metrics import (
     censored_individual_disparity,
     individual_disparity,
 )
-from drosurv.metrics.pair_influence import censored_influence, individual_influence
+from drosurv.metrics.sampled_pairs import censored_influence, individual_influence
 from drosurv.target import Target
 
 SCALE = 0.3

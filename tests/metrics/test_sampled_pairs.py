@@ -8,8 +8,13 @@ from drosurv.metrics import (
     individual_disparity,
     sampled_individual_disparity,
 )
-from drosurv.metrics.pair_influence import censored_influence, individual_influence
-from drosurv.metrics.sampled_pairs import MOST_EXACT, SAMPLED, sampled_number
+from drosurv.metrics.sampled_pairs import (
+    MOST_EXACT,
+    SAMPLED,
+    censored_influence,
+    individual_influence,
+    sampled_number,
+)
 from drosurv.target import Target
 
 

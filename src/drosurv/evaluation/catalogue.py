@@ -23,7 +23,7 @@ from drosurv.inference import Draws, Extreme, largest_deviation, largest_differe
 from drosurv.metrics.concordance_inference import studentized_concordance, studentized_imparity
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_disparities import censoring_aware_disparity
-from drosurv.metrics.pair_influence import censored_influence, individual_influence
+from drosurv.metrics.sampled_pairs import censored_influence, individual_influence
 from drosurv.target import FloatArray
 
 #: Every metric by name, in the order of tables.

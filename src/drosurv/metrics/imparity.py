@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from drosurv.errors import Argument, ArgumentError
-from drosurv.groups import Groups, Missing
-from drosurv.metrics.pair_order import PairOrder, imparity_sums
+from drosurv.groups import Groups, Missing, ratio_by_group
+from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
 from drosurv.target import FloatArray
 
@@ -58,9 +58,8 @@ def concordance_fractions(
     scored, parsed = parse_grouped(
         y, risk, groups, sample_weight=sample_weight, missing=missing, labels=labels
     )
-    target = scored.target
-    sums = imparity_sums(target.time, target.event, scored.risk, scored.weight, parsed.codes, len(parsed))
-    values = _ratios(*sums.tolist())
+    counts = PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
+    values = ratio_by_group(parsed, *counts).tolist()
     warn_of_groups_without_pairs(parsed, values)
     return dict(zip(parsed.labels, values, strict=True))
 
@@ -187,10 +186,6 @@ def concordance_imparity_over_cuts(
     return CutPointGaps(
         float(gaps[best]), float(cuts[best]), float(below[best]), float(above[best]), cuts, gaps
     )
-
-
-def _ratios(above: list[float], below: list[float]) -> list[float]:
-    return [a / b if b != 0 else float("nan") for a, b in zip(above, below, strict=True)]
 
 
 def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:

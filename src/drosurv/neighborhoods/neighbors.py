@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drosurv.errors import as_whole, require
-from drosurv.neighborhoods.matrix import MatrixAverages
+from drosurv.neighborhoods.contract import MatrixAverages
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 

@@ -67,10 +67,12 @@ class ChiSquare(FromSums):
         batch = len(losses)
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
-        eta, value, weights = self._start.copy(), np.empty(batch), np.empty_like(losses)
-        _minimise(losses, mass, self.constant, eta, value, weights)
-        self._start = eta
-        return Evaluation(value, weights, eta)
+        weights = np.empty_like(losses)
+        constants = np.resize(self.constant, batch)
+        rows = zip(losses, constants, self._start, weights, strict=True)
+        found = [minimise_row(row, mass, c, start, own) for row, c, start, own in rows]
+        self._start, value = np.array(found).T
+        return Evaluation(value, weights, self._start)
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
@@ -86,20 +88,6 @@ class ChiSquare(FromSums):
         if above.second <= 0.0:
             return None
         return bend(chi_square_at(eta, above, constant), losses, mass)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _minimise(
-    losses: FloatArray,
-    mass: FloatArray,
-    constant: FloatArray,
-    eta: FloatArray,
-    value: FloatArray,
-    weights: FloatArray,
-) -> None:
-    for b in range(losses.shape[0]):
-        c = constant[b % constant.shape[0]]
-        eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

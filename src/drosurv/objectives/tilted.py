@@ -9,13 +9,17 @@ gradient. There the price t decides. The weights stay allowed, so sum_i q_i l_i 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 
 from drosurv.objectives.objective import Curvature, Evaluation, Objective
-from drosurv.objectives.tilt import Moments, Spread, Tilt
+from drosurv.objectives.tilt import Moments, Spread, Tilt, mean
 from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Before the first losses, and of losses that are no numbers.
 _NONE = Tilt(*(np.nan,) * 5)
@@ -60,6 +64,30 @@ class FromSums(Objective):
             return losses[inside], mass[inside]
 
         return self.tilt(Spread(sums, members, lowest, highest, start), self.price, row)
+
+
+class Mean(FromSums):
+    """Weighted mean of the losses, sum_i mass_i l_i."""
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Value, weights and (for a uniform surface) the value again as threshold."""
+        value = losses @ mass
+        # One model is the usual case, and a plain view is much quicker than a broadcast.
+        weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
+        return Evaluation(value, weights, value)
+
+    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
+        """From sums alone; a price changes nothing."""
+        return mean(spread)
+
+    def smoothed(self, smoothing: float) -> Mean:
+        """The mean, which has no kinks."""
+        return self
+
+    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
+        """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
+        weights = mass.to(losses.dtype)
+        return (losses * weights).sum(-1) / weights.sum(-1).clamp(min=1e-30)
 
 
 class Tilted(FromSums):
@@ -109,15 +137,9 @@ def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
     return (lowest, highest) if np.isfinite(total) else (np.nan, np.nan)
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def moments(losses: FloatArray, mass: FloatArray, low: float, high: float, base: float) -> Moments:
     """The moments of losses (n,) between two bounds about a base."""
-    return Moments(*_moments(losses, mass, low, high, base))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _moments(
-    losses: FloatArray, mass: FloatArray, low: float, high: float, base: float
-) -> tuple[float, float, float, float]:
     above = share = first = second = 0.0
     for i in range(losses.shape[0]):
         # Selections in place of branches: only so does the compiler give the loop vector lanes.
@@ -127,4 +149,4 @@ def _moments(
         share += part
         first += part * off
         second += part * off * off
-    return above, share, first, second
+    return Moments(above, share, first, second)
