@@ -5,20 +5,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.penalty import Penalty
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from drosurv.disparities.censoring_aware import CensoredEventPairs
-    from drosurv.disparities.individual import AllPairs
     from drosurv.disparities.pair_tiles import PairTiles
+
+
+class PairSet(Protocol):
+    """Pairs among some patients, prepared for repeated evaluation."""
+
+    @property
+    def patient(self) -> IntArray:
+        """Who they are, (m,)."""
+
+    def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
+        """The hinge sum at the patients' hazards h (m,) and its gradient in h, a vector of integers (m,)."""
 
 
 class PairPenalty(Penalty):
@@ -41,7 +51,7 @@ class PairPenalty(Penalty):
 
     @property
     @abstractmethod
-    def _pair_sets(self) -> Sequence[AllPairs | CensoredEventPairs]:
+    def _pair_sets(self) -> Sequence[PairSet]:
         """Prepared pairs of disjoint sets of patients; the disparity is the sum over these sets."""
 
     @property

@@ -1,6 +1,5 @@
 """Losses: risk scores and target in, one number per patient out. Averaging is the objective's job."""
 
-from drosurv.losses.competing_risks import CompetingRisks
 from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
 from drosurv.losses.deep_hit import DeepHitLoss, deep_hit
@@ -14,7 +13,7 @@ from drosurv.losses.full_likelihood import (
 from drosurv.losses.log_time import LogTime
 from drosurv.losses.loss import ConvexLoss, Loss
 from drosurv.losses.rows_of_patients import RowsOfPatients
-from drosurv.losses.stratified_likelihood import StratifiedLikelihood
+from drosurv.losses.summed_parts import CompetingRisks, StratifiedLikelihood
 from drosurv.losses.torch_loss import TorchLoss
 
 __all__ = [

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drosurv.losses.intervals import NO_FOLLOW_UP, cumulative_baseline, interval_sums
+from drosurv.losses.intervals import NO_FOLLOW_UP, cumulative_baseline
 from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.losses.on_intervals import OnIntervals
+from drosurv.losses.tie_blocks import block_sums
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
         curvature, events = self.curvature(weights), weights * self._event
-        by_psi = self._through_psi(curvature) - interval_sums(events, self._index, self.n_intervals)
+        by_psi = self._through_psi(curvature) - block_sums(events, self._index, self.n_intervals)
         return curvature - events, by_psi
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
@@ -118,7 +119,7 @@ class PiecewiseExponential(OnIntervals, ConvexLoss):
         hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
         rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
         index = self._index[which]
-        by_psi = self._exposures(which) * self._rates[0] * rate[:, None]
+        by_psi = self._spent.take(which).exposures() * self._rates[0] * rate[:, None]
         by_psi[np.arange(len(which)), index] -= event
         return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.errors import as_whole, require
+from drosurv.losses.tie_blocks import block_sums
 from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -63,10 +64,11 @@ class Intervals:
         """Widths of the first K-1 intervals; the last one has no end."""
         return np.diff(self.cut_points, prepend=0.0)
 
-    def place(self, time: FloatArray) -> Spent:
-        """How times (n,) from zero on are spent."""
+    def place(self, time: FloatArray, entry: FloatArray | None = None) -> Spent:
+        """How times (n,) from zero on are spent, or those from entry times (n,) on."""
         index = np.searchsorted(self.cut_points, time, side="left")
-        return Spent(self, index, time - np.concatenate([[0.0], self.cut_points])[index])
+        before = None if entry is None else self.place(np.maximum(entry, 0.0))
+        return Spent(self, index, time - np.concatenate([[0.0], self.cut_points])[index], before)
 
     def log_rates(self, events: FloatArray, exposure: FloatArray, index: IntArray) -> FloatArray:
         """Log hazards (K,) of patients who all have the same: log(events / exposure) per interval, bounded.
@@ -77,7 +79,7 @@ class Intervals:
             raise ValueError(NO_FOLLOW_UP)
         with np.errstate(divide="ignore", invalid="ignore"):
             overall = np.log(events.sum() / exposure.sum())
-            log_rates: FloatArray = np.log(interval_sums(events, index, self.n_intervals)) - np.log(exposure)
+            log_rates: FloatArray = np.log(block_sums(events, index, self.n_intervals)) - np.log(exposure)
             return log_rates.clip(overall - PSI_RANGE, overall + PSI_RANGE)
 
 
@@ -86,45 +88,41 @@ class Spent:
     """Time E_im that each of n patients spent in each of K intervals, told by two numbers for each patient.
 
     `index` (n,) is the interval that holds the patient's time, `within` (n,) the time spent in it; in any earlier one
-    it is that interval's whole width.
+    it is that interval's whole width. Of who came under observation late, what was spent `before` is taken off.
     """
 
     intervals: Intervals
     index: IntArray
     within: FloatArray
+    before: Spent | None = None
 
     def take(self, rows: IntArray) -> Spent:
         """Of fewer patients."""
-        return Spent(self.intervals, self.index[rows], self.within[rows])
+        before = None if self.before is None else self.before.take(rows)
+        return Spent(self.intervals, self.index[rows], self.within[rows], before)
 
     def cumulative(self, rates: FloatArray) -> FloatArray:
         """Integral of the rates up to each time, sum_m E_im rates_m, (..., K) -> (..., n)."""
-        before = np.zeros_like(rates)
-        np.cumsum(rates[..., :-1] * self.intervals.widths, axis=-1, out=before[..., 1:])
-        return before[..., self.index] + rates[..., self.index] * self.within
+        reached = np.zeros_like(rates)
+        np.cumsum(rates[..., :-1] * self.intervals.widths, axis=-1, out=reached[..., 1:])
+        total: FloatArray = reached[..., self.index] + rates[..., self.index] * self.within
+        return total if self.before is None else np.maximum(total - self.before.cumulative(rates), 0.0)
 
     def exposures(self) -> FloatArray:
         """The E_im themselves, (n, K)."""
         whole = np.append(self.intervals.widths, 0.0)
         out: FloatArray = np.where(np.arange(len(whole)) < self.index[:, None], whole, 0.0)
         out[np.arange(len(self.index)), self.index] = self.within
-        return out
+        return out if self.before is None else out - self.before.exposures()
 
     def exposure_sums(self, values: FloatArray) -> FloatArray:
         """The adjoint of :meth:`cumulative`: sum_i values_i E_im for every m, (..., n) -> (..., K)."""
         n_intervals = self.intervals.n_intervals
-        entered = interval_sums(values, self.index, n_intervals)
-        sums = interval_sums(values * self.within, self.index, n_intervals)
+        entered = block_sums(values, self.index, n_intervals)
+        sums = block_sums(values * self.within, self.index, n_intervals)
         reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
         sums[..., :-1] += reached[..., 1:] * self.intervals.widths
-        return sums
-
-
-def interval_sums(values: FloatArray, index: IntArray, n_intervals: int) -> FloatArray:
-    """Sum of the values of the patients whose time falls in each interval, (..., n) -> (..., K)."""
-    rows = values.reshape(-1, values.shape[-1])
-    sums = [np.bincount(index, weights=row, minlength=n_intervals) for row in rows]
-    return np.reshape(sums, (*values.shape[:-1], n_intervals))
+        return sums if self.before is None else sums - self.before.exposure_sums(values)
 
 
 def cumulative_baseline(

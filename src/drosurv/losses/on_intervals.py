@@ -35,7 +35,7 @@ class OnIntervals(OnePerPatient):
         Added to every model's scores, the null model's too.
     """
 
-    _by_patient = ("target", "_event", "_time", "_spent", "_before", "_offset")
+    _by_patient = ("target", "_event", "_time", "_spent", "_offset")
     # The loss of one training set in torch, of scores, log hazards, events, times and cut points.
     in_torch: ClassVar[Callable[..., Tensor]]
 
@@ -50,16 +50,12 @@ class OnIntervals(OnePerPatient):
         self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
         self._event = target.event.astype(np.float64)
         self._time = self._followed(target.time)
-        self._spent, self._offset = self.intervals.place(self._time), offset
-        # What was spent before the patient came under observation.
-        self._before = None
-        if target.entry is not None:
-            self._before = self.intervals.place(np.maximum(target.entry, 0.0))
+        self._spent, self._offset = self.intervals.place(self._time, target.entry), offset
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         self.shift = np.ones(self.intervals.n_intervals)
         # Taken from the largest offset, which may be past any exponent.
         known = np.zeros(len(target)) if offset is None else offset
-        exposure = np.maximum(self._exposure_sums(weight * np.exp(known - known.max())), 0.0)
+        exposure = np.maximum(self._spent.exposure_sums(weight * np.exp(known - known.max())), 0.0)
         self.start = self.intervals.log_rates(weight * self._event, exposure, self._index) - known.max()
 
     def _followed(self, time: FloatArray) -> FloatArray:
@@ -80,7 +76,7 @@ class OnIntervals(OnePerPatient):
             # Features far from zero, such as years, make scores huge and rates tiny; their product is neither.
             level: FloatArray = psi.max(axis=-1, keepdims=True)
             self._rates: FloatArray = np.exp(psi - level)
-            self._base = self._cumulative(self._rates)
+            self._base = self._spent.cumulative(self._rates)
             log_hazard = (scores + level) + np.log(self._base)
             self._hazard = np.exp(log_hazard)
         return scores, log_hazard
@@ -88,22 +84,7 @@ class OnIntervals(OnePerPatient):
     def _through_psi(self, hazards: FloatArray) -> FloatArray:
         """Share of the summed hazards that each interval carries: their derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
-        return self._rates * self._exposure_sums(rates)
-
-    def _cumulative(self, rates: FloatArray) -> FloatArray:
-        """Sum over the intervals of time spent (n, K) times rates (..., K), for every patient (..., n)."""
-        total = self._spent.cumulative(rates)
-        return total if self._before is None else np.maximum(total - self._before.cumulative(rates), 0.0)
-
-    def _exposure_sums(self, values: FloatArray) -> FloatArray:
-        """The adjoint: sum over the patients of values (..., n) times time spent in each interval, (..., K)."""
-        sums = self._spent.exposure_sums(values)
-        return sums if self._before is None else sums - self._before.exposure_sums(values)
-
-    def _exposures(self, which: IntArray) -> FloatArray:
-        """Time (len(which), K) that each of the patients spent in each interval."""
-        spent = self._spent.take(which).exposures()
-        return spent if self._before is None else spent - self._before.take(which).exposures()
+        return self._rates * self._spent.exposure_sums(rates)
 
     @property
     def n_intervals(self) -> int:
@@ -113,7 +94,7 @@ class OnIntervals(OnePerPatient):
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
         """The losses in torch, one training set after the other; none for entry times and offsets."""
-        if any(loss._before is not None or loss._offset is not None for loss in losses):
+        if any(loss._spent.before is not None or loss._offset is not None for loss in losses):
             return None
         return one_by_one([loss._on_device(device) for loss in losses])
 

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from drosurv.losses.loss import NOTHING, ConvexLoss
+from drosurv.losses.tie_blocks import block_sums
 from drosurv.target import FloatArray, IntArray
 
 
@@ -35,7 +36,7 @@ class RowsOfPatients(ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Scores of the rows to the losses (B, P) of the patients."""
-        return self._sums(self.loss(scores, extra))
+        return block_sums(self.loss(scores, extra), self._patient, len(self.rows))
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient of the losses weighted by (B, P), by score and by extra."""
@@ -44,7 +45,7 @@ class RowsOfPatients(ConvexLoss):
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
         """Gradients (len(which), ...) of the chosen patients' losses."""
         of_rows = self.loss.jacobian(X, np.arange(self.n))
-        return self._sums(of_rows.T).T[which]
+        return block_sums(of_rows.T, self._patient, len(self.rows)).T[which]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
         """Second derivatives of the losses weighted by (1, P)."""
@@ -57,7 +58,3 @@ class RowsOfPatients(ConvexLoss):
         return type(self)(
             self.loss.take(rows), self._patient[rows], place[self.rows[np.isin(self.rows, rows)]]
         )
-
-    def _sums(self, values: FloatArray) -> FloatArray:
-        """Sums (B, P) of values (B, n) over the rows of each patient."""
-        return np.stack([np.bincount(self._patient, row, len(self.rows)) for row in values])

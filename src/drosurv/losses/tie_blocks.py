@@ -74,10 +74,11 @@ def tie_shares(block: IntArray) -> FloatArray:
 
 
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
-    """Sums (B, K) of values (B, E) over the events of each tie block."""
-    out = np.zeros((len(values), n_blocks))
-    add_by_block(values, block, out)
-    return out
+    """Sums (..., K) of values (..., E) over the block (E,) of each: the events of a tie, the patients of an interval."""
+    rows = values.reshape(-1, values.shape[-1])
+    out = np.zeros((len(rows), n_blocks))
+    add_by_block(rows, block, out)
+    return out.reshape(*values.shape[:-1], n_blocks)
 
 
 @numba.njit(cache=True, nogil=True)
