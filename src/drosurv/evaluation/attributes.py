@@ -77,6 +77,11 @@ class Attribute:
         )
 
     @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """Rows of each group's patients."""
+        return {label: np.flatnonzero(self.groups.codes == k) for k, label in enumerate(self.labels)}
+
+    @cached_property
     def kept(self) -> IntArray:
         """Rows of all patients that belong to a group."""
         return np.flatnonzero(self.groups.kept)
@@ -89,11 +94,7 @@ class Attribute:
 
 def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
     """Attribute and label to the rows of each group's patients."""
-    return {
-        (own.name, label): np.flatnonzero(own.groups.codes == k)
-        for own in attributes
-        for k, label in enumerate(own.labels)
-    }
+    return {(own.name, label): rows for own in attributes for label, rows in own.rows.items()}
 
 
 def parse_attributes(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import require
 from drosurv.evaluation.predictions import final_step, unwrapped
 from drosurv.groups import in_pandas
 from drosurv.presentation import axes_or_new, written
@@ -87,21 +87,18 @@ def partial_effects(
     """
     model, X = unwrapped(model), in_pandas(on_host(X))
     is_frame = isinstance(X, pd.DataFrame)
-    if is_frame and feature not in X.columns:
-        raise ArgumentError.must("feature", f"be a column of X, one of {list(X.columns)}", feature)
-    if not is_frame and not (isinstance(feature, (int, np.integer)) and 0 <= feature < np.shape(X)[1]):
-        last = np.shape(X)[1] - 1
-        raise ArgumentError.must("feature", f"be the number of a column of X, from 0 to {last}", feature)
+    # Between whole numbers there are values too.
+    table = X if is_frame else pd.DataFrame(np.asarray(X, dtype=np.float64))
+    named = f"be a column of X, one of {list(table.columns)}"
+    numbered = f"be the number of a column of X, from 0 to {table.shape[1] - 1}"
+    require(feature in table.columns, "feature", named if is_frame else numbered, feature)
     if times is None:
         times = final_step(model).unique_times_
     at = np.asarray(times, dtype=np.float64)
     curves = []
     for value in values:
-        # Between whole numbers there are values too.
-        changed: Any = X.copy() if is_frame else np.array(X, dtype=np.float64)
-        if is_frame:
-            changed[feature] = value
-        else:
-            changed[:, feature] = value
-        curves.append(np.asarray(model.predict_survival_function(changed, times=at, **given)).mean(axis=0))
+        changed = table.copy()
+        changed[feature] = value
+        patients = changed if is_frame else changed.to_numpy()
+        curves.append(np.asarray(model.predict_survival_function(patients, times=at, **given)).mean(axis=0))
     return PartialEffects(str(feature), tuple(values), at, np.stack(curves))
