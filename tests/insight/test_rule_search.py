@@ -24,7 +24,7 @@ def test_sums_of_every_atom_are_those_of_the_patients_who_meet_it():
     sums = sums_by_atom(by_code, table.atoms)
     assert {COMPARISONS[kind] for kind in table.atoms[:, 1]} == set(COMPARISONS)
     for place in range(len(table.atoms)):
-        inside = table.covers((table.atom(place),)) & counted
+        inside = table.covers((table.listed[place],)) & counted
         np.testing.assert_allclose(sums[place], values[inside].sum(axis=0), atol=1e-10)
 
 
@@ -42,10 +42,10 @@ def test_extensions_hold_the_best_value_of_each_comparison_by_each_score():
     table = CodedTable.from_table(table_of())
     values = np.random.default_rng(2).normal(size=(300, 2))
     search = RuleSearch(table, Summed(values), np.ones(300, bool), beam=3)
-    for head in ((), (table.atom(50),)):
+    for head in ((), (table.listed[50],)):
         found = {candidate.atoms[-1]: candidate for candidate in search.extensions(head)}
         for column, kind in {tuple(pair) for pair in table.atoms[:, :2].tolist()}:
-            atoms = [table.atom(i) for i, a in enumerate(table.atoms.tolist()) if a[:2] == [column, kind]]
+            atoms = [table.listed[i] for i, a in enumerate(table.atoms.tolist()) if a[:2] == [column, kind]]
             sums = np.array([values[table.covers((*head, atom))].sum(axis=0) for atom in atoms])
             for score in range(2):
                 best = atoms[sums[:, score].argmax()]
@@ -77,7 +77,7 @@ def test_conditions_are_those_that_tell_patients_apart():
         7: [1.0, 2.0, 3.0],
     }
     table = CodedTable.from_table(readable_table(pd.DataFrame(columns), 3))
-    told = [str(table.rule((table.atom(place),))) for place in range(len(table.atoms))]
+    told = [str(table.rule((table.listed[place],))) for place in range(len(table.atoms))]
     flags = ["sex is m", "sex is f", "diabetes is yes", "diabetes is missing"]
     assert told == [*flags, "x3 <= 1", "x3 <= 2", "x3 > 1", "x3 > 2"]
 

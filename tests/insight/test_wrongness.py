@@ -42,7 +42,7 @@ def test_score_of_every_rule_is_that_of_the_definition(level_only):
     criterion = Wrongness(at, limits)
     pi = min(0.25, 2 / 3)
     for place in range(0, len(table.atoms), 7):
-        g = table.covers((table.atom(place),))
+        g = table.covers((table.listed[place],))
         d, e, z = at.events[g], at.expected[g], at.columns[g]
         found = criterion.scores(criterion.values[g].sum(axis=0, keepdims=True))[0, 0]
         if len(d) < 30 or d.sum() < 10 or e.sum() < 10:
@@ -133,7 +133,7 @@ def test_the_proposal_is_the_best_of_all_single_conditions(seed):
     found = propose(table, at, everyone, limits, 1)
     best = -np.inf
     for place in range(len(table.atoms)):
-        g = table.covers((table.atom(place),))
+        g = table.covers((table.listed[place],))
         if g.sum() >= 50 and min(at.events[g].sum(), at.expected[g].sum()) >= 10:
             best = max(best, group_effects(at, g, limits).log_evidence - np.log(4 * 3))
     # The screen sees single effects only, so it may miss the very best threshold, but not by much.

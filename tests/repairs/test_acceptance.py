@@ -144,7 +144,7 @@ def test_alone_it_must_gain_clearly_by_the_variance_of_a_cross_validated_mean(of
 
 def test_versions_are_poisson_ridges_where_they_say():
     table, at = patients(level=0.5)
-    inside = table.covers(table.rule and (table.atom(len(table.atoms) - 10),))
+    inside = table.covers(table.rule and (table.listed[-10],))
     counted = np.arange(600) % 3 > 0
     inclusion = np.array([1.0, 0.01, 0.5, 0.0, 1.0])
     level = fit_version("level", at, inside, counted, inclusion, 0.5)

@@ -94,10 +94,10 @@ class CodedTable:
         pairs = self.atoms[:, :2]
         return np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1)).astype(np.int32)
 
-    def atom(self, place: int) -> Atom:
-        """The condition at a place of ``atoms``."""
-        column, kind, code = self.atoms[place].tolist()
-        return Atom(column, COMPARISONS[kind], code)
+    @cached_property
+    def listed(self) -> list[Atom]:
+        """The conditions of ``atoms``."""
+        return [Atom(column, COMPARISONS[kind], code) for column, kind, code in self.atoms.tolist()]
 
     def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
         """Which patients (n,) meet every atom."""

@@ -75,16 +75,11 @@ class RuleSearch:
         inside = np.flatnonzero(self.counted & table.covers(atoms))
         by_code = sums_by_code(table.codes, self.criterion.values, inside, table.n_codes)
         scores = self.criterion.scores(sums_by_atom(by_code, table.atoms))
-        best = {
-            int(place)
-            for score in scores
-            for place in _best_of_blocks(score, table.blocks)
-            if np.isfinite(score[place])
-        }
-        return [
-            Candidate((*atoms, table.atom(place)), float(scores[0, place]), float(scores[-1, place]))
-            for place in sorted(best)
-        ]
+        places = np.stack([_best_of_blocks(score, table.blocks) for score in scores])
+        best = np.unique(places[np.isfinite(np.take_along_axis(scores, places, axis=1))])
+        added = [table.listed[place] for place in best.tolist()]
+        found = zip(added, scores[0, best].tolist(), scores[-1, best].tolist(), strict=True)
+        return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
 
     def revalued(self, rule: Candidate) -> Candidate:
         """The same conditions, each value chosen again in the light of the others."""
