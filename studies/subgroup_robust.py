@@ -84,7 +84,7 @@ def methods(told, forest):
     """How each method is fitted, and what it reads of a part; where there are groups, also those that are told them."""
     from drosurv import SubgroupRobustCox
     from drosurv.benchmark.contenders import CONTENDERS as KNOWN
-    from drosurv.benchmark.learners import RIDGE, InteractionsCox
+    from drosurv.benchmark.contenders import RIDGE, InteractionsCox
 
     class RidgeCox(InteractionsCox):
         """Without products: the own effects are columns already."""

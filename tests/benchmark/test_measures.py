@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 from drosurv import CoxPH, NullModel, Surv
-from drosurv.benchmark import CONTENDERS, MEASURES, Match, evaluate_match, judge, split_in_two
-from drosurv.benchmark.measures import event_times, time_grid
+from drosurv.benchmark.contenders import CONTENDERS
+from drosurv.benchmark.encoded_part import split_in_two
+from drosurv.benchmark.measures import MEASURES, event_times, judge, time_grid
+from drosurv.benchmark.tournament import Match, evaluate_match
 from drosurv.datasets import Dataset, make_hidden_minority
 from drosurv.metrics import concordance_index, likelihood_gains
 
@@ -88,14 +90,14 @@ def test_predictions_that_are_not_finite_are_refused(parts):
 
 @pytest.fixture
 def small_data(monkeypatch):
-    from drosurv.benchmark import match
+    from drosurv.benchmark import tournament
 
     data = make_hidden_minority(400, random_state=1)
-    match._parts.cache_clear()
-    monkeypatch.setattr(match, "load", lambda name: data)
+    tournament._parts.cache_clear()
+    monkeypatch.setattr(tournament, "load", lambda name: data)
     monkeypatch.setattr("drosurv.benchmark.measures.TREES", 3)
     yield
-    match._parts.cache_clear()
+    tournament._parts.cache_clear()
 
 
 @pytest.mark.parametrize("method", list(CONTENDERS))

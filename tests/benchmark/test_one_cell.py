@@ -7,7 +7,7 @@ from sksurv.datasets import load_flchain
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import concordance_index_censored, integrated_brier_score
 
-from drosurv.benchmark import Match, evaluate_match
+from drosurv.benchmark.tournament import Match, evaluate_match
 from drosurv.datasets import data_fingerprint, load
 
 

@@ -5,8 +5,16 @@ import pandas as pd
 import pytest
 from scipy.stats import friedmanchisquare
 
-from drosurv.benchmark import MEASURES, Ranks, critical_difference, differences, over_datasets, rank
-from drosurv.benchmark.diagram import alike, rank_diagram
+from drosurv.benchmark.measures import MEASURES
+from drosurv.benchmark.standings import (
+    Ranks,
+    alike,
+    critical_difference,
+    differences,
+    over_datasets,
+    rank,
+    rank_diagram,
+)
 
 GAIN, C_INDEX, IBS = MEASURES[:3]
 

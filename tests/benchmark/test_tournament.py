@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from drosurv.benchmark import CONTENDERS, match, run_benchmark, tournament
+from drosurv.benchmark import run_benchmark, tournament
+from drosurv.benchmark.contenders import CONTENDERS
 from drosurv.cli.app import app
 from drosurv.datasets import DataUnavailableError, make_hidden_minority
 
@@ -24,12 +25,11 @@ def made_up(monkeypatch):
             raise DataUnavailableError(f"{name} is not here")
         return data[name]
 
-    match._parts.cache_clear()
+    tournament._parts.cache_clear()
     monkeypatch.setattr("drosurv.benchmark.measures.TREES", 3)
-    monkeypatch.setattr(match, "load", load)
     monkeypatch.setattr(tournament, "load", load)
     yield
-    match._parts.cache_clear()
+    tournament._parts.cache_clear()
 
 
 def run(folder, **options):
@@ -96,7 +96,7 @@ def test_data_that_cannot_be_had_are_left_out_and_named(tmp_path):
 
 
 def test_the_seed_is_that_of_a_model_inside_a_method_too():
-    train, _ = match._parts("rossi", 0)
+    train, _ = tournament._parts("rossi", 0)
     assert CONTENDERS["repair-trees"].fit(train, 3).base_.random_state == 3
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from drosurv.paper import METHODS, Unit, gather
+from drosurv.paper.methods import METHODS
+from drosurv.paper.unit import Unit, gather
 
 STORED = (
     "concordance_index",

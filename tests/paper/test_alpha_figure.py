@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv.paper import alpha_curves, alpha_figure, save_figure
+from drosurv.paper.tabulation import alpha_curves, alpha_figure, save_figure
 
 
 @pytest.fixture
@@ -69,8 +69,3 @@ def test_a_figure_is_written_as_png_and_svg_and_the_svg_is_reproducible(curves, 
     assert b"<svg" in svg.read_bytes()[:1000]
     _, again = save_figure(alpha_figure(curves), tmp_path / "b", "alpha")
     assert svg.read_bytes() == again.read_bytes()
-
-
-def test_nothing_finished_is_an_error_that_says_so(random_grid):
-    with pytest.raises(ValueError, match="no repeat of dro-cox"):
-        alpha_figure(alpha_curves(random_grid(["cox"], repeats=1)))

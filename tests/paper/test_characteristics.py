@@ -5,7 +5,7 @@ import pandas as pd
 
 from drosurv import Surv
 from drosurv.datasets import Dataset
-from drosurv.paper import characteristics, characteristics_table
+from drosurv.paper.tables import characteristics, characteristics_table
 
 
 def test_what_is_counted_stands_beside_what_was_printed():

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.paper import compare, load_published
+from drosurv.paper import load_published
 from drosurv.paper.claims import check_claims
+from drosurv.paper.comparison import compare
 
 
 def cell(experiment, method, metric, mean, tuned_by="ci", low=0.0, high=9.0):

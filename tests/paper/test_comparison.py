@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.paper import agreement, compare, load_published
+from drosurv.paper import load_published
+from drosurv.paper.comparison import agreement, compare
 
 
 def as_summary(published, shift=0.0):

@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from drosurv.paper import find_experiments, tabulate
 from drosurv.paper.document import write_document
+from drosurv.paper.plan import find_experiments
+from drosurv.paper.tabulation import tabulate
 from drosurv.presentation import Table, text
 
 METHODS = ["cox", "dro-cox", "deepsurv", "deep-dro-cox"]

@@ -2,14 +2,17 @@
 
 import pytest
 
-from drosurv.paper import EXPERIMENTS, KNOWN_REASONS, known_reasons, load_published
+from drosurv.paper import load_published
 from drosurv.paper.known_reasons import (
     CHOSEN_ON_VALIDATION,
     IMPUTED_FROM_TRAINING,
+    KNOWN_REASONS,
     ONE_SETTING,
     ONE_SETTING_AS_PUBLISHED,
     SEER_FROM_WHEEL,
+    known_reasons,
 )
+from drosurv.paper.plan import EXPERIMENTS
 
 EVERYTHING = (
     SEER_FROM_WHEEL,

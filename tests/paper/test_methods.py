@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from drosurv.paper import METHODS
-from drosurv.paper.methods import AS_PUBLISHED
+from drosurv.paper.methods import AS_PUBLISHED, METHODS
 
 
 def test_the_paper_has_eight_linear_and_eight_mlp_methods():
@@ -59,7 +58,7 @@ def test_only_group_penalties_see_the_attribute_in_training():
 def test_the_budget_is_set_by_the_plain_model_with_the_same_network():
     assert {method.reference for method in METHODS.values() if method.network == "linear"} == {"cox"}
     assert {method.reference for method in METHODS.values() if method.network == "mlp"} == {"deepsurv"}
-    assert [name for name, method in METHODS.items() if method.is_reference] == ["cox", "deepsurv"]
+    assert [name for name, method in METHODS.items() if name == method.reference] == ["cox", "deepsurv"]
 
 
 def test_the_papers_robust_methods_use_the_published_constant():

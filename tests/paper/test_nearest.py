@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from drosurv.paper import gather, load_published, nearest_settings, nearest_table
-from drosurv.paper.nearest import published_gradient_table
+from drosurv.paper import load_published
+from drosurv.paper.nearest import nearest_settings, nearest_table, published_gradient_table
+from drosurv.paper.unit import gather
 
 PRINTED_IN_PERCENT = {"concordance_imparity": 0.01}
 

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from drosurv.paper import find_experiments, tabulate, write_outputs
+from drosurv.paper.plan import find_experiments
+from drosurv.paper.tabulation import tabulate, write_outputs
 
 
 @pytest.fixture(scope="module")

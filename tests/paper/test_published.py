@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drosurv.paper import EXPERIMENTS, METHODS, TABLE_METRICS, load_published
+from drosurv.paper import load_published
+from drosurv.paper.methods import METHODS, TABLE_METRICS
+from drosurv.paper.plan import EXPERIMENTS
 
 METRICS = [metric.name for metric in TABLE_METRICS]
 

@@ -9,9 +9,11 @@ from scipy.optimize import minimize_scalar
 
 from drosurv import DROCoxSplit, Surv
 from drosurv.datasets import data_fingerprint
-from drosurv.paper import METHODS, Protocol, Unit
-from drosurv.paper.cohort import cohort_of, load_dataset
+from drosurv.paper import Protocol
+from drosurv.paper.methods import METHODS
 from drosurv.paper.published_split import PublishedSplit
+from drosurv.paper.run import cohort_of, load_dataset
+from drosurv.paper.unit import Unit
 
 N, N1, ALPHA, STEPS = 40, 24, 0.3, 30
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from drosurv.paper import EXPERIMENTS, choose_settings
+from drosurv.paper.plan import EXPERIMENTS
+from drosurv.paper.selection import choose_settings
 
 NAMES = ["cox", "cox-keya-group", "dro-cox", "deepsurv", "deep-dro-cox"]
 REFERENCE = {

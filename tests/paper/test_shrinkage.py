@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from drosurv.paper import choose_settings, gain_share, gather
 from drosurv.paper.plan import EXPERIMENTS
+from drosurv.paper.selection import choose_settings, gain_share
+from drosurv.paper.unit import gather
 
 
 def grid_of(unit, result):

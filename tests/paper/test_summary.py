@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.paper import EXPERIMENTS, choose_settings, summarise
-from drosurv.paper.summary import over_repeats
+from drosurv.paper.plan import EXPERIMENTS
+from drosurv.paper.selection import choose_settings, over_repeats, summarise
 
 
 def test_each_cell_is_the_mean_and_sample_sd_of_its_repeats(random_grid):

@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from drosurv.paper import (
-    EXPERIMENTS,
-    agreement,
-    agreement_table,
-    choose_settings,
-    compare,
-    comparison_table,
-    result_table,
-    summarise,
-)
+from drosurv.paper.comparison import agreement, compare
+from drosurv.paper.plan import EXPERIMENTS
+from drosurv.paper.selection import choose_settings, summarise
+from drosurv.paper.tables import agreement_table, comparison_table, result_table
 
 NAMES = ["cox", "dro-cox", "dro-cox-cvar", "deepsurv", "deep-dro-cox"]
 
@@ -124,8 +118,3 @@ def test_agreement_is_shown_by_group(summary):
     # Cox, DRO-COX, DeepSurv and Deep DRO-COX, eight metrics each.
     assert column(table, "cells") == ["32", "0", "0"]
     assert column(table, "fraction")[1:] == ["–", "–"]
-
-
-def test_a_frame_of_two_experiments_is_an_error(summary):
-    with pytest.raises(ValueError, match="one experiment, but the frame has"):
-        comparison_table(compare(summary))

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from drosurv.paper import METHODS, Protocol
+from drosurv.paper import Protocol
+from drosurv.paper.methods import METHODS
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_labels_do_not_change_the_key(unit):
 
 def test_the_key_is_the_same_in_another_process(unit):
     script = (
-        "from drosurv.paper import METHODS, Unit;"
+        "from drosurv.paper.methods import METHODS; from drosurv.paper.unit import Unit;"
         "print(Unit('flc', ('age', 'gender'), METHODS['dro-cox'], 3, 'f' * 64).key)"
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from drosurv.paper import KNOWN_REASONS
+from drosurv.paper.known_reasons import KNOWN_REASONS
 from drosurv.presentation import Table, Text, text
 
 

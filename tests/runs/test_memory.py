@@ -6,25 +6,26 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from drosurv.runs import memory, peak_memory
+from drosurv.runs import run
+from drosurv.runs.run import peak_memory
 
 MEGABYTES = 200
 tells_shares = pytest.mark.skipif(
-    memory._held_megabytes() == 0, reason="this system does not tell proportional set sizes"
+    run._held_megabytes() == 0, reason="this system does not tell proportional set sizes"
 )
 
 
 @pytest.fixture(autouse=True)
 def quick_and_without_garbage(monkeypatch):
     """What earlier tests left must not go away in the middle of a measurement."""
-    monkeypatch.setattr(memory, "SAMPLE_SECONDS", 0.1)
+    monkeypatch.setattr(run, "SAMPLE_SECONDS", 0.1)
     gc.collect()
 
 
 def fill(megabytes):
     """Hold so much, every page of it written, for a few samples."""
     held = np.ones(megabytes * 2**17)
-    memory.Event().wait(8 * memory.SAMPLE_SECONDS)
+    run.Event().wait(8 * run.SAMPLE_SECONDS)
     return held.size
 
 
@@ -63,7 +64,7 @@ def test_workers_count_and_what_they_share_counts_once():
 
 
 def test_where_the_system_tells_no_shares_nothing_is_known(monkeypatch):
-    monkeypatch.setattr(memory, "_held_megabytes", lambda: 0.0)
+    monkeypatch.setattr(run, "_held_megabytes", lambda: 0.0)
     with peak_memory() as peak:
         pass
     assert peak.megabytes is None

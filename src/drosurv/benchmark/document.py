@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 
 from drosurv.benchmark.contenders import Contender
-from drosurv.benchmark.diagram import alike, rank_diagram
 from drosurv.benchmark.encoded_part import FEWEST_OF_CELL, FEWEST_OF_LEVEL, TEST_SHARE
 from drosurv.benchmark.measures import FEWEST_EVENTS, FEWEST_PATIENTS, FOUND_SHARE, MEASURES, Measure
-from drosurv.benchmark.standings import RANKED, Ranks, differences, over_datasets, rank
+from drosurv.benchmark.standings import RANKED, Ranks, alike, differences, over_datasets, rank, rank_diagram
 from drosurv.datasets import card
 from drosurv.files import write_file
 from drosurv.presentation import Table, counted, p_text, write_figure

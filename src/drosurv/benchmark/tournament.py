@@ -2,23 +2,91 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 import pandas as pd
 
-from drosurv.benchmark.contenders import find_contenders
+from drosurv._version import __version__
+from drosurv.benchmark.contenders import CONTENDERS, find_contenders
 from drosurv.benchmark.document import write_document
-from drosurv.benchmark.match import Match, check_match, evaluate_match
-from drosurv.benchmark.measures import MEASURES
+from drosurv.benchmark.encoded_part import EncodedPart, split_in_two
+from drosurv.benchmark.measures import MEASURES, judge, time_grid
 from drosurv.datasets import available, card, data_fingerprint, load
 from drosurv.datasets.catalog import load_each
 from drosurv.errors import as_whole, require
 from drosurv.files import write_file
-from drosurv.runs import Outcome, Progress, command_line, run_units
+from drosurv.runs import Outcome, Progress, Task, command_line, one_thread, run_units
+
+# Raise whenever splits, encoding or measures mean something else.
+SCHEMA = 2
+
+
+@dataclass(frozen=True)
+class Match(Task):
+    """One method on one split, from 0, of one dataset; with the benchmark's seed the number draws the split."""
+
+    dataset: str
+    method: str
+    split: int
+    seed: int
+    data_fingerprint: str
+
+    def determinants(self) -> dict[str, Any]:
+        """Everything that the result depends on."""
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "dataset": self.dataset,
+            "data_fingerprint": self.data_fingerprint,
+            "method": self.method,
+            "settings": CONTENDERS[self.method].settings,
+            "split": self.split,
+            "seed": self.seed,
+        }
+
+    @property
+    def address(self) -> tuple[str, str, str, int]:
+        """Dataset, method and split."""
+        return self.dataset, self.method, "split", self.split
+
+
+def evaluate_match(match: Match) -> dict[str, Any]:
+    """Fit the method and judge it.
+
+    A method that fails has a result too, with the ``error``: it is not tried again, and hides no other.
+    """
+    with one_thread(with_torch=True), warnings.catch_warnings(action="ignore"):
+        # Fits that do not converge are judged by what they predict.
+        train, test = _parts(match.dataset, match.seed * 1000 + match.split)
+        start = time.perf_counter()
+        try:
+            model = CONTENDERS[match.method].fit(train, match.split)
+            seconds = time.perf_counter() - start
+            times = time_grid(train)
+            risk = np.asarray(model.predict(test.X), dtype=np.float64)
+            survival = np.asarray(model.predict_survival_function(test.X, times=times), dtype=np.float64)
+            found = judge(train, test, risk, survival, times, match.split)
+        except (ImportError, MemoryError):
+            # A fault of this machine, not of the method: to be tried again elsewhere.
+            raise
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+    return {**found, "seconds_to_fit": seconds}
+
+
+@lru_cache(maxsize=1)
+def _parts(dataset: str, seed: int) -> tuple[EncodedPart, EncodedPart]:
+    """Every method of a split comes before the next split."""
+    return split_in_two(load(dataset), seed)
+
 
 SPLITS = 10
 # The patients of support are those of support2, which has more of their columns.
@@ -90,7 +158,6 @@ def run_benchmark(
         output,
         matches,
         evaluate_match,
-        check=check_match,
         command=command,
         jobs=joblib.effective_n_jobs(-1) if jobs is None else jobs,
         seconds=None if minutes is None else 60 * minutes,

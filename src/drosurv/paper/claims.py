@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from drosurv.paper.comparison import load_published
 from drosurv.paper.methods import METHODS
 from drosurv.paper.plan import EXPERIMENTS
-from drosurv.paper.published import load_published
 from drosurv.paper.tables import number
 from drosurv.presentation import Table
 

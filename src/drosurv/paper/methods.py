@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.presentation import Text
 from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS, grid_points
 
@@ -53,11 +54,6 @@ class Method:
     def reference(self) -> str:
         """Name of the unregularised method with the same network, whose c-index sets the accuracy budget."""
         return _PLAIN[self.network][0]
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether this is itself the unregularised method."""
-        return self.name == self.reference
 
     @property
     def scaler_share(self) -> float:
@@ -174,3 +170,37 @@ METHODS = {
 }
 # By the method they stand for: its published rows come from a mistaken gradient, trained beside the right one.
 AS_PUBLISHED = {method.stands_for: method for method in METHODS.values() if method.stands_for is not None}
+
+
+class TableMetric(NamedTuple):
+    """One column of the paper's tables: a metric's name in the catalogue, its headings, and in which way it is better.
+
+    Tables print `printed_scale` times the library's value.
+    """
+
+    name: str
+    label: str
+    latex: str
+    higher_is_better: bool
+    printed_scale: float
+
+
+def _column(name: str, latex: str = "", label: str = "", printed_scale: float = 1.0) -> TableMetric:
+    """Headings are the catalogue's unless given."""
+    metric = CATALOGUE[name]
+    label = label or metric.label
+    return TableMetric(name, label, latex or label, metric.better == "higher", printed_scale)
+
+
+TABLE_METRICS = (
+    _column("concordance_index"),
+    _column("dynamic_auc"),
+    _column("log_partial_likelihood"),
+    _column("integrated_brier_score"),
+    _column("individual_disparity", "F$_I$"),
+    _column("group_disparity", "F$_G$"),
+    _column("intersectional_disparity", r"F$_{\cap}$", "F_∩"),
+    _column("average_disparity", "F$_A$"),
+    _column("concordance_imparity", r"CI(\%)", "CI(%)", printed_scale=100.0),
+)
+METRIC_NAMES = tuple(metric.name for metric in TABLE_METRICS)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from drosurv.paper.comparison import AGREEMENT, NOT_COUNTED
-from drosurv.paper.methods import AS_PUBLISHED, METHODS
+from drosurv.paper.methods import AS_PUBLISHED, METHODS, TABLE_METRICS
 from drosurv.paper.plan import EXPERIMENTS
-from drosurv.paper.result import PARAMETERS
-from drosurv.paper.table_metrics import TABLE_METRICS
 from drosurv.paper.tables import beside
+from drosurv.paper.unit import PARAMETERS
 from drosurv.presentation import Table, Text
 
 _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS if metric.name not in NOT_COUNTED}

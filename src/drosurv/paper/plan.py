@@ -140,9 +140,6 @@ def plan_units(
         references = {METHODS[name].reference for name in chosen}
         for dataset in experiment.datasets if chosen else ():
             needed.setdefault(dataset, {"cox"}).update(chosen, references)
-    missing = [dataset for dataset in needed if dataset not in fingerprints]
-    if missing:
-        raise ValueError(f"fingerprints has no entry for {missing[0]!r}; it has {sorted(fingerprints)}.")
     return tuple(
         Unit(dataset, ATTRIBUTES[dataset], METHODS[name], repeat, fingerprints[dataset], protocol)
         for repeat in range(repeats)

@@ -13,17 +13,15 @@ import pandas as pd
 from drosurv.datasets import data_fingerprint
 from drosurv.datasets.catalog import load_each
 from drosurv.estimators.device import check_device, resolve_device
-from drosurv.paper.characteristics import characteristics, characteristics_table
-from drosurv.paper.cohort import load_dataset
 from drosurv.paper.comparison import agreement
 from drosurv.paper.document import write_document
 from drosurv.paper.known_reasons import IMPUTED_FROM_TRAINING, SEER_FROM_WHEEL
 from drosurv.paper.plan import REPEATS, Experiment, find_experiments, plan_units
-from drosurv.paper.result import check_result, gather
-from drosurv.paper.run import evaluate_unit, train_units
+from drosurv.paper.run import evaluate_unit, load_dataset, train_units
 from drosurv.paper.selection import parse_select_on
+from drosurv.paper.tables import characteristics, characteristics_table
 from drosurv.paper.tabulation import Tabulation, tabulate, write_outputs, write_table
-from drosurv.paper.unit import Protocol
+from drosurv.paper.unit import Protocol, gather
 from drosurv.runs import Outcome, Progress, command_line, run_units
 
 # What --quick runs: the three tables with published numbers, linear methods, three repeats. The protocol is
@@ -116,7 +114,6 @@ def reproduce(
         output,
         units,
         partial(evaluate_unit, seer_file=seer_file),
-        check=check_result,
         command=command,
         jobs=jobs,
         train=None if device == "cpu" else partial(train_units, seer_file=seer_file, device=device),

@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv import estimators
+from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, load_support, split
 from drosurv.estimators.grid import Sample, fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.time_grid import brier_times
-from drosurv.paper.cohort import Cohort, cohort_of
 from drosurv.paper.published_split import PublishedSplit
-from drosurv.paper.result import CONTROLS, PARTS, STORED_METRICS
-from drosurv.paper.unit import Unit
+from drosurv.paper.unit import CONTROLS, PARTS, STORED_METRICS, Unit
 from drosurv.runs import one_thread
+from drosurv.standardise import standardise
 from drosurv.target import FloatArray
-from drosurv.tuning.held_out import interval_columns
+from drosurv.tuning.held_out import HeldOut, interval_columns
 
 # Risk scores (points, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
 # with features as they are) where the published IBS needs it. NaN throughout for a point whose training diverged.
@@ -32,8 +35,9 @@ def evaluate_unit(
 ) -> dict[str, Any]:
     """Train the grid of a unit as one batch, unless ``train_units`` has, and score it.
 
-    Gives ``rows``, one per setting, attribute and part, as ``check_result`` describes them, and ``cpu_seconds`` of
-    this process. `seer_file` is as in ``load_dataset``.
+    Gives ``rows``, one per setting, attribute and part, each with every metric of ``STORED_METRICS`` and every one of
+    the ``CONTROLS`` (NaN where there is none), and ``cpu_seconds`` of this process. `seer_file` is as in
+    ``load_dataset``.
     """
     start = time.process_time()
     with one_thread(with_torch=trained is None):
@@ -162,3 +166,65 @@ def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[s
     # All methods and repeats share one test set, of which the same patients are drawn for each.
     drawn = cohort.held_out["test"].measure(risk, metrics=[metric], replicates=unit.protocol.bootstrap)
     return {attribute: interval_columns(metric, number) for (attribute, _), number in drawn.items()}
+
+
+def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None = None) -> Dataset:
+    """One of the paper's three datasets before splitting, by default imputed and ordered as behind its tables.
+
+    `seer_file` is a copy of SEER to read instead of the downloaded one, whose rows stand in another order than in the
+    file behind the published split.
+    """
+    if name == "seer":
+        return load_seer(as_published, seer_file)
+    return {"flc": load_flc, "support": load_support}[name](as_published)
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """One repeat's patients.
+
+    `X` holds the features of "train", "validation" and "test", standardised by the training part, or by as much of it
+    as the method says; `unscaled` are those of the training part as they are, and `y_train` and `sensitive_features`
+    its target and attributes. `held_out` are "validation" and "test", ready to be scored.
+    """
+
+    X: dict[str, FloatArray]
+    unscaled: FloatArray
+    y_train: Any
+    sensitive_features: pd.DataFrame
+    held_out: dict[str, HeldOut]
+
+
+@lru_cache(maxsize=1)
+def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
+    """The patients that a unit is trained and then scored on; its fingerprint must be that of the data found."""
+    protocol = unit.protocol
+    dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)
+    if fingerprint != unit.data_fingerprint:
+        raise ValueError(
+            f"{unit} was planned for other data than those found now (fingerprint "
+            f"{unit.data_fingerprint[:12]} against {fingerprint[:12]}): plan again."
+        )
+    train, *others = split(dataset, unit.repeat, test_seed=protocol.test_seed)
+    parts = dict(zip(("validation", "test"), others, strict=True))
+    features = [np.asarray(part.X, dtype=np.float64) for part in (train, *others)]
+    first = features[0][: round(len(features[0]) * unit.method.scaler_share)]
+    X = dict(zip(("train", *parts), standardise(first, *features)[1:], strict=True))
+    held_out = {
+        name: HeldOut(
+            train.y,
+            X[name],
+            part.y,
+            part.sensitive_features[list(unit.attributes)],
+            convention=protocol.convention,
+        )
+        for name, part in parts.items()
+    }
+    return Cohort(X, features[0], train.y, train.sensitive_features[list(unit.attributes)], held_out)
+
+
+@lru_cache(maxsize=3)
+def _loaded(name: str, as_published: bool, seer_file: str | None) -> tuple[Dataset, str]:
+    """A process works on many units of the same data, and reads them once."""
+    dataset = load_dataset(name, as_published=as_published, seer_file=seer_file)
+    return dataset, data_fingerprint(dataset)

@@ -1,23 +1,27 @@
-"""From the scores of every grid point to one setting per method and repeat."""
+"""From the scores of every grid point to one setting per method and repeat, and to means over repeats."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pandas as pd
 
 from drosurv.errors import require, warn_caller
-from drosurv.paper.methods import METHODS
+from drosurv.metrics.partial_likelihood import kept_share
+from drosurv.paper.methods import METHODS, METRIC_NAMES, TABLE_METRICS
 from drosurv.paper.plan import TUNINGS, Experiment
-from drosurv.paper.result import CONTROLS, PARAMETERS
-from drosurv.paper.shrinkage import gain_share
-from drosurv.paper.table_metrics import METRIC_NAMES
+from drosurv.paper.unit import CONTROLS, PARAMETERS
 from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
 
 SelectOn = Literal["validation", "test"]
 _SHOWN = (*PARAMETERS, *METRIC_NAMES, *CONTROLS, "gain_share")
+# Shown beside every table, because disparities fall when all scores are multiplied by c < 1.
+SHRINKAGE = ("gain_share", "calibration_slope")
+_REPEAT = ["dataset", "attribute", "repeat"]
+OVER_REPEATS = ("mean", "sd", "repeats", "se", "low", "high")
+_SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS}
 CELL = ("experiment", "tuned_by", "dataset", "attribute", "method")
 
 
@@ -83,7 +87,7 @@ def _choices(
         reference = float(judged[method.reference]["concordance_index"].max())
         setting = experiment.setting_of(method)
         rule: SelectionRule = AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)
-        if method.is_reference:
+        if method.name == method.reference:
             rule = BestScore()
         elif setting is not None:
             rule = FixedSetting(dict(setting))
@@ -100,3 +104,64 @@ def _choices(
             "fallback": choice.fallback,
             "reason": choice.reason,
         }
+
+
+def gain_share(grid: pd.DataFrame, *, select_on: str = "validation") -> pd.Series[float]:
+    """Gain in log partial likelihood over the null model, as a share of plain Cox's; aligned with the grid.
+
+    (LPL - LPL_0) / (LPL_cox - LPL_0) on the same patients, where LPL_0 is that of equal scores for everyone and Cox
+    is at its best c-index of the same repeat on the part `select_on`. Near 0: the model says next to nothing, however
+    fair it looks. Negative: worse than no model. NaN where the repeat has no Cox, or a Cox that gains nothing.
+    """
+    cox = grid.loc[grid["method"] == "cox"]
+    judged = cox.loc[(cox["part"] == select_on) & cox["concordance_index"].notna()]
+    best = judged.sort_values("concordance_index", ascending=False, kind="stable").drop_duplicates(_REPEAT)
+    chosen = cox.merge(best[[*_REPEAT, "candidate"]], on=[*_REPEAT, "candidate"])
+    chosen = chosen[[*_REPEAT, "part", "log_partial_likelihood"]]
+    aligned = grid[[*_REPEAT, "part"]].merge(chosen, on=[*_REPEAT, "part"], how="left")
+    null = grid["null_log_partial_likelihood"].to_numpy(dtype=float)
+    cox_gain = aligned["log_partial_likelihood"].set_axis(grid.index) - null
+    share: pd.Series[float] = kept_share(grid["log_partial_likelihood"] - null, cox_gain)
+    return share
+
+
+def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
+    """Mean and sd, in the printed unit, of one metric over rows that are repeats of the same thing.
+
+    A repeat without a finite value is left out and not counted in ``repeats``; ``sd`` is NaN for one repeat. ``se``,
+    ``low`` and ``high`` are the bootstrap standard error and interval, averaged over repeats where rows hold one: all
+    repeats share one test set, so repeating does not make that interval narrower.
+    """
+    scale = _SCALE.get(metric, 1.0)
+    values = scale * rows[metric].to_numpy(dtype=float)
+    values = values[np.isfinite(values)]
+    record: dict[str, float] = {
+        "mean": values.mean() if len(values) else np.nan,
+        "sd": values.std(ddof=1) if len(values) > 1 else np.nan,
+        "repeats": len(values),
+    }
+    for bound in ("se", "low", "high"):
+        column = f"{metric}_{bound}"
+        record[bound] = scale * rows[column].mean() if column in rows else np.nan
+    return record
+
+
+def average(rows: pd.DataFrame, keys: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per combination of the keys, in their order, and metric: what :func:`over_repeats` gives."""
+    records = [
+        {**dict(zip(keys, key, strict=True)), "metric": metric, **over_repeats(part, metric)}
+        for key, part in rows.groupby(list(keys), sort=False)
+        for metric in metrics
+    ]
+    return pd.DataFrame(records, columns=[*keys, "metric", *OVER_REPEATS])
+
+
+def summarise(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Every metric of every chosen method over repeats, the shrinkage control and the misaligned IBS among them.
+
+    One row per cohort, method and metric: what :func:`over_repeats` gives, CI in percent, and ``fallbacks``, in how
+    many repeats no setting met the accuracy budget.
+    """
+    summary = average(chosen, CELL, (*METRIC_NAMES, *SHRINKAGE, "misaligned_brier_score"))
+    fallbacks = chosen["fallback"].astype(bool).groupby([chosen[name] for name in CELL]).sum()
+    return summary.join(fallbacks.rename("fallbacks"), on=list(CELL))

@@ -1,20 +1,20 @@
-"""The tables: methods by metrics with the shrinkage control, ours beside the published, and the agreement."""
+"""The tables: datasets, methods by metrics with the shrinkage control, ours beside the published, and the agreement."""
 
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from drosurv.datasets.dataset import Dataset
 from drosurv.paper.comparison import AGREEMENT
 from drosurv.paper.known_reasons import KNOWN_REASONS
-from drosurv.paper.methods import METHODS
-from drosurv.paper.plan import EXPERIMENTS
-from drosurv.paper.shrinkage import SHRINKAGE
-from drosurv.paper.table_metrics import TABLE_METRICS, TableMetric
+from drosurv.paper.methods import METHODS, TABLE_METRICS, TableMetric
+from drosurv.paper.plan import DATASET_LABELS, EXPERIMENTS
+from drosurv.paper.selection import SHRINKAGE
 from drosurv.presentation import NOTHING, Table, Text, counted, text
 from drosurv.presentation.numbers import HUGE
 
@@ -34,6 +34,12 @@ _SHRINKAGE_NOTE = (
     "calibration slope. A share near 0 or a slope far above 1 means that scores have shrunk, and disparities "
     "fall with them."
 )
+# As printed: samples, features, censoring rate.
+PUBLISHED_CHARACTERISTICS = {
+    "flc": (7874, 6, 0.725),
+    "support": (9105, 14, 0.319),
+    "seer": (4024, 13, 0.847),
+}
 # A reason has the same letter in every table.
 _LETTERS = dict(zip((reason.code for reason in KNOWN_REASONS), string.ascii_letters, strict=False))
 
@@ -43,8 +49,8 @@ def result_table(summary: pd.DataFrame) -> Table:
 
     The summary is of one experiment and one way of tuning.
     """
-    experiment = EXPERIMENTS[_only(summary, "experiment")]
-    title = f"{experiment.title}, {_TUNED[_only(summary, 'tuned_by')]}"
+    experiment = EXPERIMENTS[summary["experiment"].iloc[0]]
+    title = f"{experiment.title}, {_TUNED[summary['tuned_by'].iloc[0]]}"
     cells = _cells(summary)
     rows: list[_Row] = []
     for method in _ordered(experiment.methods, cells):
@@ -68,7 +74,7 @@ def result_table(summary: pd.DataFrame) -> Table:
 
 def comparison_table(comparison: pd.DataFrame) -> Table:
     """Ours / published, with the difference in published standard deviations; bold where it exceeds two."""
-    experiment = EXPERIMENTS[_only(comparison, "experiment")]
+    experiment = EXPERIMENTS[comparison["experiment"].iloc[0]]
     cells = _cells(comparison)
     rows: list[_Row] = [
         (*_row_head(method), *(beside(cells[method][metric.name], metric) for metric in TABLE_METRICS))
@@ -103,13 +109,6 @@ def agreement_table(agreement: pd.DataFrame) -> Table:
     )
     title = "Published cells (IBS aside) within two published standard deviations"
     return Table.of_markdown(title, header, rows, (note,))
-
-
-def _only(frame: pd.DataFrame, column: str) -> str:
-    values = list(dict.fromkeys(frame[column]))
-    if len(values) != 1:
-        raise ValueError(f"a table shows one {column}, but the frame has {values or 'no rows'}; filter it.")
-    return str(values[0])
 
 
 def _cells(frame: pd.DataFrame) -> dict[str, dict[str, dict[Any, Any]]]:
@@ -175,3 +174,42 @@ def _codes(joined: str) -> list[str]:
 def _repeats(summary: pd.DataFrame) -> str:
     low, high = int(summary["repeats"].min()), int(summary["repeats"].max())
     return counted(high, "repeat") if low == high else f"{low} to {high} repeats"
+
+
+def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:
+    """Samples, features, censoring rate and sensitive attributes of each dataset before splitting.
+
+    The first three also as published, with the prefix ``published_``.
+    """
+    records = []
+    for dataset in datasets:
+        samples, features, censoring = PUBLISHED_CHARACTERISTICS[dataset.name]
+        records.append(
+            {
+                "dataset": dataset.name,
+                "samples": len(dataset),
+                "published_samples": samples,
+                "features": dataset.X.shape[1],
+                "published_features": features,
+                "censoring": dataset.censoring,
+                "published_censoring": censoring,
+                "sensitive_attributes": ", ".join(map(str, dataset.sensitive_features.columns)),
+            }
+        )
+    return pd.DataFrame(records)
+
+
+def characteristics_table(frame: pd.DataFrame) -> Table:
+    """Table 1, ours / published, from :func:`characteristics`."""
+    header = ("dataset", "sensitive attributes", "samples", "features", "censoring rate")
+    rows = tuple(
+        (
+            DATASET_LABELS[row["dataset"]],
+            row["sensitive_attributes"],
+            f"{row['samples']:,} / {row['published_samples']:,}",
+            f"{row['features']} / {row['published_features']}",
+            f"{row['censoring']:.3f} / {row['published_censoring']:.3f}",
+        )
+        for row in frame.to_dict("records")
+    )
+    return Table.of_markdown("Basic dataset characteristics", header, rows, ("Ours / published.",))

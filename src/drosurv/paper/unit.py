@@ -1,16 +1,34 @@
-"""A unit of work: one dataset, one method, one repeat, with a key that changes whenever its result would."""
+"""A unit of work (one dataset, one method, one repeat), what its result holds, and all results in one table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import pandas as pd
+
 from drosurv._version import __version__
-from drosurv.paper.methods import Method
+from drosurv.paper.methods import METRIC_NAMES, Method
 from drosurv.runs import Task
 
 # Raise whenever evaluate_unit starts to mean something else with the same settings.
 RESULT_SCHEMA = 2
+PARTS = ("validation", "test")
+# Every grid parameter of any method; a method without one has NaN there.
+PARAMETERS = ("lr", "alpha", "weight", "factor")
+# F_A is the mean of three others, so it is derived when results are gathered and never stored.
+STORED_METRICS = tuple(name for name in METRIC_NAMES if name != "average_disparity")
+# Beside the tables' metrics: the interval that CI is never shown without, the shrinkage control's needs, and what
+# the published IBS is compared with.
+CONTROLS = (
+    "concordance_imparity_se",
+    "concordance_imparity_low",
+    "concordance_imparity_high",
+    "null_log_partial_likelihood",
+    "calibration_slope",
+    "misaligned_brier_score",
+)
 
 
 @dataclass(frozen=True)
@@ -68,3 +86,27 @@ class Unit(Task):
     def address(self) -> tuple[str, str, str, int]:
         """Dataset, method and repeat."""
         return self.dataset, self.method.name, "repeat", self.repeat
+
+
+def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
+    """One table of all checked results: a row per dataset, method, repeat, attribute, part and grid point.
+
+    ``candidate`` is the number of the grid point. Then come the grid's parameters, the metrics with
+    ``average_disparity`` = (F_I + F_G + F_cap)/3, and the controls.
+    """
+    numbers = [*PARAMETERS, *STORED_METRICS, *CONTROLS]
+    records = []
+    for unit, result in results:
+        number = {_setting(setting): k for k, setting in enumerate(unit.method.settings())}
+        key = {"dataset": unit.dataset, "method": unit.method.name, "repeat": unit.repeat}
+        records += [{**key, **row, "candidate": number[_setting(row)]} for row in result["rows"]]
+    columns = ["dataset", "method", "repeat", "attribute", "part", "candidate", *numbers]
+    table = pd.DataFrame(records, columns=columns)
+    table[numbers] = table[numbers].astype(float)
+    thirds = ["individual_disparity", "group_disparity", "intersectional_disparity"]
+    table["average_disparity"] = table[thirds].sum(axis="columns", skipna=False) / 3
+    return table
+
+
+def _setting(values: Mapping[str, Any]) -> tuple[float | None, ...]:
+    return tuple(values.get(name) for name in PARAMETERS)

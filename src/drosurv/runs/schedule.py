@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import takewhile
@@ -19,8 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from drosurv.errors import as_whole, require
-from drosurv.runs.store import Store
-from drosurv.runs.task import Task
+from drosurv.runs.store import Store, Task
 from drosurv.target import FloatArray
 
 Evaluate = Callable[..., Mapping[str, Any]]
@@ -117,7 +117,7 @@ def work_through(
                 store.put(unit, found)
                 clock.learn(unit, found)
         except Exception as error:
-            # A result that the store refuses.
+            # A disk that is full.
             found = _failure(unit, error)
         if isinstance(found, Failure):
             failures.append(found)
@@ -219,3 +219,30 @@ class _Clock:
         for kind, count in Counter(unit.kind for unit in units).items():
             left += count * mean.get(kind, overall)
         return float(max(left[0], left[1] / self.n_jobs))
+
+
+@contextmanager
+def one_thread(*, with_torch: bool) -> Iterator[None]:
+    """Keep numerical libraries and joblib to one thread: tensors here are small, and parallelism is across units.
+
+    Scoring takes no torch, and does not load it: its libraries would be most of a worker's memory.
+    """
+    from joblib import parallel_config
+    from threadpoolctl import threadpool_limits
+
+    torch_too = torch_on_one_thread() if with_torch else nullcontext()
+    with torch_too, threadpool_limits(1), parallel_config("sequential"):
+        yield
+
+
+@contextmanager
+def torch_on_one_thread() -> Iterator[None]:
+    """Keep torch to one thread: several take longer over small tensors, and sum in another order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

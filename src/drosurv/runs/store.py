@@ -4,14 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from drosurv.errors import warn_caller
 from drosurv.files import write_file
 from drosurv.presentation import plain
-from drosurv.runs.task import Task
+
+
+class Task(ABC):
+    """One method on one dataset, one of several times; hashable and picklable."""
+
+    @property
+    @abstractmethod
+    def address(self) -> tuple[str, str, str, int]:
+        """Dataset, method, what is counted, and its number, such as ``("flc", "cox", "repeat", 3)``."""
+
+    @abstractmethod
+    def determinants(self) -> dict[str, Any]:
+        """Everything that the result depends on, as JSON holds it."""
+
+    @property
+    def place(self) -> str:
+        """Where its result is filed: folders and a stem, such as ``"flc/cox/repeat-03"``."""
+        return "{}/{}/{}-{:02d}".format(*self.address)
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What tasks share that take about equally long, and may be trained together."""
+        return self.address[:2]
+
+    def __str__(self) -> str:
+        return "{}/{}/{} {}".format(*self.address)
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the determinants, 64 hexadecimal digits, the same in every process and machine."""
+        text = json.dumps(self.determinants(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
 
 TaskT = TypeVar("TaskT", bound=Task)
 
@@ -21,15 +55,11 @@ class Store:
 
     A file is written under another name and then renamed, so a reader sees a whole file or none, and several
     processes may share the folder: if two finish the same unit, the later file replaces an equal one. The file's name
-    holds the unit's key, so a changed setting looks for another file. `check` raises for a result that is not
-    complete, so nothing else is ever stored.
+    holds the unit's key, so a changed setting looks for another file.
     """
 
-    def __init__(
-        self, folder: str | Path, check: Callable[[Any, Mapping[str, Any]], None] | None = None
-    ) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.check = check
 
     def path(self, unit: Task) -> Path:
         """Where the unit's result is, or will be."""
@@ -37,8 +67,6 @@ class Store:
 
     def put(self, unit: Task, result: Mapping[str, Any]) -> None:
         """Store the result of a finished unit; numbers that are not finite come back as None."""
-        if self.check is not None:
-            self.check(unit, result)
         held = plain(result, digits=None)
         document = {
             "key": unit.key,
