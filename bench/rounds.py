@@ -9,8 +9,7 @@ import numpy as np
 
 from bench.scale import cohort
 from drosurv import CoxPH, DROCox
-from drosurv.distributed.columns import Rows
-from drosurv.distributed.sorting import Layout, cut, cut_times, join, outline
+from drosurv.distributed.sorting import Layout, Rows, cut, cut_times, join, outline
 from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
 
 MODELS = {

@@ -12,10 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.distributed.cluster import DaskParts
-from drosurv.distributed.columns import Columns
-from drosurv.distributed.shelf import ParquetParts
-from drosurv.distributed.sorting import Layout, Outline, cut_times
+from drosurv.distributed.shelf import DaskParts, ParquetParts
+from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
 from drosurv.errors import ArgumentError, require
 from drosurv.estimators.over_slabs import SlabCohort, SolvedOverSlabs, train_over_slabs
 from drosurv.estimators.parameters import check_count

@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from drosurv.distributed.columns import Columns, Rows, read_rows
-from drosurv.distributed.sorting import Layout, Outline, cut, join, outline
+from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError
-from drosurv.solvers.slab import ScoredEvents
-from drosurv.target import BoolArray, FloatArray
+from drosurv.solvers.slab import Slab
 
-_ARRAYS = ("X", "time", "event", "weight")
 # Rows of a file that a thread holds at once.
 _BATCH = 1 << 17
 # Each thread holds a batch or a slab of its own, so that more of them would take memory by the number of cores.
@@ -42,40 +38,17 @@ class Threads:
 
 
 class ShelvedSlab:
-    """A slab in files: what is asked for is read, and let go again."""
+    """A slab in files, one for each of its fields: what is asked for is read, and let go again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    @property
-    def X(self) -> NDArray[Any]:
-        """Centred features (d, m)."""
-        return self._held("X")
-
-    @property
-    def sides(self) -> tuple[ScoredEvents, ...]:
-        """Who is scored against whom."""
-        sides: tuple[ScoredEvents, ...] = pickle.loads((self.folder / "sides").read_bytes())
-        return sides
-
-    @property
-    def time(self) -> FloatArray:
-        """Times (m,), falling."""
-        return self._held("time")
-
-    @property
-    def event(self) -> BoolArray:
-        """Event flags (m,)."""
-        return self._held("event")
-
-    @property
-    def weight(self) -> FloatArray | None:
-        """Weights (m,), None where all are one."""
-        return self._held("weight") if (self.folder / "weight.npy").exists() else None
-
-    def _held(self, name: str) -> NDArray[Any]:
-        values: NDArray[Any] = np.load(self.folder / f"{name}.npy")
-        return values
+    def __getattr__(self, name: str) -> Any:
+        """A field of :class:`~drosurv.solvers.slab.Slab`."""
+        if name not in Slab._fields:
+            raise AttributeError(name)
+        array = self.folder / f"{name}.npy"
+        return np.load(array) if array.exists() else pickle.loads((self.folder / name).read_bytes())
 
 
 class ParquetParts:
@@ -125,12 +98,11 @@ class ParquetParts:
             if not pieces:
                 return None
             slab = join(pieces, layout.scheme)
-            scratch = home / "sides"
-            scratch.write_bytes(pickle.dumps(slab.sides, protocol=5))
-            for name in _ARRAYS:
-                values = getattr(slab, name)
-                if values is not None:
+            for name, values in slab._asdict().items():
+                if isinstance(values, np.ndarray):
                     np.save(home / f"{name}.npy", values)
+                else:
+                    (home / name).write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
             return ShelvedSlab(home)
@@ -153,3 +125,59 @@ class ParquetParts:
             start += len(batch)
         # Arrow would keep what it has read into until the program ends.
         pa.default_memory_pool().release_unused()
+
+
+class Cluster:
+    """Works on slabs where they lie. Lost results are computed again from what they came from."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """One task a slab; results stay on the workers."""
+        found: list[Any] = self.client.map(work, *arguments, pure=False)
+        return found
+
+    def gather(self, results: list[Any]) -> list[Any]:
+        """Results brought to this process."""
+        found: list[Any] = self.client.gather(results)
+        return found
+
+
+class DaskParts:
+    """The partitions of a Dask DataFrame, in order."""
+
+    def __init__(self, frame: Any, client: Any) -> None:
+        self.frame, self.workers = frame, Cluster(client)
+        self.names: list[str] = [str(name) for name in frame.columns]
+
+    def outlines(self, columns: Columns) -> list[Outline]:
+        """One outline per partition."""
+        return self.workers.gather(self.workers.map(outline, self._rows(columns)))
+
+    def slabs(self, columns: Columns, layout: Layout) -> list[Any]:
+        """Slabs on the workers, from the longest to the shortest times.
+
+        Each partition is cut into one piece per slab and each slab put together from its pieces: plain tasks, so that
+        a lost worker costs its share of them and nothing else.
+        """
+        n = len(layout.first)
+        pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))
+        own = [self.workers.map(_piece, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
+        slabs = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in own]
+        sizes = self.workers.gather(self.workers.map(_size, slabs))
+        return [slab for slab, size in zip(slabs, sizes, strict=True) if size]
+
+    def _rows(self, columns: Columns) -> list[Any]:
+        """The checked rows of every partition, on the workers."""
+        parts = self.workers.client.compute(self.frame[columns.all].to_delayed())
+        names = [f"partition {k}" for k in range(len(parts))]
+        return self.workers.map(read_rows, parts, [columns] * len(parts), names)
+
+
+def _piece(pieces: list[Rows], k: int) -> Rows:
+    return pieces[k]
+
+
+def _size(slab: Slab) -> int:
+    return len(slab.time)

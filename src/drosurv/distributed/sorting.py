@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from drosurv.distributed.columns import Rows
+from drosurv.errors import ArgumentError, require
 from drosurv.solvers.slab import Scheme, Slab, make_slab
 from drosurv.target import BoolArray, FloatArray
 
@@ -93,3 +95,114 @@ def join(pieces: Sequence[Rows], scheme: Scheme) -> Slab:
     firsts = [piece.first for piece in pieces if piece.first is not None]
     first = np.concatenate(firsts)[order] if firsts else None
     return make_slab(X, time[order], event, weight, first, scheme)
+
+
+class Columns(NamedTuple):
+    """Which columns of a table hold what."""
+
+    time: str
+    event: str
+    features: tuple[str, ...]
+    weight: str | None
+
+    @classmethod
+    def chosen(
+        cls, found: Sequence[str], time: str, event: str, features: Sequence[str] | None, weight: str | None
+    ) -> Columns:
+        """The columns of a table that has those found; features are all others unless they are named."""
+        taken = {time, event, weight}
+        if isinstance(features, str):
+            raise ArgumentError.must("features", "list columns", features, f"write [{features!r}]")
+        wanted = [name for name in found if name not in taken] if features is None else list(features)
+        for argument, names in (
+            ("time", [time]),
+            ("event", [event]),
+            ("features", wanted),
+            ("sample_weight", [] if weight is None else [weight]),
+        ):
+            for name in names:
+                require(name in found, argument, f"be among the columns {list(found)}", name)
+        if not wanted:
+            raise ArgumentError.must("features", "leave columns beside time, event and weight", features)
+        chosen = cls(time, event, tuple(wanted), weight)
+        if twice := [name for name, times in Counter(chosen.all).items() if times > 1]:
+            raise ArgumentError.must("features", "name no column that is named already", twice[0])
+        return chosen
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is read."""
+        return [*self.features, self.time, self.event, *([] if self.weight is None else [self.weight])]
+
+
+class Rows(NamedTuple):
+    """Checked rows of one partition, in their order; `first` tells who is in the first half, where there are halves."""
+
+    X: NDArray[Any]
+    time: FloatArray
+    event: BoolArray
+    weight: FloatArray | None
+    first: BoolArray | None = None
+
+
+def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> Rows:
+    """The rows of a pandas DataFrame; errors name the column, the partition, and the row from its `start` on.
+
+    Features keep their precision: float32 stays float32, everything else becomes float64.
+    """
+    missing = [name for name in columns.all if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"{partition} has no column {missing[0]!r}; every partition needs {list(columns.all)}."
+        )
+    dtypes = {str(frame[name].dtype) for name in columns.features}
+    if dates := [name for name in columns.features if frame[name].dtype.kind in "mM"]:
+        raise ValueError(
+            f"{partition}: column {dates[0]!r} holds dates; turn it into a number, such as an age or a number of days."
+        )
+    dtype = np.float32 if dtypes == {"float32"} else np.float64
+    try:
+        X = frame[list(columns.features)].to_numpy(dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{partition}: features must be numbers: {error}.") from error
+    where = partition, start
+    time = _numbers(frame[columns.time], columns.time, *where)
+    weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, *where)
+    # A sum is finite only if all its terms are, and costs no memory; only then is the culprit looked for.
+    if not np.isfinite(X.sum(dtype=np.float64)):
+        for j, name in enumerate(columns.features):
+            _refuse(~np.isfinite(X[:, j]), name, *where)
+    if len(time) and time.min() < 0:
+        raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
+    if weight is not None and len(weight) and weight.min() <= 0:
+        raise ValueError(
+            f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must be positive, "
+            "leave out the patients that should not count."
+        )
+    _refuse(frame[columns.event].isna().to_numpy(), columns.event, *where)
+    flags = frame[columns.event].to_numpy()
+    if flags.dtype != np.bool_:
+        if not np.isin(flags, (0, 1)).all():
+            bad = next(value for value in flags.tolist() if value not in (0, 1))
+            raise ValueError(
+                f"{partition}: column {columns.event!r} must hold 0 (censored) and 1 (event), found {bad!r}."
+            )
+        flags = flags.astype(np.bool_)
+    return Rows(X, time, flags, weight)
+
+
+def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:
+    try:
+        values: FloatArray = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
+    _refuse(~np.isfinite(values), name, partition, start)
+    return values
+
+
+def _refuse(bad: BoolArray, name: str, partition: str, start: int) -> None:
+    if bad.any():
+        raise ValueError(
+            f"{partition}: column {name!r} has {bad.sum()} missing or infinite values (first at its row "
+            f"{start + bad.argmax()}); drop or fill those rows."
+        )
