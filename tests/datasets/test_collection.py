@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from drosurv.datasets import available, card, load, load_support
-from drosurv.datasets.pickled_frame import read_pickled_frame
+from drosurv.datasets.record import read_pickled_frame
 from drosurv.metrics import concordance_index
 from drosurv.tables import TableEncoder, find_leaks
 

@@ -85,6 +85,7 @@ def test_the_seed_decides_the_sample():
         ({"minority": 1.5}, "minority must be a share"),
         ({"minority": float("nan")}, "minority must be a share"),
         ({"membership": "quadratic"}, "membership must be"),
+        ({"random_state": "x"}, "random_state must be a whole number .* got 'x'"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

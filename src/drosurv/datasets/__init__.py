@@ -1,13 +1,9 @@
 """Datasets: the paper's three, more real ones with sex, race, age or class recorded, synthetic ones, and splits."""
 
-from drosurv.datasets.card import Card
 from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
-from drosurv.datasets.dataset import Dataset
-from drosurv.datasets.fingerprint import data_fingerprint
-from drosurv.datasets.flc import load_flc
-from drosurv.datasets.seer import load_seer
+from drosurv.datasets.dataset import Card, Dataset, data_fingerprint
+from drosurv.datasets.published import load_flc, load_seer, load_support
 from drosurv.datasets.splits import Split, split
-from drosurv.datasets.support import load_support
 from drosurv.datasets.synthetic import make_hidden_minority
 from drosurv.datasets.wheels import DataUnavailableError
 

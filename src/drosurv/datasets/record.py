@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+import lzma
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from drosurv.datasets.card import Card
-from drosurv.datasets.dataset import Dataset
-from drosurv.datasets.pickled_frame import read_pickled_frame
+from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Surv
 
@@ -143,3 +146,28 @@ def _feature(column: pd.Series[Any], category: bool) -> pd.Series[Any]:
 
 def _level(level: Any) -> str:
     return f"{level:g}" if isinstance(level, float) else str(level)
+
+
+_TRUSTED = ("numpy", "pandas")
+_ALSO = {("builtins", "slice"), ("_codecs", "encode")}
+
+
+class _FrameUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] not in _TRUSTED and (module, name) not in _ALSO:
+            raise pickle.UnpicklingError(f"{module}.{name} has no place in a table.")
+        # NumPy 2 renamed its inner package, and warns of the old name.
+        if module.startswith("numpy.core.") and importlib.util.find_spec("numpy._core"):
+            module = module.replace("numpy.core.", "numpy._core.", 1)
+        return super().find_class(module, name)
+
+
+def read_pickled_frame(path: Path) -> pd.DataFrame:
+    """The DataFrame in a pickle whose digest was checked, compressed with xz or not."""
+    content = path.read_bytes()
+    if content.startswith(b"\xfd7zXZ"):
+        content = lzma.decompress(content)
+    frame = _FrameUnpickler(BytesIO(content)).load()
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"{path} holds a {type(frame).__name__}, not a table.")
+    return frame

@@ -10,6 +10,7 @@ import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.errors import as_number, as_whole, require
+from drosurv.inference import generator
 from drosurv.target import Surv
 
 MAJORITY_EFFECTS = np.array([0.8, 0.5, 0.3, 0.0])
@@ -68,7 +69,7 @@ def make_hidden_minority(
     require(0 <= as_number(minority) <= 1, "minority", "be a share between 0 and 1", minority)
     require(membership in ("linear", "nonlinear"), "membership", 'be "linear" or "nonlinear"', membership)
 
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     x = rng.standard_normal((n_samples, n_features))
     # P(|x5| > q) is twice P(x5 > q).
     score, tail = (x[:, 4], minority) if membership == "linear" else (np.abs(x[:, 4]), minority / 2)
