@@ -10,7 +10,7 @@ from drosurv.audit import audit_predictions, prediction_columns
 from drosurv.audit.foreign import between_times, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.insight.curves import PredictionGrid
+from drosurv.insight.curves import PredictionGrid, log_mean_hazard
 from drosurv.target import parse_target
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
@@ -133,7 +133,7 @@ def test_between_predicted_times_the_hazard_is_constant():
 def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
     risk, times = np.array([-1.0, 0.0, 2.0]), np.array([0.01, 0.2, 0.5])
     grid = PredictionGrid.parse((times, np.exp(-np.outer(np.exp(risk), times))), 3)
-    np.testing.assert_allclose(np.diff(grid.log_risk(times)), np.diff(risk))
+    np.testing.assert_allclose(np.diff(log_mean_hazard(grid.at(times))), np.diff(risk))
 
 
 def test_follow_up_ends_where_the_predictions_do():

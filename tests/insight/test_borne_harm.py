@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.insight.borne_harm import DISCOUNT, HarmFinder
-from drosurv.insight.coded_table import CodedTable
+from drosurv.insight.group_finders import DISCOUNT, HarmFinder
+from drosurv.insight.rules import CodedTable
 
 
 def table_of(n, seed=0):

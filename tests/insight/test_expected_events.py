@@ -8,11 +8,12 @@ from sksurv.svm import FastSurvivalSVM
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.insight import expected_events
-from drosurv.insight.curves import PredictionGrid, predicted_curves
-from drosurv.insight.expected_events import (
+from drosurv.insight.curves import (
     Expected,
+    PredictionGrid,
     expected_of_fitted,
     expected_of_frozen,
+    predicted_curves,
     reference_times,
 )
 from drosurv.target import parse_target

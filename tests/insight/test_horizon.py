@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sksurv.metrics import brier_score
 
-from drosurv.insight.horizon import outcomes_at
+from drosurv.insight.subgroup_curve import outcomes_at
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import Surv, Target
 

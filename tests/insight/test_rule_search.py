@@ -3,8 +3,8 @@ from collections import UserDict
 import numpy as np
 import pandas as pd
 
-from drosurv.insight.coded_table import COMPARISONS, CodedTable, readable_table
 from drosurv.insight.rule_search import RuleSearch, sums_by_atom, sums_by_code
+from drosurv.insight.rules import COMPARISONS, CodedTable, readable_table
 
 
 def table_of(n=300, seed=0):

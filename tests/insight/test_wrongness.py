@@ -5,10 +5,19 @@ import pandas as pd
 import pytest
 from scipy import integrate, optimize, stats
 
-from drosurv.insight.coded_table import CodedTable
-from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
-from drosurv.insight.proposal import SummedGain, group_effects, price, propose
-from drosurv.insight.wrongness import Limits, Residuals, Wrongness, log_bayes_factor
+from drosurv.insight.rules import CodedTable
+from drosurv.insight.wrongness import (
+    Limits,
+    Residuals,
+    SummedGain,
+    Wrongness,
+    group_effects,
+    likelihood_gains_of,
+    log_bayes_factor,
+    poisson_ridge,
+    price,
+    propose,
+)
 
 
 def residuals_of(n=400, p=4, seed=0, level=0.0, slope=0.0, inside=None):

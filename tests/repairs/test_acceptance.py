@@ -6,12 +6,10 @@ import pytest
 
 from drosurv.inference import draw_folds
 from drosurv.insight import Estimate
-from drosurv.insight.coded_table import CodedTable
-from drosurv.insight.poisson_ridge import likelihood_gains_of
-from drosurv.insight.wrongness import Limits, Residuals
-from drosurv.repairs.acceptance import Shadows, z_of
+from drosurv.insight.rules import CodedTable
+from drosurv.insight.wrongness import Limits, Residuals, likelihood_gains_of
+from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
-from drosurv.repairs.finding import find_repairs
 
 LIMITS = Limits(20, 10)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from drosurv.repairs.baseline_factor import SHRINKAGE, BaselineFactor
+from drosurv.repairs.repaired_predictions import SHRINKAGE, BaselineFactor
 from drosurv.target import Surv, parse_target
 
 RNG = np.random.default_rng(0)

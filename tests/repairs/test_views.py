@@ -12,9 +12,16 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.insight import Estimate
 from drosurv.insight.effect_columns import EffectColumns
 from drosurv.repairs.chain import Correction
-from drosurv.repairs.hazard_ratio_table import hazard_ratio_table, linear_effects
 from drosurv.repairs.repair import calibration_slope
-from drosurv.repairs.words import NEEDED_GAIN, changes, detectable, in_words, status
+from drosurv.repairs.views import (
+    NEEDED_GAIN,
+    changes,
+    detectable,
+    hazard_ratio_table,
+    in_words,
+    linear_effects,
+    status,
+)
 from drosurv.tables import TableEncoder
 
 mpl.use("Agg")

@@ -15,8 +15,7 @@ from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
-from drosurv.insight.curves import PredictionGrid
-from drosurv.insight.expected_events import reference_times
+from drosurv.insight.curves import PredictionGrid, log_mean_hazard, reference_times
 from drosurv.metrics import FollowUp
 from drosurv.presentation import counted, moment
 from drosurv.target import FloatArray, Target, parse_target
@@ -186,7 +185,9 @@ def between_times(grid: PredictionGrid, target: Target, risk: Any = None) -> Pre
     """
     own = grid.times[grid.times > 0]
     times = np.union1d(own, curve_times(target.time[target.event]))
-    return Predictions(grid.log_risk(own) if risk is None else risk, np.exp(-grid.at(times)), times)
+    return Predictions(
+        log_mean_hazard(grid.at(own)) if risk is None else risk, np.exp(-grid.at(times)), times
+    )
 
 
 def _times_of(columns: Any) -> FloatArray:

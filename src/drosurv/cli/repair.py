@@ -47,7 +47,7 @@ def repair(
     --max-conditions: At most so many conditions in a rule.
     --evidence: Least e-value of a repair.
     """
-    from drosurv.repairs.hazard_ratio_table import linear_effects
+    from drosurv.repairs.views import linear_effects
     from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
     from drosurv.workflows import corrected as corrections
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.insight.curves import follow_up_of, predicted_curves
-from drosurv.insight.horizon import Censoring, outcomes_at
-from drosurv.insight.subgroup_curve import SubgroupCurve, subgroup_curve
+from drosurv.insight.rules import readable_table
+from drosurv.insight.subgroup_curve import Censoring, SubgroupCurve, outcomes_at, subgroup_curve
 from drosurv.presentation import Column, Table, axes_or_new, moment, written
-from drosurv.target import FloatArray, Target, as_numbers, of_any_cause, parse_target
+from drosurv.target import FloatArray, as_numbers, of_any_cause, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,12 +95,18 @@ def certify(
             f"{len(target)} held-out patients say too little about subgroups: give at least {LEAST_PATIENTS}."
         )
     require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0, such as 24", horizon)
-    _warn_if_few_at_risk(target, horizon)
+    at_risk = int((target.time > horizon).sum())
+    if 0 < at_risk < FEW_AT_RISK:
+        warn_caller(
+            f"only {at_risk} of the {len(target)} patients are still observed at the horizon {horizon:g}: what "
+            "happened by then is hardly known, and little can be estimated or guaranteed; choose an earlier horizon."
+        )
     survival = predicted_curves(model, X, len(target)).at(np.array([horizon], dtype=np.float64))[:, 0]
     follow_up = follow_up_of(model, y_train, target)
     outcomes = outcomes_at(horizon, target, follow_up, censoring, survival)
+    covariates = pd.get_dummies(readable_table(X, len(target), features=features), dtype=np.float64)
     curve = subgroup_curve(
-        _covariates(X if features is None else features, len(target)),
+        covariates.to_numpy(dtype=np.float64, na_value=np.nan),
         survival,
         outcomes,
         alphas=np.linspace(0.05, 1.0, 39) if alphas is None else np.unique(_shares("alphas", alphas)),
@@ -116,27 +121,6 @@ def certify(
         confidence=confidence,
         censoring=censoring,
     )
-
-
-def _warn_if_few_at_risk(target: Target, horizon: float) -> None:
-    at_risk = int((target.time > horizon).sum())
-    if 0 < at_risk < FEW_AT_RISK:
-        warnings.warn(
-            f"only {at_risk} of the {len(target)} patients are still observed at the horizon {horizon:g}: what "
-            "happened by then is hardly known, and little can be estimated or guaranteed; choose an earlier horizon.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _covariates(X: Any, n: int) -> FloatArray:
-    """The table of features in numbers, one column per category."""
-    table = pd.DataFrame(X)
-    if len(table) != n:
-        raise ArgumentError(
-            f"{Argument('features')}: the table has {len(table)} rows, but y has {n} patients."
-        )
-    return pd.get_dummies(table, dtype=np.float64).to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _shares(name: str, values: ArrayLike) -> FloatArray:

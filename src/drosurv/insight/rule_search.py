@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.insight.coded_table import Atom, CodedTable, Codes, Places
+from drosurv.insight.rules import Atom, CodedTable, Codes, Places
 from drosurv.target import BoolArray, FloatArray
 
 # Patients whose values stay in the processor's cache while every column is counted.

@@ -10,11 +10,10 @@ import pandas as pd
 from drosurv.errors import Argument, ArgumentError, as_number, require
 from drosurv.estimators.parameters import check_count
 from drosurv.inference import draw_folds, generator
-from drosurv.insight.borne_harm import HarmFinder
-from drosurv.insight.coded_table import CodedTable, readable_table
 from drosurv.insight.curves import follow_up_of, predicted_curves
 from drosurv.insight.findings import Estimate, Finding, WorstOff, Wrong
-from drosurv.insight.group_finders import GroupFinder, WrongnessFinder, residuals_of
+from drosurv.insight.group_finders import GroupFinder, HarmFinder, WrongnessFinder, residuals_of
+from drosurv.insight.rules import CodedTable, readable_table
 from drosurv.insight.wrongness import Limits
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.observation import numbers
@@ -105,18 +104,13 @@ def worst_off(
     """
     target = parse_target(y)
     names = getattr(model, "feature_names_in_", None)
-    table = readable_table(X if features is None else features, len(target), names)
+    table = readable_table(X, len(target), names, features)
     require(kind in get_args(Wrong), "kind", f"be one of {get_args(Wrong)}", kind)
     if kind != "harm" and harm is not None:
         raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
     require(0.5 < as_number(confidence) < 1, "confidence", "lie between 0.5 and 1", confidence)
-    counts = {
-        "max_rules": max_rules,
-        "max_conditions": max_conditions,
-        "n_folds": n_folds,
-        "min_group": min_group,
-    }
-    for name, count in counts.items():
+    limits = {"max_rules": max_rules, "max_conditions": max_conditions}
+    for name, count in {**limits, "n_folds": n_folds, "min_group": min_group}.items():
         check_count(name, count)
     require(0 <= as_number(min_stability) <= 1, "min_stability", "be a share in [0, 1]", min_stability)
     check_count("n_bootstraps", n_bootstraps, least=0)
@@ -126,7 +120,6 @@ def worst_off(
             "use n_folds >= 2 and a smaller min_group, or more patients."
         )
     coded = CodedTable.from_table(table)
-    limits = {"max_rules": max_rules, "max_conditions": max_conditions}
     finder: GroupFinder
     if kind == "harm":
         if harm is None:

@@ -1,7 +1,7 @@
 """Repairs: find the group a model is wrong about, correct the model there, and check it on other patients."""
 
+from drosurv.repairs.acceptance import Attempt
 from drosurv.repairs.any_model import repair
-from drosurv.repairs.finding import Attempt
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_cox import RepairedCox
 

@@ -7,10 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from drosurv.insight.coded_table import Atom, CodedTable
-from drosurv.insight.poisson_ridge import poisson_ridge
-from drosurv.insight.proposal import propose
-from drosurv.insight.wrongness import Limits, Residuals
+from drosurv.insight.rules import Atom, CodedTable
+from drosurv.insight.wrongness import Limits, Residuals, poisson_ridge, propose
 from drosurv.target import BoolArray, FloatArray
 
 Kind = Literal["everyone", "effects", "level"]

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv.insight import Estimate, Rule
-from drosurv.insight.expected_events import Expected
-from drosurv.insight.poisson_ridge import poisson_ridge
+from drosurv.insight.curves import Expected
+from drosurv.insight.wrongness import poisson_ridge
 from drosurv.repairs.acceptance import Trial
 from drosurv.repairs.chain import Correction, Kind, Version
 from drosurv.target import BoolArray, FloatArray

@@ -15,30 +15,39 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
 from drosurv.inference import draw_folds, generator
-from drosurv.insight.coded_table import CodedTable, readable_table
-from drosurv.insight.curves import PredictionGrid, predicted_curves
-from drosurv.insight.effect_columns import EffectColumns
-from drosurv.insight.expected_events import (
+from drosurv.insight.curves import (
     QUARTILES,
     SMALLEST_EXPECTED,
     Expected,
+    PredictionGrid,
     expected_of_fitted,
     expected_of_frozen,
+    predicted_curves,
     reference_times,
 )
+from drosurv.insight.effect_columns import EffectColumns
+from drosurv.insight.rules import CodedTable, readable_table
 from drosurv.insight.wrongness import Limits, Residuals
 from drosurv.metrics import FollowUp
 from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar
-from drosurv.repairs.acceptance import Shadows, fewest_folds
-from drosurv.repairs.baseline_factor import BaselineFactor
-from drosurv.repairs.finding import Attempt, find_repairs
-from drosurv.repairs.hazard_ratio_table import hazard_ratio_table
+from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.repaired_predictions import RepairedPredictions, cumulative_hazard, curve_times
-from drosurv.repairs.views import plot_repairs, repair_frame, repair_table
-from drosurv.repairs.words import in_words, status
+from drosurv.repairs.repaired_predictions import (
+    BaselineFactor,
+    RepairedPredictions,
+    cumulative_hazard,
+    curve_times,
+)
+from drosurv.repairs.views import (
+    hazard_ratio_table,
+    in_words,
+    plot_repairs,
+    repair_frame,
+    repair_table,
+    status,
+)
 from drosurv.target import BoolArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -205,7 +214,7 @@ class RepairedCox(RepairedPredictions):
         self._times = reference_times(target)
         self._own_features = features is not None
         table = readable_table(X, len(target))
-        rules = readable_table(features, len(target)) if self._own_features else table
+        rules = readable_table(X, len(target), features=features) if self._own_features else table
         own = (
             np.arange(len(target)) if clusters is None else label_codes("clusters", clusters, len(target))[0]
         )

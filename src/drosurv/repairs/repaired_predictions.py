@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,15 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.baseline import Baseline, checked_times, step_functions
+from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.insight.coded_table import readable_table
-from drosurv.insight.curves import PredictionGrid, predicted_curves
+from drosurv.insight.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
 from drosurv.insight.effect_columns import EffectColumns
-from drosurv.insight.expected_events import log_risk
+from drosurv.insight.rules import readable_table
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.repairs.baseline_factor import BaselineFactor
 from drosurv.repairs.repair import Repair
 from drosurv.target import FloatArray, Target
 
@@ -108,7 +107,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         check_is_fitted(self)
         validate_data(self, X, skip_check_array=True, reset=False)
         grid = PredictionGrid.parse(predictions, len(X))
-        ratios = np.exp(self._ratios(X, features, grid.log_risk(self._times)))[:, None]
+        ratios = np.exp(self._ratios(X, features, log_mean_hazard(grid.at(self._times))))[:, None]
         if self._factor is not None:
             return np.exp(-ratios * self._factor.applied(grid.at, np.asarray(predictions[0], np.float64)))
         survival = np.asarray(predictions[1], dtype=np.float64)
@@ -136,7 +135,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
             return np.zeros(n)
         effects = readable_table(X, n, getattr(self, "feature_names_in_", None))
         table = features if self._own_features else effects
-        rules = effects if table is effects or table is None else readable_table(table, n)
+        rules = effects if table is effects or table is None else readable_table(X, n, features=table)
         wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
@@ -166,9 +165,8 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
 def is_proportional(model: Any) -> bool:
     """Whether a model's ``predict`` is a log hazard ratio, the same at all times."""
     final = final_step(model)
-    # Ours all have a baseline, but those of time ratios and odds have one of another kind.
-    ours = getattr(final, "_baseline", None)
-    return hasattr(final, "cum_baseline_hazard_") and (ours is None or isinstance(ours, Baseline))
+    # Ours all have a baseline, but those of time ratios and odds say that it is one of another kind.
+    return hasattr(final, "cum_baseline_hazard_") and not getattr(final, "_own_curves", "")
 
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
@@ -180,3 +178,55 @@ def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Times at which a model's curves step; times of events for a model whose curves are smooth."""
     jumps = predicted_curves(model, take(X, np.arange(1)), 1).jumps
     return target.curve_times if jumps is None else jumps
+
+
+N_INTERVALS = 20
+# So many events as expected are added to every interval, which keeps short ones from jumping.
+SHRINKAGE = 10.0
+
+
+@dataclass(frozen=True)
+class BaselineFactor:
+    """What hazards are multiplied by in each interval of time.
+
+    There are k edges, from 0, and k factors: the last interval has no end.
+
+    Under proportional hazards this is Breslow's baseline on intervals. It needs only cumulative hazards, so it serves
+    every model.
+    """
+
+    edges: FloatArray
+    factors: FloatArray
+
+    @staticmethod
+    def intervals(target: Target) -> FloatArray:
+        """Edges between quantiles of the event times."""
+        inner = np.quantile(target.time[target.event], np.linspace(0, 1, N_INTERVALS + 1)[1:-1])
+        return np.unique(np.concatenate([[0.0], inner[inner > 0]]))
+
+    @staticmethod
+    def learn(
+        edges: FloatArray, at_edges: FloatArray, own: FloatArray, r: FloatArray, target: Target
+    ) -> BaselineFactor:
+        """Events over expected ones in each interval, each patient's expectation made without him.
+
+        Cumulative hazards are given where intervals begin, (n, k), and at the patients' own times (n,); r (n,) are
+        the log hazard ratios of the repairs.
+        """
+        # Cumulative hazards do not fall, so the smaller one is that of the earlier time.
+        reached = np.column_stack([np.minimum(at_edges, own[:, None]), own])
+        expected = np.exp(r) @ np.diff(reached, axis=1)
+        interval = np.searchsorted(edges, target.time, side="left") - 1
+        events = np.bincount(np.maximum(interval, 0), target.event, minlength=len(edges))
+        return BaselineFactor(edges, (events + SHRINKAGE) / (expected + SHRINKAGE))
+
+    def applied(self, hazard: Callable[[FloatArray], FloatArray], times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n, T) at the times, from those before, a function of times."""
+        found = hazard(np.concatenate([self.edges, times]))
+        at_edges, at_times = found[:, : len(self.edges)], found[:, len(self.edges) :]
+        out = np.zeros_like(at_times)
+        for m, factor in enumerate(self.factors):
+            low = at_edges[:, [m]]
+            high = at_edges[:, [m + 1]] if m + 1 < len(self.edges) else np.inf
+            out += factor * np.clip(at_times - low, 0.0, high - low)
+        return out

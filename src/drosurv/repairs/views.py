@@ -1,14 +1,23 @@
-"""Repairs as a table, a text and a figure."""
+"""Repairs as a table, a text and a figure; and a repaired linear model as a table of hazard ratios."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
+from sklearn.pipeline import Pipeline
 
+from drosurv.insight.effect_columns import EffectColumns
 from drosurv.presentation import Column, Table, axes_or_new
+from drosurv.repairs.chain import LARGEST_REPAIR
 from drosurv.repairs.repair import Repair
+from drosurv.repairs.repaired_predictions import is_proportional
+from drosurv.tables import TableEncoder
+from drosurv.tables.columns import CategoryColumn
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,3 +95,187 @@ def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
     if repairs:
         ax.legend()
     return ax
+
+
+# Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
+NEEDED_GAIN = 27.0
+# The group that the reader is told about where nothing was found.
+TENTH = 0.1
+# A smaller ratio is written as 0.0, which says nothing.
+LEAST_SAID = 0.05
+# Effects smaller than this (log hazard ratio per standard deviation) are not worth a word.
+LEAST_SPOKEN = 0.1
+
+
+def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
+    """One or two sentences that say what was found."""
+    if repairs:
+        return f"The model was corrected for {'; '.join(repair.who for repair in repairs)}."
+    nothing = f"No group of at least {min_group} patients was found for whom the model is wrong."
+    low, high = detectable(TENTH * events)
+    if not np.isfinite(high):
+        return nothing
+    # So many digits that the ratio is not written as 1.
+    digits = max(1, int(np.ceil(-np.log10(high - 1))))
+    fewer = f" (or at most {low:.{digits}f} times)" if low >= LEAST_SAID else ""
+    return (
+        f"{nothing} A tenth of the patients with at least {high:.{digits}f} times as many events as predicted{fewer} "
+        "would probably have been found."
+    )
+
+
+def detectable(expected: float) -> tuple[float, float]:
+    """Smallest excess and smallest shortfall of events that the search finds in a group, as observed / expected.
+
+    A group of E expected events that has rho times as many gains E (rho log rho - rho + 1) in log likelihood. 0 and
+    infinity where no error is large enough.
+    """
+
+    def missing(rho: float) -> float:
+        return float(expected * (rho * np.log(rho) - rho + 1) - NEEDED_GAIN)
+
+    if expected <= 0:
+        return 0.0, np.inf
+    low = brentq(missing, 1e-9, 1.0) if missing(1e-9) > 0 else 0.0
+    return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
+
+
+def in_words(repair: Repair, columns: EffectColumns) -> str:
+    """What was wrong, for whom, what was changed, and what it did on patients not used for it."""
+    whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
+    before, after = repair.before, repair.after
+    now = f"after the repair {_times(after.value)}"
+    sure = f"{_one(after.low)} to {_one(after.high)}"
+    if _one(before.value) == "1.0" and repair.rule is not None and repair.version != "level":
+        told = f"about as many had the event as predicted ({now}, {sure}), but features act otherwise there."
+    else:
+        told = f"{_times(before.value)} as many had the event as predicted; {now} ({sure})."
+    sentences = [f"For {whom}, {told}"]
+    if repair.version != "level":
+        sentences.append(
+            f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
+            f"truth; after the repair {_one(repair.slope_after)}."
+        )
+        changed = [] if repair.rule is None else changes(repair, columns)
+        if changed:
+            sentences.append(f"There the hazard ratio of {', of '.join(changed)}.")
+    gain = repair.gain_inside
+    sentences.append(
+        f"Measured on {repair.checked:,} patients not used for it, who gain {gain.value:.2f} in log likelihood each "
+        f"({gain.low:.2f} to {gain.high:.2f})."
+    )
+    return " ".join(sentences)
+
+
+def changes(repair: Repair, columns: EffectColumns) -> list[str]:
+    """The effects that differ in the group, largest first, beside those of the others."""
+    own = repair.strength * repair.correction.own
+    order = [j for j in np.argsort(-abs(own)) if j > 0 and abs(own[j]) >= LEAST_SPOKEN]
+    found = []
+    for j in order:
+        column = columns.columns[j - 1]
+        # Of two values one is compared with the other; a number is spoken of by its spread.
+        two = column.scale == (column.high - column.low) / 2
+        effect, unit = (2 * own[j], "") if two else (own[j], " per sd")
+        found.append(f"{column.label!r} is {np.exp(effect):.2f} times the others'{unit}")
+    return found
+
+
+def _one(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _times(value: float) -> str:
+    return f"{_one(value)} times"
+
+
+# Log hazard ratios below this are no exception worth a row.
+LEAST_SHOWN = 0.02
+RATIO_COLUMNS = (
+    Column("who", "for"),
+    Column("effect", "effect of"),
+    Column("hazard_ratio", "hazard ratio", "value"),
+    Column("everyone", "everyone's", "value"),
+)
+
+
+def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repair]) -> Table:
+    """Everyone's hazard ratios per unit of a feature, then those of each group that differ.
+
+    The base is a linear Cox model, or a Pipeline of a :class:`~drosurv.tables.TableEncoder` and one.
+    """
+    own = linear_effects(base)
+    if own is None:
+        raise ValueError(
+            f"{type(base).__name__} has no coefficients that are log hazard ratios of the columns, so it does not "
+            "read as a table of them; to_frame() lists the repairs of every model."
+        )
+    for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
+    for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
+    everyone = _changed(own, columns, for_all)
+    rows = [_ratio("everyone", name, value) for name, value in everyone.items()]
+    for repair in repairs:
+        if repair.rule is None:
+            continue
+        effects = repair.strength * repair.correction.own
+        there = _changed(own, columns, [*for_all, effects])
+        rows.append(_ratio(repair.who, "being there, for an average patient", effects[0], 0.0))
+        rows += [
+            _ratio(repair.who, name, value, everyone.get(name, 0.0))
+            for name, value in there.items()
+            if abs(value - everyone.get(name, 0.0)) >= LEAST_SHOWN
+        ]
+    notes = (
+        "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
+        f"repair multiplies a hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
+    )
+    return Table("hazard_ratios", "Hazard ratios", RATIO_COLUMNS, tuple(rows), notes if repairs else ())
+
+
+def _ratio(who: str, effect: str, log_ratio: float, usual: float | None = None) -> dict[str, Any]:
+    """For whom, the effect of what, its hazard ratio, and everyone's."""
+    everyone = None if usual is None else float(np.exp(usual))
+    return {"who": who, "effect": effect, "hazard_ratio": float(np.exp(log_ratio)), "everyone": everyone}
+
+
+def linear_effects(base: Any) -> dict[str, float] | None:
+    """Log hazard ratios per unit of a linear model's features; None for any other model."""
+    *steps, final = base if isinstance(base, Pipeline) else [base]
+    steps += [final.encoder_] if hasattr(final, "encoder_") else []
+    coefficients = np.ravel(getattr(final, "coef_", ()))
+    known = len(steps) == 0 or (len(steps) == 1 and isinstance(steps[0], TableEncoder))
+    if len(coefficients) == 0 or not known or not is_proportional(final):
+        return None
+    if not steps:
+        names = getattr(final, "feature_names_in_", [f"x{j}" for j in range(len(coefficients))])
+        return dict(zip(map(str, names), coefficients.tolist(), strict=True))
+    encoder, labels = steps[0], []
+    for column in encoder.columns_:
+        if isinstance(column, CategoryColumn):
+            labels += [f"{column.name} is {level}" for level in column.others]
+        elif column.features:
+            labels.append(column.name)
+    return dict(zip(labels, (coefficients / encoder.scale_).tolist(), strict=True))
+
+
+def _changed(
+    coefficients: dict[str, float], columns: EffectColumns, changes: Sequence[FloatArray]
+) -> dict[str, float]:
+    """Coefficients after effects (p,) of scaled columns were added; those of the risk stretch all of them."""
+    found = dict(coefficients)
+    if not changes:
+        return found
+    total = np.sum(changes, axis=0)
+    (risk, stretch), *features = zip(columns.columns, total[1:], strict=True)
+    found = {name: value * (1 + stretch / risk.scale) for name, value in coefficients.items()}
+    for column, effect in features:
+        if effect != 0:
+            name, sign = _coefficient(column.label, found)
+            found[name] = found.get(name, 0.0) + sign * float(effect / column.scale)
+    return found
+
+
+def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
+    """Which coefficient a column's effect changes, and its sign: a table encoder tells one of truth and falsehood."""
+    possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
+    return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))

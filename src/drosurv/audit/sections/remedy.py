@@ -13,9 +13,9 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.inference import draw_folds
 from drosurv.insight import Estimate
-from drosurv.insight.coded_table import readable_table
-from drosurv.insight.expected_events import Expected, expected_of_frozen, reference_times
-from drosurv.insight.poisson_ridge import likelihood_gains_of, poisson_ridge
+from drosurv.insight.curves import Expected, expected_of_frozen, reference_times
+from drosurv.insight.rules import readable_table
+from drosurv.insight.wrongness import likelihood_gains_of, poisson_ridge
 from drosurv.metrics import likelihood_gains
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
