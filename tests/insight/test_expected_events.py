@@ -7,7 +7,7 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.insight import expected_events
+from drosurv.insight import curves
 from drosurv.insight.curves import (
     Expected,
     PredictionGrid,
@@ -78,8 +78,8 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
     exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
     larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
     for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
-        monkeypatch.setattr(expected_events, "_MOST_STEPS", most)
-        monkeypatch.setattr(expected_events, "_VALUES", 10 * most)
+        monkeypatch.setattr(curves, "_MOST_STEPS", most)
+        monkeypatch.setattr(curves, "_VALUES", 10 * most)
         found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
         np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
         assert (found.hazard >= exact.hazard - 1e-12).all()

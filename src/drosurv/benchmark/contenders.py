@@ -122,10 +122,6 @@ class Contender:
         return fresh.set_params(**seeds).fit(train.X, train.y)
 
 
-def _group_dro(train: EncodedPart, seed: int) -> GroupDROCox:
-    return GroupDROCox(l2=RIDGE, random_state=seed).fit(train.X, train.y, sensitive_features=train.cells)
-
-
 # Trees and networks stop by patients that are kept away from them.
 STOPPED: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2}
 _STOPPED = "stopped early by a fifth of the training patients"
@@ -178,7 +174,9 @@ CONTENDERS = {
             "group-dro",
             "GroupDROCox (told)",
             f"told the combinations of the sensitive attributes, {_RIDGE}, no tuning",
-            _group_dro,
+            lambda train, seed: GroupDROCox(l2=RIDGE, random_state=seed).fit(
+                train.X, train.y, sensitive_features=train.cells
+            ),
         ),
         Contender(
             "regularized",

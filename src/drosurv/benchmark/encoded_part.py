@@ -44,7 +44,8 @@ class EncodedPart:
 def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
     """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training."""
     train, test = (dataset.take(np.sort(rows)) for rows in drawn_rows(dataset, TEST_SHARE, seed))
-    rare = _rare_levels(train.X)
+    levels = {name: train.X[name].value_counts() for name in train.X.select_dtypes(exclude="float").columns}
+    rare = {str(name): found.index[found < FEWEST_OF_LEVEL].tolist() for name, found in levels.items()}
     with warnings.catch_warnings(action="ignore"):
         encoder = TableEncoder().fit(_without(train.X, rare))
         frames = [encoder.transform(_without(part.X, rare)) for part in (train, test)]
@@ -55,11 +56,6 @@ def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]
         EncodedPart(X, part.y, part.sensitive_features, cell.where(cell.isin(large), "others").to_numpy())
         for X, part, cell in zip(frames, (train, test), cells, strict=True)
     )
-
-
-def _rare_levels(X: pd.DataFrame) -> dict[str, list[str]]:
-    counts = {name: X[name].value_counts() for name in X.columns if not pd.api.types.is_float_dtype(X[name])}
-    return {str(name): found.index[found < FEWEST_OF_LEVEL].tolist() for name, found in counts.items()}
 
 
 def _without(X: pd.DataFrame, rare: dict[str, list[str]]) -> pd.DataFrame:

@@ -111,7 +111,9 @@ def judge(
     with warnings.catch_warnings(action="ignore"):
         # Groups without comparable pairs and scores without spread are NaN here, and said so in the document.
         gains = likelihood_gains(train.y, test.y, survival, times)
-        expected = _expected(test, survival, times)
+        # Each patient's cumulative hazard at the own time: events expected of such patients until then.
+        own = parse_survival(survival, len(test.y), times).at_own(test.target.time)
+        expected = -np.log(np.maximum(own, 1e-10))
         slope = calibration_slope(test.y, risk) if np.ptp(risk) > 0 else float("nan")
         return {
             "gain": float(gains.mean()),
@@ -122,12 +124,6 @@ def judge(
             **_named(test, risk, gains, expected),
             **_found(test, gains, expected, seed),
         }
-
-
-def _expected(test: EncodedPart, survival: FloatArray, times: FloatArray) -> FloatArray:
-    """Each patient's cumulative hazard at the own time: events expected of such patients until then."""
-    own = parse_survival(survival, len(test.y), times).at_own(test.target.time)
-    return -np.log(np.maximum(own, 1e-10))
 
 
 def _brier(train: EncodedPart, test: EncodedPart, survival: FloatArray, times: FloatArray) -> float:

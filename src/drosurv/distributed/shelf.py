@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -163,9 +164,9 @@ class DaskParts:
         """
         n = len(layout.first)
         pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))
-        own = [self.workers.map(_piece, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
+        own = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
         slabs = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in own]
-        sizes = self.workers.gather(self.workers.map(_size, slabs))
+        sizes = self.workers.gather(self.workers.map(lambda slab: len(slab.time), slabs))
         return [slab for slab, size in zip(slabs, sizes, strict=True) if size]
 
     def _rows(self, columns: Columns) -> list[Any]:
@@ -173,11 +174,3 @@ class DaskParts:
         parts = self.workers.client.compute(self.frame[columns.all].to_delayed())
         names = [f"partition {k}" for k in range(len(parts))]
         return self.workers.map(read_rows, parts, [columns] * len(parts), names)
-
-
-def _piece(pieces: list[Rows], k: int) -> Rows:
-    return pieces[k]
-
-
-def _size(slab: Slab) -> int:
-    return len(slab.time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -175,10 +174,6 @@ class Certificate:
     confidence: float
     censoring: Censoring
 
-    @cached_property
-    def _tops(self) -> FloatArray:
-        return np.concatenate([[0.0], np.cumsum(self.losses)]) / len(self.losses)
-
     @property
     def margin(self) -> float:
         """Epsilon, the mass by which the observed distribution of losses may flatter the true one."""
@@ -188,7 +183,7 @@ class Certificate:
         """Upper bound (...), at most 1, on the loss of every subpopulation of mass alpha (...) or more."""
         sizes, n = _shares("alpha", alpha), len(self.losses)
         counted = np.maximum(sizes - self.margin, 0)
-        top = np.interp(counted, np.arange(n + 1) / n, self._tops)
+        top = np.interp(counted, np.arange(n + 1) / n, np.append(0.0, np.cumsum(self.losses)) / n)
         return np.minimum((np.minimum(self.margin, sizes) * self.bound + top) / sizes, 1.0)
 
     def smallest_alpha(

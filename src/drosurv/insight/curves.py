@@ -201,7 +201,11 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
     model's curves end, its patients count as censored. The log risk is read at the times (k,).
     """
     if isinstance(model, tuple):
-        return _expected_on_grid(PredictionGrid.parse(model, len(target)), target, times)
+        grid = PredictionGrid.parse(model, len(target))
+        hazard = grid.at_own(np.minimum(target.time, grid.times[-1]))
+        # Beyond the grid, and beyond certain death, the model says nothing: its patients are censored there.
+        seen = target.event & (target.time <= grid.times[-1]) & (hazard < LARGEST_HAZARD)
+        return Expected(seen.astype(np.float64), hazard, log_mean_hazard(grid.at(times)))
     curves = predicted_curves(model, X, len(target))
     if curves.jumps is None:
         raise ArgumentError(
@@ -244,11 +248,3 @@ def _of_steps(survival: FloatArray, before: FloatArray, number: Any) -> FloatArr
     left = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
     hazard: FloatArray = -number * np.expm1(-_hazard(np.minimum(left, 1.0)) / number)
     return hazard
-
-
-def _expected_on_grid(grid: PredictionGrid, target: Target, times: FloatArray) -> Expected:
-    followed = np.minimum(target.time, grid.times[-1])
-    hazard = grid.at_own(followed)
-    # Beyond the grid, and beyond certain death, the model says nothing: its patients are censored there.
-    seen = target.event & (target.time <= grid.times[-1]) & (hazard < LARGEST_HAZARD)
-    return Expected(seen.astype(np.float64), hazard, log_mean_hazard(grid.at(times)))

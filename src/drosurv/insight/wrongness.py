@@ -283,12 +283,21 @@ def propose(
             found[key] = Proposal(atoms, group, group.log_evidence - price(table, len(atoms)))
         return found[key]
 
+    def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
+        """The rule whose patients gain most, after its price, if these effects hold there."""
+        r = residuals.columns[:, group.chosen] @ group.effects
+        r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
+        search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
+        leaders = [ranked[0] for ranked in search.by_length(max_conditions)]
+        best = max(leaders, key=lambda rule: rule.score - price(table, len(rule.atoms)), default=None)
+        return None if best is None else best.atoms
+
     search = RuleSearch(table, Wrongness(residuals, limits), counted, BEAM)
     heads = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:HEADS]]
     for head in heads:
         current = judged(head)
         for _ in range(MOST_REFINEMENTS):
-            following = _best_rule_for(current.group, table, residuals, counted, limits, max_conditions)
+            following = best_rule_for(current.group)
             if following is None or frozenset(following) in found:
                 break
             current = judged(following)
@@ -299,21 +308,3 @@ def price(table: CodedTable, n_conditions: int) -> float:
     """Log of the number of rules of a length that a search chooses among; cheaper ones let in spurious conditions."""
     n_columns = len(np.unique(table.atoms[:, 0]))
     return float(np.log(FIRST_CONDITION * n_columns) + (n_conditions - 1) * np.log(len(table.atoms)))
-
-
-def _best_rule_for(
-    group: GroupEffects,
-    table: CodedTable,
-    residuals: Residuals,
-    counted: BoolArray,
-    limits: Limits,
-    max_conditions: int,
-) -> tuple[Atom, ...] | None:
-    """The rule whose patients gain most, after its price, if these effects hold there."""
-    r = residuals.columns[:, group.chosen] @ group.effects
-    r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
-    search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
-    leaders = [ranked[0] for ranked in search.by_length(max_conditions)]
-    if not leaders:
-        return None
-    return max(leaders, key=lambda rule: rule.score - price(table, len(rule.atoms))).atoms

@@ -59,11 +59,13 @@ def result_table(summary: pd.DataFrame) -> Table:
         rows.append(
             (
                 *_row_head(method, f"‡{fallbacks}" if fallbacks else ""),
-                *(_mean_sd(found[metric.name], metric) for metric in TABLE_METRICS),
+                *(_measured(found[metric.name], metric, sd=True) for metric in TABLE_METRICS),
                 *(number(found[name]["mean"], 2) for name in SHRINKAGE),
             )
         )
-    notes = [f"Mean (sd) over {_repeats(summary)} on the test set.", _INTERVAL_NOTE, _SHRINKAGE_NOTE]
+    low, high = int(summary["repeats"].min()), int(summary["repeats"].max())
+    repeats = counted(high, "repeat") if low == high else f"{low} to {high} repeats"
+    notes = [f"Mean (sd) over {repeats} on the test set.", _INTERVAL_NOTE, _SHRINKAGE_NOTE]
     if summary["fallbacks"].any():
         notes.append(
             "‡k: in k repeats no setting was inside the accuracy budget; the highest c-index was taken."
@@ -142,20 +144,17 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if abs(value) < HUGE else f"{value:.3g}"
 
 
-def _interval(cell: dict[str, Any], metric: TableMetric) -> str:
-    """CI is never shown without it; unknown ends are shown as unknown."""
+def _measured(cell: dict[Any, Any], metric: TableMetric, *, sd: bool = False) -> str:
+    """The mean; CI is never shown without its interval, unknown ends as unknown."""
+    shown = number(cell["mean"]) + (f" ({number(cell['sd'])})" if sd else "")
     if metric.name != "concordance_imparity":
-        return ""
-    return f" [{number(cell['low'], 2)}, {number(cell['high'], 2)}]"
-
-
-def _mean_sd(cell: dict[Any, Any], metric: TableMetric) -> str:
-    return f"{number(cell['mean'])} ({number(cell['sd'])}){_interval(cell, metric)}"
+        return shown
+    return f"{shown} [{number(cell['low'], 2)}, {number(cell['high'], 2)}]"
 
 
 def beside(cell: dict[Any, Any], metric: TableMetric) -> Text:
     """Ours / published (difference in published standard deviations), with what is known about the difference."""
-    ours = f"{number(cell['mean'])}{_interval(cell, metric)}"
+    ours = _measured(cell, metric)
     z = cell["difference_in_sds"]
     difference = f"{'+' if z >= 0 else ''}{number(z, 1)}"
     misaligned = cell.get("misaligned", np.nan)
@@ -169,11 +168,6 @@ def beside(cell: dict[Any, Any], metric: TableMetric) -> Text:
 
 def _codes(joined: str) -> list[str]:
     return joined.split("; ") if joined else []
-
-
-def _repeats(summary: pd.DataFrame) -> str:
-    low, high = int(summary["repeats"].min()), int(summary["repeats"].max())
-    return counted(high, "repeat") if low == high else f"{low} to {high} repeats"
 
 
 def characteristics(datasets: Iterable[Dataset]) -> pd.DataFrame:

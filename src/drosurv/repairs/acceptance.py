@@ -16,7 +16,7 @@ from drosurv.insight.group_finders import overlap
 from drosurv.insight.rules import CodedTable
 from drosurv.insight.wrongness import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.presentation.progress import Told
-from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, Found, Kind, Version
+from drosurv.repairs.chain import CHOICES, Chain, Found, Kind, Version
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Upper tails of a normal: the group must gain (one in ten), and the others must not lose (one in twenty).
@@ -33,18 +33,39 @@ _DOING: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A repair on trial, and what patients not used for it say.
+@dataclass(frozen=True)
+class Attempt:
+    """A repair that was put to the test, whether it passed or not.
 
-    `found` is the repair as found and fitted on everyone, `rule` its rule, None for everyone; version and strength are
-    what the held-out patients like best. Each patient is held against the repair found without him: whether that group
-    holds him (`inside`), his log hazard ratios before and after, and his gain in log likelihood. `e` is the e-value,
-    NaN where another test had failed, `overlap` the mean overlap of the groups found without a fold.
+    Parameters
+    ----------
+    kind : {"everyone", "effects", "level"}
+    rule : Rule or None
+        None for everyone.
+    gain : float
+        Log likelihood gained by patients not used for it, summed.
+    e, overlap : float
+        The e-value (NaN where another test had failed first) and the overlap of groups found without a fold.
+    accepted : bool
     """
 
     kind: Kind
     rule: Rule | None
+    gain: float
+    e: float
+    overlap: float
+    accepted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trial(Attempt):
+    """An attempt, and all that patients not used for it say.
+
+    `found` is the repair as found and fitted on everyone; version and strength are what the held-out patients like
+    best. Each patient is held against the repair found without him: whether that group holds him (`inside`), his log
+    hazard ratios before and after, and his gain in log likelihood.
+    """
+
     found: Found
     version: Version
     strength: float
@@ -52,9 +73,6 @@ class Trial:
     r_before: FloatArray
     r_after: FloatArray
     gains: FloatArray
-    e: float
-    overlap: float
-    accepted: bool
 
 
 class Shadows:
@@ -105,10 +123,9 @@ class Shadows:
         found = self.main.find(kind, limits)
         if found is None:
             return None
-        versions = [(version, strength) for version in VERSIONS[kind] for strength in STRENGTHS]
         n = len(self.folds)
         inside, overlaps = np.zeros(n, dtype=np.bool_), []
-        r_before, ratios = np.zeros(n), np.zeros((len(versions), n))
+        r_before, ratios = np.zeros(n), np.zeros_like(found.ratios)
         shadows: list[Found | None] = []
         for fold, chain in enumerate(self.without):
             self.progress(1 + fold)
@@ -119,60 +136,41 @@ class Shadows:
             if shadow is None:
                 overlaps.append(0.0)
                 continue
-            same, overlap = _same_side(found.inside, shadow.inside, ~out)
-            overlaps.append(overlap)
+            same, shared = _same_side(found.inside, shadow.inside, ~out)
+            overlaps.append(shared)
             inside[out] = shadow.inside[out] if same else ~shadow.inside[out]
-            ratios[:, out] = self._ratios(chain, shadow, versions)[:, out]
+            ratios[:, out] = shadow.ratios[:, out]
         gains = likelihood_gains_of(ratios, self.residuals.events, self.residuals.expected * np.exp(r_before))
         total = gains.sum(axis=1)
         passed = total > 0
         passed &= np.array([z_of(gain[inside]) for gain in gains]) >= LEAST_Z_INSIDE
         passed &= np.array([z_of(gain[~inside]) for gain in gains]) > LEAST_Z_OUTSIDE
-        passed &= float(np.mean(overlaps)) >= LEAST_OVERLAP
+        overlap = float(np.mean(overlaps))
+        passed &= overlap >= LEAST_OVERLAP
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
-        version, strength = versions[best]
+        version, strength = CHOICES[kind][best]
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
         if passed.any() or self.frozen:
-            e, earlier = self._e_value(kind, limits, versions, shadows)
+            e, earlier = self._e_value(kind, limits, shadows)
         accepted = bool(passed[best] and e >= self.evidence)
         if accepted:
             # A group must then gain more than the best level and slope of its own fold would.
             self.universal |= self.frozen and kind == "everyone"
-            self.main.commit(found, version, strength)
+            self.main.commit(found, best)
             for chain, shadow in zip(self.without, shadows, strict=True):
-                if shadow is not None:
-                    chain.commit(shadow, version, strength)
+                chain.commit(shadow, best)
             for key, shadow in earlier.items():
-                if shadow is not None:
-                    self.prefixes[key].commit(shadow, version, strength)
+                self.prefixes[key].commit(shadow, best)
         self.progress(n_steps)
+        rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
+        attempt = (kind, rule, gain, e, overlap, accepted)
         return Trial(
-            kind,
-            self.table.rule(found.atoms) if found.atoms else None,
-            found,
-            version,
-            strength,
-            inside=inside,
-            r_before=r_before,
-            r_after=r_before + ratios[best],
-            gains=gains[best],
-            e=e,
-            overlap=float(np.mean(overlaps)),
-            accepted=accepted,
+            *attempt, found, version, strength, inside, r_before, r_before + ratios[best], gains[best]
         )
 
-    def _ratios(self, chain: Chain, found: Found, versions: list[tuple[Version, float]]) -> FloatArray:
-        """Log hazard ratios (v, n) of all versions."""
-        whole = {version: chain.hazard_ratios(found, version) for version in found.corrections}
-        return np.stack([strength * whole[version] for version, strength in versions])
-
     def _e_value(
-        self,
-        kind: Kind,
-        limits: Limits,
-        versions: list[tuple[Version, float]],
-        without: list[Found | None],
+        self, kind: Kind, limits: Limits, without: list[Found | None]
     ) -> tuple[float, dict[tuple[int, int], Found | None]]:
         """The e-value, and what the chains on the first folds of each order found.
 
@@ -180,9 +178,9 @@ class Shadows:
         and the product of likelihood ratios of three folds, each chain having seen the folds before it.
         """
         n_folds = len(self.without)
-        ratios = np.zeros((n_folds, len(versions)))
+        ratios = np.zeros((n_folds, len(CHOICES[kind])))
         for fold, (chain, found) in enumerate(zip(self.without, without, strict=True)):
-            ratios[fold] = self._log_ratio(chain, found, versions, fold)
+            ratios[fold] = self._log_ratio(chain, found, fold)
         averaged = _mean_exp(ratios)
         earlier: dict[tuple[int, int], Found | None] = {}
         products = []
@@ -192,23 +190,19 @@ class Shadows:
                 self.progress(1 + n_folds + len(earlier))
                 chain = self.prefixes[which, m]
                 earlier[which, m] = chain.find(kind, limits)
-                total += self._log_ratio(chain, earlier[which, m], versions, order[m])
+                total += self._log_ratio(chain, earlier[which, m], order[m])
             products.append(_mean_exp(total))
         return (averaged + float(np.mean(products))) / 2, earlier
 
-    def _log_ratio(
-        self, chain: Chain, found: Found | None, versions: list[tuple[Version, float]], fold: int
-    ) -> FloatArray:
-        """Log likelihood ratio (v,) of a fold that the chain has not seen.
+    def _log_ratio(self, chain: Chain, found: Found | None, fold: int) -> FloatArray:
+        """Log likelihood ratio (v,) of a fold that the chain has not seen, (1,) where it found nothing.
 
         Against the model as the chain had repaired it before; or, in the universal form, against the level and
         slope that are best for that very fold, so that a model which is off for everybody cannot gain from it.
         """
         out = self.folds == fold
         events, expected = self.residuals.events[out], self.residuals.expected[out]
-        change = np.zeros((len(versions), len(events)))
-        if found is not None:
-            change = self._ratios(chain, found, versions)[:, out]
+        change = np.zeros((1, len(events))) if found is None else found.ratios[:, out]
         null = chain.r[out]
         if self.universal:
             Z = self.residuals.columns[out, :2]
@@ -240,36 +234,6 @@ def _mean_exp(logs: FloatArray) -> float:
 
 # Two-sided, 95 %.
 CLEAR_Z = 1.960
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A repair that was put to the test, whether it passed or not.
-
-    Parameters
-    ----------
-    kind : {"everyone", "effects", "level"}
-    rule : Rule or None
-        None for everyone.
-    gain : float
-        Log likelihood gained by patients not used for it, summed.
-    e, overlap : float
-        The e-value (NaN where another test had failed first) and the overlap of groups found without a fold.
-    accepted : bool
-    """
-
-    kind: Kind
-    rule: Rule | None
-    gain: float
-    e: float
-    overlap: float
-    accepted: bool
-
-    @staticmethod
-    def of(trial: Trial) -> Attempt:
-        """What stays of a trial."""
-        gain = float(trial.gains.sum())
-        return Attempt(trial.kind, trial.rule, gain, trial.e, trial.overlap, trial.accepted)
 
 
 def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Trial]:

@@ -24,6 +24,11 @@ VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "level": ("level",),
 }
 STRENGTHS = (1.0, 0.5)
+# Every version at every strength, in the order in which a group's ratios list them.
+CHOICES = {
+    kind: [(version, strength) for version in versions for strength in STRENGTHS]
+    for kind, versions in VERSIONS.items()
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +51,14 @@ class Correction:
 class Found:
     """A group that a chain found, and each version of its repair.
 
-    The atoms are its rule, none for everyone; inside (n,) are those of all patients who meet it.
+    The atoms are its rule, none for everyone; inside (n,) are those of all patients who meet it; ratios (v, n) are the
+    log hazard ratios of every choice of version and strength.
     """
 
     atoms: tuple[Atom, ...]
     inside: BoolArray
     corrections: dict[Version, Correction]
+    ratios: FloatArray
 
 
 class Chain:
@@ -84,15 +91,14 @@ class Chain:
             version: fit_version(version, now, inside, self.counted, inclusion, limits.tau)
             for version in VERSIONS[kind]
         }
-        return Found(atoms, inside, corrections)
+        whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
+        ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
+        return Found(atoms, inside, corrections, ratios)
 
-    def hazard_ratios(self, found: Found, version: Version) -> FloatArray:
-        """Log hazard ratios (n,) of a version of a repair at full strength."""
-        return found.corrections[version].of(self.residuals.columns, found.inside)
-
-    def commit(self, found: Found, version: Version, strength: float) -> None:
-        """Keep a repair: what is found next is found after it."""
-        self.r = self.r + strength * self.hazard_ratios(found, version)
+    def commit(self, found: Found | None, choice: int) -> None:
+        """Keep a repair, where one was found: what is found next is found after it."""
+        if found is not None:
+            self.r = self.r + found.ratios[choice]
 
 
 def fit_version(

@@ -289,7 +289,7 @@ class RepairedCox(RepairedPredictions):
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
         trials = find_repairs(shadows, limits, self.max_repairs)
         accepted = [trial for trial in trials if trial.accepted]
-        self.attempts_ = [Attempt.of(trial) for trial in trials]
+        self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
         self.repairs_ = [Repair.of(trial, expected) for trial in accepted]
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
         if accepted:
