@@ -26,10 +26,10 @@ class EfronTies:
         """What is added (B, K) to the log sums (B, K) of scores (B, n)."""
         self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
         rho = block_sums(self._share, self.block, len(self.count))
-        # Each event stands for one of the m terms of its block.
-        left = 1.0 - self.step * rho[:, self.block]
-        self._slope = -block_sums(self.step / left, self.block, len(self.count)) / self.count
-        return block_sums(np.log(left), self.block, len(self.count)) / self.count
+        value = np.zeros_like(rho)
+        self._slope = np.zeros_like(rho)
+        _efron_terms(rho, self.count, value, self._slope)
+        return value
 
     def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Gradients (K, d) of the corrected log sums, given those of the plain ones."""
@@ -66,6 +66,17 @@ class EfronTies:
         return own
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray) -> None:
+    for b in range(rho.shape[0]):
+        for j in range(rho.shape[1]):
+            m = count[j]
+            for k in range(1, m):
+                left = 1.0 - k / m * rho[b, j]
+                value[b, j] += np.log(left) / m
+                slope[b, j] -= k / m / left / m
+
+
 def tie_shares(block: IntArray) -> FloatArray:
     """Shares k/m (E,), k = 0..m-1, of the m events of each tie block (E,): each event stands for one of its m terms."""
     _, first, count = np.unique(block, return_index=True, return_counts=True)
@@ -74,7 +85,7 @@ def tie_shares(block: IntArray) -> FloatArray:
 
 
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
-    """Sums (..., K) of values (..., E) over the block (E,) of each: the events of a tie, the patients of an interval."""
+    """Sums (..., K) of values (..., E) over the block (E,) of each: the events of a tie, the rows of a patient."""
     rows = values.reshape(-1, values.shape[-1])
     out = np.zeros((len(rows), n_blocks))
     add_by_block(rows, block, out)

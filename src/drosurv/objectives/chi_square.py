@@ -67,12 +67,10 @@ class ChiSquare(FromSums):
         batch = len(losses)
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
-        weights = np.empty_like(losses)
-        constants = np.resize(self.constant, batch)
-        rows = zip(losses, constants, self._start, weights, strict=True)
-        found = [minimise_row(row, mass, c, start, own) for row, c, start, own in rows]
-        self._start, value = np.array(found).T
-        return Evaluation(value, weights, self._start)
+        eta, value, weights = self._start.copy(), np.empty(batch), np.empty_like(losses)
+        _minimise(losses, mass, self.constant, eta, value, weights)
+        self._start = eta
+        return Evaluation(value, weights, eta)
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
@@ -91,6 +89,20 @@ class ChiSquare(FromSums):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def _minimise(
+    losses: FloatArray,
+    mass: FloatArray,
+    constant: FloatArray,
+    eta: FloatArray,
+    value: FloatArray,
+    weights: FloatArray,
+) -> None:
+    for b in range(losses.shape[0]):
+        c = constant[b % constant.shape[0]]
+        eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def minimise_row(
     row: FloatArray, mass: FloatArray, c: float, start: float, weights: FloatArray
 ) -> tuple[float, float]:
@@ -105,7 +117,7 @@ def minimise_row(
     filled = c * c * at_top >= 1.0 - 1e-12
     if c == 1.0 and not filled:
         # The mean itself: the minimising eta runs off to minus infinity.
-        np.positive(mass, weights)
+        weights[:] = mass
         return -np.inf, float((mass * row).sum())
     spread, total = 0.0, 0.0
     if not filled:

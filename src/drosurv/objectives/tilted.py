@@ -137,9 +137,15 @@ def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
     return (lowest, highest) if np.isfinite(total) else (np.nan, np.nan)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def moments(losses: FloatArray, mass: FloatArray, low: float, high: float, base: float) -> Moments:
     """The moments of losses (n,) between two bounds about a base."""
+    return Moments(*_moments(losses, mass, low, high, base))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _moments(
+    losses: FloatArray, mass: FloatArray, low: float, high: float, base: float
+) -> tuple[float, float, float, float]:
     above = share = first = second = 0.0
     for i in range(losses.shape[0]):
         # Selections in place of branches: only so does the compiler give the loop vector lanes.
@@ -149,4 +155,4 @@ def moments(losses: FloatArray, mass: FloatArray, low: float, high: float, base:
         share += part
         first += part * off
         second += part * off * off
-    return Moments(above, share, first, second)
+    return above, share, first, second
