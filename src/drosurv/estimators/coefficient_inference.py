@@ -154,7 +154,8 @@ class CoefficientInference(SurvivalEstimator):
             # One evaluation serves the likelihoods and the covariance.
             fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
             if used is not None and wanted:
-                clusters = self._required("summary").together
+                training = self._required("summary")
+                clusters = None if training.observation.clusters is None else training.together
                 covariances[used] = fit.covariance if used == "information" else sandwich(fit, clusters)
             self._findings = replace(
                 known,

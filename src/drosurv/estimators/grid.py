@@ -90,10 +90,12 @@ def fit_grids(
     for positions in batches(grids[0]):
         together = [[grid[k] for k in positions] for grid in grids]
         trainings = []
-        for batch, sample in zip(together, samples, strict=True):
-            trainings.append(_training(batch[0], sample))
-            for estimator in batch[1:]:
-                estimator._share_checks(batch[0])
+        for (lead, *others), sample in zip(together, samples, strict=True):
+            # Only estimators that compare groups get them: the others refuse labels that have no part in them.
+            groups = sample.sensitive_features if lead._compares_groups is not None else None
+            trainings.append(lead._training(sample.X, sample.y, sample.sample_weight, groups))
+            for estimator in others:
+                estimator._share_checks(lead)
         if _error(fit_together, together, trainings) is not None:
             for found, batch, training in zip(errors, together, trainings, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
@@ -124,12 +126,6 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
     except ValueError as error:
         return error
     return None
-
-
-def _training(estimator: SurvivalEstimator, sample: Sample) -> Training:
-    # Only estimators that compare groups get them: the others refuse labels that have no part in them.
-    groups = sample.sensitive_features if estimator._compares_groups is not None else None
-    return estimator._training(sample.X, sample.y, sample.sample_weight, groups)
 
 
 def _fixed(estimator: SurvivalEstimator, names: Sequence[str]) -> list[Any]:

@@ -153,20 +153,16 @@ class NetworkEstimator(CoefficientInference):
         stopping = Stopping(self.validation_fraction, self.n_iter_no_change, required)
         if solver == "trees":
             rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
+        shared = ("max_iter", "tol", "l2", "batch_size", "verbose", "tree_params")
         return Schedule(
             solver,
             type(self).__name__,
             rates,
             self._module,
             self._is_linear,
-            self.max_iter,
-            self.tol,
-            self.l2,
-            self.batch_size,
-            "cpu" if here else self.device,
-            self.verbose,
-            stopping if self._stops else None,
-            self.tree_params,
+            device="cpu" if here else self.device,
+            stopping=stopping if self._stops else None,
+            **{name: getattr(self, name) for name in shared},
         )
 
     def _seed(self) -> int:

@@ -32,6 +32,9 @@ class LinearProblem(Problem):
     `centre` (d,) is subtracted from the features where the loss allows for it: the rounding changes and nothing else.
     """
 
+    # The objective at the current point.
+    _at: Evaluation
+
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
         self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
@@ -55,7 +58,6 @@ class LinearProblem(Problem):
         self.network = Linear(self.X, np.zeros((self.outputs, self.d)))
         self._z: FloatArray = np.zeros(self.size)
         self._scores = self._entries = np.empty((1, 0))
-        self._at: Evaluation | None = None
         self.sample = self._sampled()
 
     def _turn(self, scaled: bool) -> None:
@@ -139,11 +141,11 @@ class LinearProblem(Problem):
 
     def lower_value(self) -> float:
         """The objective with the adversary's current weights held fixed."""
-        return float(self._entries[0] @ self._current.weights[0]) + self._ridge_value()
+        return float(self._entries[0] @ self._at.weights[0]) + self._ridge_value()
 
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
-        weights = self.criterion.loss_weights(self._current)
+        weights = self.criterion.loss_weights(self._at)
         by_score, by_extra = self.criterion.loss.pullback(weights)
         by_output = by_score if self.outputs == 1 else np.ascontiguousarray(by_score[0].T)
         slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
@@ -154,18 +156,13 @@ class LinearProblem(Problem):
         if self.sample is not None:
             self.sample.value(self._z)
             return self.sample.curvature()
-        fixed, following = self.criterion.curvature(self.X, self._entries, self._current)
+        fixed, following = self.criterion.curvature(self.X, self._entries, self._at)
         ridge = np.diag(self.ridge)
         rigid = fixed + ridge
         return rigid, rigid if following is fixed else following + ridge
 
     def _ridge_value(self) -> float:
         return 0.5 * float(self.ridge @ self._z**2)
-
-    @property
-    def _current(self) -> Evaluation:
-        assert self._at is not None, "value comes first"
-        return self._at
 
 
 def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:

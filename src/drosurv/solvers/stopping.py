@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +85,7 @@ class Watch:
         value: FloatArray = in_numpy(self._value())
         better = value < self.best
         if not self.kept:
-            self.kept = [_copy(p) for p in self.trained]
+            self.kept = copy.deepcopy(self.trained)
         for b in np.flatnonzero(better):
             for kept, p in zip(self.kept, self.trained, strict=True):
                 kept[b] = p[b]
@@ -96,7 +97,3 @@ class Watch:
         """Put every network back to where it was best."""
         for kept, p in zip(self.kept, self.trained, strict=True):
             p[...] = kept
-
-
-def _copy(array: Any) -> Any:
-    return array.copy() if isinstance(array, np.ndarray) else array.clone()
