@@ -149,9 +149,11 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     def _train(self, training: Training) -> None:
         """Become the model of the training data."""
-        training = training.in_double()
-        recipe, schedule = self._recipe(training, [self]), self._schedule([self])
-        self._accept(train([recipe], [training], schedule)[0][0])
+        self._accept(self._trained(training.in_double()))
+
+    def _trained(self, training: Training) -> Fitted:
+        """A model of the training data, with these settings."""
+        return train([self._recipe(training, [self])], [training], self._schedule([self]))[0][0]
 
     def _training(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.fitting import train
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.parameters import check_choice
+from drosurv.estimators.recalibration import out_of_fold_factor
 from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.target import BoolArray, FloatArray
@@ -41,7 +42,6 @@ class CoefficientInference(SurvivalEstimator):
     ties: str
     l2: float
     recalibrate: bool
-    _factor: Callable[[Training], float]
     _kept_training: Training | None = None
     _findings: Findings | None = None
 
@@ -218,9 +218,8 @@ class CoefficientInference(SurvivalEstimator):
 
         def refit(counts: FloatArray) -> FloatArray:
             drawn = training.drawn(counts)
-            recipe = self._recipe(drawn, [self])
-            found: FloatArray = train([recipe], [drawn], self._schedule([self]))[0][0].network
-            return found * self._factor(drawn) if self.recalibrate else found
+            found: FloatArray = self._trained(drawn).network
+            return found * out_of_fold_factor(self, drawn) if self.recalibrate else found
 
         return bootstrap_coefficients(refit, training.together, **how)
 

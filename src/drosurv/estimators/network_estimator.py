@@ -9,18 +9,15 @@ from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from drosurv.errors import Argument, ArgumentError, as_number, as_whole, require
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
 from drosurv.estimators.fitted import Fitted
-from drosurv.estimators.fitting import train
 from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.recipe import Schedule
-from drosurv.estimators.training import Training
 from drosurv.losses.cox_partial import TIES
 from drosurv.networks import build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
@@ -186,21 +183,11 @@ class NetworkEstimator(CoefficientInference):
 
     def _accept(self, fitted: Fitted) -> None:
         if self.recalibrate:
-            self.recalibration_ = self._factor(fitted.training)
+            self.recalibration_ = out_of_fold_factor(self, fitted.training)
             fitted = stretched(fitted, self.recalibration_, self.ties)
         super()._accept(fitted)
         if hasattr(self, "coef_"):
             self._keep(fitted.training)
-
-    def _factor(self, training: Training) -> float:
-        """The factor that gives the scores the right spread for patients not trained on."""
-        # A copy trains: a recipe may leave notes on its estimator.
-        other = clone(self).set_params(verbose=False)
-
-        def refit(part: Training) -> Fitted:
-            return train([other._recipe(part, [other])], [part], other._schedule([other]))[0][0]
-
-        return out_of_fold_factor(refit, training, self.ties)
 
     def __getstate__(self) -> dict[str, Any]:
         """Parameters and fitted attributes, without the training data."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators.baseline import cox_baseline
@@ -22,12 +23,13 @@ from drosurv.target import FloatArray, IntArray, Target
 N_FOLDS = 5
 
 
-def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, ties: str) -> float:
+def out_of_fold_factor(estimator: Any, training: Training) -> float:
     """The number b that maximises the partial likelihood of b f, each patient scored by a model trained without them.
 
-    `refit` trains the same model on fewer patients. It is one, with a warning, where no positive number is best.
+    It is one, with a warning, where no positive number is best.
     """
-    fold = folds(training)
+    # A copy trains: a recipe may leave notes on its estimator.
+    other, fold = clone(estimator).set_params(verbose=False), folds(training)
     scores = np.empty(len(fold))
     with warnings.catch_warnings(action="ignore"):
         # Training on everybody has given these warnings already.
@@ -36,14 +38,14 @@ def out_of_fold_factor(refit: Callable[[Training], Fitted], training: Training, 
             if not len(held):
                 continue
             try:
-                model = refit(training.part(rows))
+                model = other._trained(training.part(rows))
             except ValueError as error:
                 raise ArgumentError(
                     f"{Argument('recalibrate', True)} trains on four fifths of the patients too, and there: "
                     f"{str(error).rstrip('.')}; or use {Argument('recalibrate', False)}."
                 ) from error
             scores[held] = network_scores(model.network, training.X[held])
-    factor = stretch(scores, fold, training, ties)
+    factor = stretch(scores, fold, training, estimator.ties)
     if not 0 < factor < np.inf:
         warn_caller(
             f"recalibration leaves the scores as they are: on patients not trained on the best factor is {factor:.3g}. "

@@ -33,7 +33,7 @@ class LinearProblem(Problem):
     """
 
     # The objective at the current point.
-    _at: Evaluation
+    _current: Evaluation
 
     def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
         self.criterion, self.least_scale = criterion, criterion.least_scale
@@ -136,16 +136,16 @@ class LinearProblem(Problem):
         self._entries = self.criterion.entries(self._scores, self.criterion.loss.start + extra)
         if not np.isfinite(self._entries).all():
             return np.inf
-        self._at = self.criterion.objective(self._entries, self.criterion.mass)
-        return self._reached(float(self._at.value[0]) + self._ridge_value())
+        self._current = self.criterion.objective(self._entries, self.criterion.mass)
+        return self._reached(float(self._current.value[0]) + self._ridge_value())
 
     def lower_value(self) -> float:
         """The objective with the adversary's current weights held fixed."""
-        return float(self._entries[0] @ self._at.weights[0]) + self._ridge_value()
+        return float(self._entries[0] @ self._current.weights[0]) + self._ridge_value()
 
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
-        weights = self.criterion.loss_weights(self._at)
+        weights = self.criterion.loss_weights(self._current)
         by_score, by_extra = self.criterion.loss.pullback(weights)
         by_output = by_score if self.outputs == 1 else np.ascontiguousarray(by_score[0].T)
         slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
@@ -156,7 +156,7 @@ class LinearProblem(Problem):
         if self.sample is not None:
             self.sample.value(self._z)
             return self.sample.curvature()
-        fixed, following = self.criterion.curvature(self.X, self._entries, self._at)
+        fixed, following = self.criterion.curvature(self.X, self._entries, self._current)
         ridge = np.diag(self.ridge)
         rigid = fixed + ridge
         return rigid, rigid if following is fixed else following + ridge
