@@ -26,8 +26,7 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
     'kept'
     """
     with whole_file(path) as part:
-        data = content.encode() if isinstance(content, str) else content
-        part.write_bytes(data)
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -43,9 +42,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     # part behind.
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        part.touch(exist_ok=False)
         yield part
-        _to_disk(part)
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
         if mode is not None:
             part.chmod(mode)
         part.replace(target)
@@ -79,14 +79,6 @@ def check_writable(path: Path) -> int | None:
     if not os.access(place, os.W_OK):
         raise PermissionError(f"{path} cannot be written without permission: choose another place.")
     return mode
-
-
-def _to_disk(part: Path) -> None:
-    handle = os.open(part, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _plainer(path: Path, error: OSError) -> OSError:

@@ -24,7 +24,10 @@ def stable_order(values: FloatArray) -> IntArray:
     Equal values (also 0.0 and -0.0) keep their order.
     """
     # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
-    return _by_bytes(_ordered_bits((values + 0.0).view(np.uint64)))
+    keys = _ordered_bits((values + 0.0).view(np.uint64))
+    # The higher four bytes tell nearly all numbers apart, unless they lie very close together.
+    order = _by_digits(keys, 4)
+    return order if _insert_the_rest(keys, order) else _by_digits(keys, 0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -35,13 +38,6 @@ def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     for k in range(len(bits)):
         keys[k] = ~bits[k] if bits[k] & sign else bits[k] | sign
     return keys
-
-
-@numba.njit(cache=True, nogil=True)
-def _by_bytes(keys: NDArray[np.uint64]) -> IntArray:
-    # The higher four bytes tell nearly all numbers apart, unless they lie very close together.
-    order = _by_digits(keys, 4)
-    return order if _insert_the_rest(keys, order) else _by_digits(keys, 0)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -273,3 +273,10 @@ def test_columns_with_missing_texts_of_their_own_stay_in_their_place(write):
     assert frame["a"].tolist() == [9, 1]
     assert frame["b"].isna().all()
     assert frame["c"].isna().tolist() == [False, True]
+
+
+def test_days_with_leading_zeros_are_no_numbers_beside_decimal_commas(write):
+    frame = read_frame(write("seen;x\n01.02.2020;1,5\n31.12.2020;2\n"), separator=";", decimal=",")
+    assert frame["seen"].tolist() == ["01.02.2020", "31.12.2020"]
+    assert frame["x"].tolist() == [1.5, 2]
+    assert read_frame(write("seen\n01.02.2020\n"), decimal=",", separator=";").shape == (1, 1)

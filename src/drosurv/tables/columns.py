@@ -186,7 +186,7 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
     values = to_floats(column)
     with np.errstate(over="ignore", invalid="ignore"):
-        if not n_missing and counts_rows(column):
+        if counts_rows(column):
             return LeftOutColumn(name, "it numbers the rows", n_missing)
         _warn_if_it_names_patients(values, name)
         median = float(np.nanmedian(values))

@@ -197,16 +197,14 @@ def _starts(
 ) -> Iterator[ArgumentWarning]:
     """Rows (start, stop] of patients who are followed in pieces: a piece starts where the one before it ends."""
     who = id or next(filter(_ID_NAME.search, frame.columns), None)
-    rows = frame if who is None else frame.sort_values([who, time], kind="stable")
-    stop = to_floats(rows[time])
+    stop = to_floats(frame[time])
+    order = np.arange(len(frame)) if who is None else np.lexsort((stop, pd.factorize(frame[who])[0]))
     for name in features:
-        if not holds_numbers(frame[name]) or name == who:
+        if not holds_numbers(frame[name]) or not (floats(frame[name]) < stop).all():
             continue
-        start = floats(rows[name])
-        if not (start < stop).all():
-            continue
+        start = floats(frame[name])[order]
         later = start[1:] > start.min()
-        follows = int((later & (start[1:] == stop[:-1])).sum())
+        follows = int((later & (start[1:] == stop[order][:-1])).sum())
         if follows >= _FEWEST_PIECES and follows > 0.8 * later.sum():
             patient = "" if id else f", and {Argument('id')} with the column that names the patient"
             yield ArgumentWarning(

@@ -259,19 +259,20 @@ def _typed(
 ) -> Iterator[tuple[str, Any]]:
     """Columns of floats or of text, one for each name, of cells that stand in one column after the other."""
     n = len(cells) // len(names)
+    own = {name: slice(k * n, (k + 1) * n) for k, name in enumerate(names)}
     texts = cells.mask(cells.isin(missing))
+    codes = texts.str.match(_CODE, na=False).to_numpy()
     plain = texts
     if decimal != ".":
-        parts = [texts[k * n : (k + 1) * n].dropna().rename(name) for k, name in enumerate(names)]
-        plain = pd.concat([_with_point(part, decimal) for part in parts]).reindex(texts.index)
+        parts = [texts[at].dropna().rename(name) for name, at in own.items() if not codes[at].any()]
+        plain = pd.concat([_with_point(part, decimal) for part in parts] or [texts]).reindex(texts.index)
     numbers = pd.to_numeric(plain, errors="coerce").astype(float)
-    wrong = (numbers.isna() & texts.notna()) | texts.str.match(_CODE, na=False)
+    wrong = codes | (numbers.isna() & texts.notna()).to_numpy()
     # 999 is also written 999.0.
     absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
-    values = numbers.mask(numbers.isin(absent)).to_numpy().reshape(len(names), n)
-    are_text = np.asarray(wrong).reshape(len(names), n).any(axis=1)
-    for k, name in enumerate(names):
-        yield name, texts.array[k * n : (k + 1) * n] if are_text[k] else values[k]
+    values = numbers.mask(numbers.isin(absent)).to_numpy()
+    for name, at in own.items():
+        yield name, texts.array[at] if wrong[at].any() else values[at]
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:

@@ -30,7 +30,7 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
 
 def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArray:
     """A number per row, (n,), equal for rows that hold the same values; a column that counts the rows is ignored."""
-    told = [name for name in frame.columns if name in kept or not _counts(frame[name])]
+    told = [name for name in frame.columns if name in kept or not counts_rows(frame[name])]
     return np.asarray(pd.factorize(row_marks(frame[told]))[0], dtype=np.intp)
 
 
@@ -60,7 +60,3 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
             f"{Argument('train')} holds no patient who is not also in the other table: pass other patients."
         )
     return away.to_numpy(dtype=np.bool_)
-
-
-def _counts(column: pd.Series[Any]) -> bool:
-    return holds_numbers(column) and not column.isna().any() and counts_rows(column)

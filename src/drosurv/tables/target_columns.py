@@ -191,15 +191,12 @@ class TargetColumns:
             )
         others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
         if len(counts) > 2 and others:
-            self._warn_of_other_causes(counts[others])
+            warn_caller(
+                f"event column {self.event!r} also holds {_held(counts[others])}, taken as censored. If it is another "
+                "cause that prevents the event, such as another death, it competes with the event, and survival until "
+                "the event cannot be read as a probability."
+            )
         return found.isin(same).to_numpy(dtype=np.bool_)
-
-    def _warn_of_other_causes(self, others: pd.Series[int]) -> None:
-        warn_caller(
-            f"event column {self.event!r} also holds {_held(others)}, taken as censored. If it is another cause "
-            "that prevents the event, such as another death, it competes with the event, and survival until the "
-            "event cannot be read as a probability."
-        )
 
     def _which(self, counts: pd.Series[int]) -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:

@@ -108,7 +108,9 @@ def floats(column: pd.Series[Any]) -> FloatArray:
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column of numbers counts the rows; patients kept away may have left gaps."""
+    """Whether a column counts the rows; patients kept away may have left gaps."""
+    if not holds_numbers(column):
+        return False
     values, n = floats(column), len(column)
     if not (values == np.floor(values)).all():
         return False
