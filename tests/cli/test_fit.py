@@ -267,6 +267,7 @@ class TestBadInput:
             (["--model", "dro-cox", "--ball", "square"], "ball must be one of"),
             (["--network", "cnn"], "network must be"),
             (["--hidden", "a"], "hidden must be widths"),
+            (["--hidden", "24"], "--hidden gives the widths of a perceptron: pass --network mlp"),
             (
                 ["--model", "forest"],
                 "model 'forest' is not one of AcceleratedFailureTime, AdversarialReweighting, CauseSpecificCox, CoxPH",

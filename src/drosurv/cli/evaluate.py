@@ -68,6 +68,8 @@ def evaluate(
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model, data, reference])
+    if intersections and not groups:
+        raise ValueError("--intersections are of groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
     opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))

@@ -86,6 +86,8 @@ def fit(
         raise ValueError("--hold-out-share holds nobody out without a file for them: pass --hold-out FILE.")
     given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
     estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, read_settings(set_), seed)
+    if hidden is not None and getattr(estimator, "network", None) != "mlp":
+        raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
     # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
     patient, follows = source.id, source.entry is not None
     about_rows = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drosurv.audit.charts import Forest, forests
+from drosurv.audit.charts import forests
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
@@ -47,17 +47,12 @@ def group_table(result: EvaluationResult) -> Table:
     return Table("by_group", "How well each group is served", tuple(columns), tuple(rows))
 
 
-def draw(part: Part) -> list[Forest]:
-    """One forest per model."""
-    return forests([tables[0] for tables in part.by_model])
-
-
 SECTION = Section(
     key="groups",
     heading="By group",
     place=20,
     collect=collect,
-    draw=draw,
+    draw=lambda part: forests([tables[0] for tables in part.by_model]),
     intro="""
 <p>A dot is the estimate, the bar its {{ report.level }} interval. The thin line marks all patients, or zero where the
 measure compares with no model.</p>
