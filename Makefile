@@ -4,6 +4,8 @@ BIN    := $(VENV)/bin
 PEERS  := $(VENV)/peers
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
+# Without byte code every process that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint tests test-peers search bench docs dist clean
 
@@ -49,7 +51,7 @@ $(BIN)/python:
 # Byte code is made afterwards, by all cores; pip would use one. A few files are no Python, or that of a newer version.
 define install
 $(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable ".$(1)"
-$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
+$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib src || true
 endef
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
