@@ -280,3 +280,16 @@ def test_rows_of_patients_are_counted_as_patients():
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
     at = np.array([0.2, 0.5])
     np.testing.assert_allclose(model.follow_up_.survival_at(at), whole.follow_up_.survival_at(at))
+
+
+def test_patients_of_weight_zero_are_as_good_as_absent():
+    weight = np.arange(len(X)) % 5 > 0
+    model = CauseSpecificCox(alpha=0.9).fit(X, Y, weight.astype(float))
+    alone = CauseSpecificCox(alpha=0.9).fit(X[weight], Y[weight])
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
+    np.testing.assert_array_equal(model.unique_times_, alone.unique_times_)
+    np.testing.assert_allclose(model.worst_case_weights_[weight], alone.worst_case_weights_, atol=1e-9)
+    assert model.worst_case_weights_[~weight].tolist() == [0.0] * (~weight).sum()
+    assert str(model.summary()) == str(alone.summary())
+    with pytest.raises(ValueError, match="a cause has no event among patients of positive weight"):
+        CauseSpecificCox(alpha=0.9).fit(X, Y, (DATA["cause"] != 2).astype(float))

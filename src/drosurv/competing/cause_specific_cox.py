@@ -165,7 +165,9 @@ class CauseSpecificCox(CauseInference):
     def _trained(self, training: Training, target: CompetingTarget) -> tuple[Fitted, CompetingRisks]:
         """The causes together, trained to the optimum, and their loss by row."""
         if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
-            raise ValueError("a cause has no event among patients who count: it has no coefficients.")
+            raise ValueError(
+                "a cause has no event among patients of positive weight: count its events as censored (cause 0)."
+            )
         of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
         loss: ConvexLoss = of_rows
         patient = training.observation.patient
