@@ -11,12 +11,12 @@ import numpy as np
 
 from drosurv.errors import require
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
+from drosurv.losses.risk_hessian import weighted_gram
 from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_log_risk
 from drosurv.losses.risk_windows import RiskWindows
 from drosurv.losses.slots import Slots
 from drosurv.losses.stacked_targets import InTorch, StackedTargets
 from drosurv.losses.tie_blocks import EfronTies, block_sums
-from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:

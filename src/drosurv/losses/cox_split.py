@@ -11,10 +11,10 @@ import numpy as np
 
 from drosurv.losses.cox_partial import events_at_risk, subtract_at
 from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
+from drosurv.losses.risk_hessian import weighted_gram
 from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
 from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
 from drosurv.losses.tie_blocks import block_sums
-from drosurv.losses.weighted_gram import weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:

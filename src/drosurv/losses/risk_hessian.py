@@ -1,4 +1,4 @@
-"""Second derivative of log sums over risk sets, of which there are many, in one pass over the features.
+"""Second derivative of log sums over risk sets; where these are many, in one pass over the features.
 
 With the risks r_j, their sums S_k and the risk-weighted means m_k of the features,
 
@@ -6,7 +6,8 @@ With the risks r_j, their sums S_k and the risk-weighted means m_k of the featur
 
     a_j = sum_{k : t_k <= Y_j} c_k / S_k,    u_j = sum_{k : t_k <= Y_j} c_k m_k / S_k
 
-so that every patient adds one product, where the left side has another one per time.
+so that every patient adds one product, where the left side has another one per time. Where times are few, the left
+side is faster: two sums over rows of the outer products of their features.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 
 from drosurv.target import FloatArray, IntArray
 
+# With so few features there is nothing to save by symmetry.
+_FEW = 8
 # With fewer features the sums cost more than the products; with more of them, the left side's are cheaper by symmetry.
 _NARROW, _WIDE = 24, 100
 # Patients worked through at a time: their features stay in a near cache, and a product of them needs no second thread.
@@ -95,3 +98,35 @@ def risk_hessian(
         np.dot(features[: size + 1].T, pulled[: size + 1], product)
         out += product
     return (out + out.T) / 2
+
+
+def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+    """X' diag(weights) X (d, d), with the features taken from a centre (d,)."""
+    n, d = X.shape
+    # So many rows at a time, that their numbers stay in a near cache.
+    rows, gram = max(1024, 65536 // max(d, 1)), np.zeros((d, d))
+    if centre is None and d <= _FEW:
+        for low in range(0, n, rows):
+            own = X[low : low + rows]
+            gram += own.T @ (weights[low : low + rows, None] * own)
+        return gram
+    if weights.min(initial=0.0) < 0.0:
+        above = weighted_gram(X, np.maximum(weights, 0.0), centre)
+        return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
+    centre = np.zeros(d) if centre is None else centre
+    held = np.empty((min(rows, n), d))
+    for low in range(0, n, rows):
+        part = held[: n - low]
+        _scale(X, weights, centre, low, part)
+        # The product of a matrix with its own transpose is symmetric, and half the work.
+        gram += part.T @ part
+    return gram
+
+
+@numba.njit(cache=True, nogil=True)
+def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
+    """Write the rows of X from low on, times the roots of their weights."""
+    for i in range(out.shape[0]):
+        root = np.sqrt(weights[low + i])
+        for j in range(out.shape[1]):
+            out[i, j] = root * (X[low + i, j] - centre[j])

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses.elementary import exponentials, logarithms
-from drosurv.losses.risk_hessian import in_one_pass, risk_hessian
-from drosurv.losses.weighted_gram import weighted_gram
+from drosurv.losses.risk_hessian import in_one_pass, risk_hessian, weighted_gram
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from drosurv.metrics.calibration import (
     d_calibration,
     integrated_calibration_index,
 )
-from drosurv.metrics.calibration_slope import calibration_slope
 from drosurv.metrics.competing_risks import (
     brier_score_by_cause,
     calibration_by_cause,
@@ -37,6 +36,7 @@ from drosurv.metrics.concordance_inference import (
     concordance_imparity_intervals,
     concordance_imparity_test,
 )
+from drosurv.metrics.cox_newton import calibration_slope
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
 from drosurv.metrics.follow_up import FollowUp

@@ -1,8 +1,16 @@
 """Networks: features in, one risk score per patient out."""
 
 from drosurv.networks.linear import DeviceLinear, Linear
-from drosurv.networks.mlp import coefficients, linear, mlp
-from drosurv.networks.module import ModuleBatch, build, module_scores, recordable, seeded
+from drosurv.networks.module import (
+    ModuleBatch,
+    build,
+    coefficients,
+    linear,
+    mlp,
+    module_scores,
+    recordable,
+    seeded,
+)
 from drosurv.networks.trained import network_scores, network_state, restored, squared_norm
 from drosurv.networks.trees import Trees, lightgbm
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,35 @@ from drosurv.target import FloatArray, IntArray
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
+
+
+def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_outputs: int = 1) -> Module:
+    """Fully connected layers with ReLU between them, biases included.
+
+    `hidden` are the widths, `dropout` the share of hidden units that each training step leaves out.
+    """
+    from torch import nn
+
+    widths = [n_features, *hidden]
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        if dropout > 0.0:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
+
+
+def linear(n_features: int) -> Module:
+    """One linear map to the score, without bias."""
+    from torch import nn
+
+    return nn.Linear(n_features, 1, bias=False)
+
+
+def coefficients(module: Any) -> FloatArray:
+    """Coefficients (d,) of one linear map to one score."""
+    theta: FloatArray = module.weight.detach().numpy().reshape(-1).astype(np.float64)
+    return theta
 
 
 def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:

@@ -17,8 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import require
-from drosurv.objectives.objective import Curvature, Evaluation, check_alpha
-from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
+from drosurv.objectives.objective import (
+    Curvature,
+    Evaluation,
+    Placed,
+    alphas_of,
+    check_alpha,
+    first_order,
+    shares_of,
+)
 from drosurv.objectives.tilt import Spread, Tilt, chi_square_at
 from drosurv.objectives.tilt import chi_square as tilt_chi_square
 from drosurv.objectives.tilted import FromSums, bend, moments

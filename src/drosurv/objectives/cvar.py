@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.objectives.objective import check_alpha
-from drosurv.objectives.tensors import Placed, alphas_of, first_order, shares_of
+from drosurv.objectives.objective import Placed, alphas_of, check_alpha, first_order, shares_of
 from drosurv.objectives.tilt import Spread, Tilt
 from drosurv.objectives.tilt import cvar as tilt_cvar
 from drosurv.objectives.tilted import FromSums

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from drosurv.errors import as_number, require
 from drosurv.objectives.chi_square import chi_square
 from drosurv.objectives.cvar import cvar
-from drosurv.objectives.tensors import alphas_of, first_order
+from drosurv.objectives.objective import alphas_of, first_order
 
 if TYPE_CHECKING:
     from torch import Tensor
