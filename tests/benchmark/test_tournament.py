@@ -37,20 +37,20 @@ def run(folder, **options):
 
 
 def test_running_again_computes_nothing_and_a_new_method_only_itself(tmp_path):
-    first = run(tmp_path, methods=["dro"])
-    assert (first.outcome.computed, first.missing) == (2 * 3 * 2, 0)
-    more = run(tmp_path)
-    assert (more.outcome.reused, more.outcome.computed) == (12, 4)
-    again = run(tmp_path)
-    assert (again.outcome.reused, again.outcome.computed) == (16, 0)
+    first = run(tmp_path, methods=["dro"], splits=1)
+    assert (first.outcome.computed, first.missing) == (2 * 3, 0)
+    more = run(tmp_path, splits=1)
+    assert (more.outcome.reused, more.outcome.computed) == (6, 2)
+    again = run(tmp_path, splits=1)
+    assert (again.outcome.reused, again.outcome.computed) == (8, 0)
     pd.testing.assert_frame_equal(more.results, again.results)
-    assert run(tmp_path, seed=1, methods=["dro"]).outcome.computed == 12
+    assert run(tmp_path, seed=1, methods=["dro"], splits=1).outcome.computed == 6
 
 
 def test_time_that_is_up_leaves_the_rest_for_the_next_run(tmp_path):
-    first = run(tmp_path, minutes=0)
-    assert (first.outcome.computed, first.outcome.waiting, first.missing) == (0, 16, 16)
-    assert run(tmp_path).missing == 0
+    first = run(tmp_path, minutes=0, splits=1)
+    assert (first.outcome.computed, first.outcome.waiting, first.missing) == (0, 8, 8)
+    assert run(tmp_path, splits=1).missing == 0
 
 
 def test_an_unfinished_document_says_so(tmp_path):

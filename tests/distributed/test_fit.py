@@ -106,7 +106,7 @@ def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
 
 # Dask leaves sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("n_parts", [1, 5])
 def test_a_dask_table_gives_the_same_model_however_it_is_cut(n_parts):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
     from distributed import Client

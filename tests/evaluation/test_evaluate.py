@@ -32,7 +32,7 @@ def result(model, train, held_out):
         sensitive_features=held_out.sensitive_features,
         X_train=train.X,
         intersections=True,
-        n_bootstrap=150,
+        n_bootstrap=60,
         min_group=30,
     )
 
@@ -137,13 +137,13 @@ def test_intervals_hold_their_number_and_every_number_has_one(result):
 def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
     risk = model.predict(held_out.X)
     draws = metrics.bootstrap(
-        lambda w: metrics.concordance_index(held_out.y, risk, w), len(risk), replicates=150, random_state=0
+        lambda w: metrics.concordance_index(held_out.y, risk, w), len(risk), replicates=60, random_state=0
     )
     expected = draws.interval()
     row = result.select(metric="concordance_index", kind="overall")[0]
     assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
     gap = metrics.concordance_imparity_intervals(
-        held_out.y, risk, held_out.sensitive_features["sex"], replicates=150, random_state=0
+        held_out.y, risk, held_out.sensitive_features["sex"], replicates=60, random_state=0
     ).gap
     row = result.select(metric="concordance_imparity", attribute="sex")[0]
     assert (row.low, row.high) == pytest.approx((gap.low, gap.high))
