@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import Argument, ArgumentError
@@ -91,8 +92,6 @@ def parse_groups(
 
 def in_pandas(labels: Any) -> Any:
     """A table or labels of another data frame library, such as polars, as pandas holds them; else unchanged."""
-    import pandas as pd
-
     if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
         labels, "__getitem__"
     ):
@@ -120,8 +119,6 @@ def _of_length(groups: Groups, n: int | None) -> Groups:
 
 
 def _columns(groups: Any, name: str) -> list[Any]:
-    import pandas as pd
-
     found: list[Any]
     groups = in_pandas(groups)
     if isinstance(groups, pd.DataFrame):
@@ -148,7 +145,17 @@ def _columns(groups: Any, name: str) -> list[Any]:
 
 
 def _coded(column: Any, name: str, missing: Missing) -> Groups:
-    codes, labels = _factorized(column)
+    """Codes into the distinct labels, sorted, categories in their own order."""
+    if column.dtype.kind in "US":
+        # Fixed-width strings have no missing value, and pandas would first make an object of every one.
+        found, codes = np.unique(column, return_inverse=True)
+    else:
+        try:
+            codes, found = pd.factorize(column, sort=True)
+        except TypeError:
+            # Dates beside numbers, for one, have no order but that in which they come.
+            codes, found = pd.factorize(column)
+    labels = tuple(found.tolist())
     if missing == "drop" or codes.min() >= 0:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:
@@ -163,22 +170,6 @@ def _mentioned(name: str) -> str:
     """A name such as "sensitive_features 'sex'" for a message, of which the first word is an argument."""
     argument, space, column = name.partition(" ")
     return f"{Argument(argument)}{space}{column}"
-
-
-def _factorized(column: Any) -> tuple[IntArray, tuple[Any, ...]]:
-    """Codes into the distinct labels, sorted, categories in their own order; -1 for a missing label."""
-    import pandas as pd
-
-    if column.dtype.kind in "US":
-        # Fixed-width strings have no missing value, and pandas would first make an object of every one.
-        found, codes = np.unique(column, return_inverse=True)
-        return codes, tuple(found.tolist())
-    try:
-        codes, found = pd.factorize(column, sort=True)
-    except TypeError:
-        # Dates beside numbers, for one, have no order but that in which they come.
-        codes, found = pd.factorize(column)
-    return codes, tuple(found.tolist())
 
 
 def intersections(columns: Sequence[Groups], name: str) -> Groups:
