@@ -444,6 +444,6 @@ def test_an_estimator_goes_by_its_plain_and_its_class_name(name):
 def test_every_estimator_there_is_can_be_trained_saved_and_used(drosurv, data, target, tmp_path, name):
     parameters = model_classes()[name]().get_params()
     short = ["--set", "max_iter=5"] if "max_iter" in parameters else []
-    held = ["--hold-out", tmp_path / "judges.csv", "--hold-out-share", "0.4", "-o", tmp_path / "m"]
+    held = ["--hold-out", tmp_path / "judges.csv", "--hold-out-share", "0.2", "-o", tmp_path / "m"]
     drosurv.ok("fit", data, *target, "--model", name, "--groups", "sex", *short, *held)
     assert len(drosurv.json("predict", tmp_path / "m", data, "--times", "100")) == 400

@@ -103,7 +103,8 @@ class ParquetParts:
                 if isinstance(values, np.ndarray):
                     np.save(home / f"{name}.npy", values)
                 else:
-                    (home / name).write_bytes(pickle.dumps(values, protocol=5))
+                    scratch = home / name
+                    scratch.write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
             return ShelvedSlab(home)

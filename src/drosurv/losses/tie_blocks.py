@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
@@ -86,9 +88,8 @@ def tie_shares(block: IntArray) -> FloatArray:
 
 def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
     """Sums (..., K) of values (..., E) over the block (E,) of each: the events of a tie, the rows of a patient."""
-    rows = values.reshape(-1, values.shape[-1])
-    out = np.zeros((len(rows), n_blocks))
-    add_by_block(rows, block, out)
+    out = np.zeros((math.prod(values.shape[:-1]), n_blocks))
+    add_by_block(values.reshape(len(out), len(block)), block, out)
     return out.reshape(*values.shape[:-1], n_blocks)
 
 
