@@ -312,3 +312,15 @@ def test_without_anything_to_learn_the_start_is_optimal():
     for make, _ in OBJECTIVES.values():
         found = minimise(problem_of(np.array([[1.0], [2.0]]), target, make=make), tol=1e-8, max_iter=10)
         assert (found.status, found.value, found.x.tolist()) == ("converged", 0.0, [0.0])
+
+
+def test_more_features_than_patients_are_no_more_directions_than_patients():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 70))
+    problem = problem_of(X, Target(rng.random(20) < 0.7, rng.exponential(size=20)), l2=0.2)
+    assert problem.size == 20
+    # Any coefficients of those directions give the scores that the problem sees.
+    theta = rng.normal(size=20)
+    coef = problem.coefficients(theta)
+    assert coef.shape == (70,)
+    np.testing.assert_allclose((X - problem.centre) @ coef, problem.X @ theta, atol=1e-10)
