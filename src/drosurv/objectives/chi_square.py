@@ -124,7 +124,7 @@ def minimise_row(
     filled = c * c * at_top >= 1.0 - 1e-12
     if c == 1.0 and not filled:
         # The mean itself: the minimising eta runs off to minus infinity.
-        weights[:] = mass
+        np.positive(mass, weights)
         return -np.inf, float((mass * row).sum())
     spread, total = 0.0, 0.0
     if not filled:
