@@ -152,8 +152,8 @@ class AccuracyBudget:
     may_choose_plain: ClassVar[bool] = False
 
     def against(self, reference: float) -> AccuracyBudget:
-        """The same rule with the unregularised model's score filled in, where it is a share of that."""
-        return replace(self, reference=float(reference)) if self.reference == "unregularised" else self
+        """The same rule with the unregularised model's score filled in."""
+        return replace(self, reference=float(reference))
 
     def choose(self, results: pd.DataFrame) -> Choice:
         """Pick the row with the lowest disparity inside the budget."""

@@ -162,12 +162,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         require(hasattr(rule, "choose"), "rule", "be a rule such as CarefulBudget(), or None", rule)
         require(as_whole(self.bootstrap) >= 0, "bootstrap", "be a whole number, 0 for none", self.bootstrap)
         jobs, named = self.n_jobs, self.metrics
-        require(
-            jobs is None or abs(as_whole(jobs)) >= 1,
-            "n_jobs",
-            "be a whole number other than 0, or None",
-            jobs,
-        )
+        counted = jobs is None or abs(as_whole(jobs)) >= 1
+        require(counted, "n_jobs", "be a whole number other than 0, or None", jobs)
         listed = named is None or (hasattr(named, "__iter__") and not isinstance(named, str))
         require(listed, "metrics", "be a list of metrics' names, or None", named)
         preparation, model = self._steps()
@@ -188,7 +184,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"no setting could be trained; the first: {self.results_['error'].iloc[0]}")
         plain = pd.DataFrame(chain(*rows[len(points) :]))
         reference, reference_folds = self._compare(references, plain, metrics)
-        if hasattr(rule, "against"):
+        if getattr(rule, "reference", None) == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
         # Among settings of plain Cox it is chosen from already.
         if getattr(rule, "may_choose_plain", type(model) is not CoxPH):
@@ -244,8 +240,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         # Each factor is a setting of its own.
         own = plain.loc[plain[CANDIDATE] == table.index[best]]
         self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
+        full = float(self.control_["gain_over_null"].iloc[0])
         for table in (self.results_, self.control_):
-            full = float(self.control_["gain_over_null"].iloc[0])
             table["gain_share"] = kept_share(table["gain_over_null"], full)
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
         return references[best], own.loc[own[FACTOR] == 1.0]
@@ -329,8 +325,8 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def _chosen(self) -> Any:
-        # Of a Pipeline, scikit-survival passes curves on as well.
         check_is_fitted(self, "best_estimator_")
+        # Of a Pipeline, scikit-survival passes curves on as well.
         return self.best_estimator_
 
 
