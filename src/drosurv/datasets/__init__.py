@@ -2,8 +2,10 @@
 
 from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
 from drosurv.datasets.dataset import Card, Dataset, data_fingerprint
-from drosurv.datasets.published import load_flc, load_seer, load_support
+from drosurv.datasets.flc import load_flc
+from drosurv.datasets.seer import load_seer
 from drosurv.datasets.splits import Split, split
+from drosurv.datasets.support import load_support
 from drosurv.datasets.synthetic import make_hidden_minority
 from drosurv.datasets.wheels import DataUnavailableError
 

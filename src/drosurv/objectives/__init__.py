@@ -6,9 +6,9 @@ from drosurv.objectives.blocks import Blocks
 from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
 from drosurv.objectives.dropped_outliers import DroppedOutliers
+from drosurv.objectives.mean import Mean
 from drosurv.objectives.objective import Curvature, Evaluation, Objective, uniform_mass
 from drosurv.objectives.power import power
-from drosurv.objectives.tilted import Mean
 
 __all__ = [
     "BALLS",

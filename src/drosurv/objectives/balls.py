@@ -9,7 +9,8 @@ import numpy as np
 from drosurv.errors import require
 from drosurv.objectives.chi_square import ChiSquare, radius_constant, torch_chi_square
 from drosurv.objectives.cvar import CVaR, torch_cvar
-from drosurv.objectives.tilted import FromSums, Mean
+from drosurv.objectives.mean import Mean
+from drosurv.objectives.tilted import FromSums
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
